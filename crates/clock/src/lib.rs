@@ -1,0 +1,117 @@
+//! The one source of time.
+//!
+//! Everything that waits or stamps a time takes a [`Clock`]. At wall clock it is the machine's own; a scaled clock
+//! runs a demo faster than life; under tokio's paused time the same scaled clock is virtual, and a day passes in
+//! milliseconds. Nothing here is a trait: tokio's timer is the seam, and it already serves all three.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// Tells the time and waits for it. Cheap to clone; clones share one time line.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Wall,
+    Scaled {
+        epoch: Timestamp,
+        origin: Instant,
+        speed: f64,
+    },
+}
+
+impl Clock {
+    /// The machine's own clock.
+    pub fn wall() -> Self {
+        Self(Source::Wall)
+    }
+
+    /// A clock that reads `epoch` now and runs `speed` times as fast as tokio's timer, which is virtual when the
+    /// runtime's time is paused. A speed that is not a positive number runs at 1.
+    pub fn starting_at(epoch: Timestamp, speed: f64) -> Self {
+        let speed = if speed.is_finite() && speed > 0.0 {
+            speed
+        } else {
+            1.0
+        };
+        Self(Source::Scaled {
+            epoch,
+            origin: Instant::now(),
+            speed,
+        })
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the one place that reads the machine's clock"
+            )]
+            Source::Wall => Timestamp::now(),
+            Source::Scaled { epoch, origin, speed } => {
+                let elapsed = SignedDuration::try_from(origin.elapsed().mul_f64(*speed));
+                // A clock that ran past the year 9999 stands still.
+                elapsed
+                    .ok()
+                    .and_then(|elapsed| epoch.checked_add(elapsed).ok())
+                    .unwrap_or(Timestamp::MAX)
+            }
+        }
+    }
+
+    /// Waits for `duration` of this clock's time.
+    pub async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Source::Wall => tokio::time::sleep(duration).await,
+            Source::Scaled { speed, .. } => tokio::time::sleep(duration.div_f64(*speed)).await,
+        }
+    }
+
+    /// Waits until this clock reads `deadline`; returns at once when it already does.
+    pub async fn sleep_until(&self, deadline: Timestamp) {
+        if let Ok(left) = Duration::try_from(deadline.duration_since(self.now())) {
+            self.sleep(left).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scaled_clock_reaches_its_deadline_in_a_share_of_the_timers_time() {
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let clock = Clock::starting_at(epoch, 60.0);
+        let origin = Instant::now();
+
+        clock.sleep_until(epoch + SignedDuration::from_mins(60)).await;
+
+        assert_eq!(clock.now(), epoch + SignedDuration::from_mins(60));
+        assert_eq!(origin.elapsed(), Duration::from_secs(60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_in_the_past_does_not_wait() {
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let clock = Clock::starting_at(epoch, 1.0);
+
+        clock.sleep_until(epoch - SignedDuration::from_secs(1)).await;
+
+        assert_eq!(clock.now(), epoch);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_speed_that_is_no_positive_number_runs_at_one() {
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let clock = Clock::starting_at(epoch, speed);
+            clock.sleep(Duration::from_secs(5)).await;
+            assert_eq!(clock.now(), epoch + SignedDuration::from_secs(5), "speed {speed}");
+        }
+    }
+}

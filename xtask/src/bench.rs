@@ -1,0 +1,97 @@
+//! `cargo xtask bench`: the budgets, measured. Prints numbers and judges none of them.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::layout::Layout;
+use crate::process::exit_code;
+
+/// `cargo xtask bench …`
+#[derive(clap::Subcommand)]
+pub(crate) enum Action {
+    /// The embedded cluster: a rolling update, many sets, watch latency, start-up
+    Cluster {
+        /// Arguments for the benchmark, such as the number of sets
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Runs a benchmark; its exit code is ours.
+pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
+    match action {
+        Action::Cluster { arguments } => cluster(layout, arguments),
+    }
+}
+
+fn cluster(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
+    let mut bench = Command::new("cargo");
+    bench.args([
+        "bench",
+        "--quiet",
+        "--package",
+        "stateward-cluster",
+        "--bench",
+        "cluster",
+        "--",
+    ]);
+    let status = bench
+        .args(arguments)
+        .current_dir(&layout.root)
+        .status()
+        .context("cannot run cargo bench")?;
+    if !status.success() {
+        return Ok(exit_code(status));
+    }
+    let start = start_up(layout)?;
+    writeln!(
+        std::io::stdout(),
+        "{:<58} {:>14} {:>12}",
+        "start of stateward cluster",
+        format!("{:.0} ms", start.as_secs_f64() * 1e3),
+        "300 ms"
+    )?;
+    Ok(0)
+}
+
+/// From starting the release binary to its word that it serves: the best of a few.
+fn start_up(layout: &Layout) -> Result<Duration> {
+    let built = Command::new("cargo")
+        .args(["build", "--quiet", "--release", "--package", "stateward"])
+        .current_dir(&layout.root)
+        .status()
+        .context("cannot run cargo build")?;
+    if !built.success() {
+        bail!("stateward does not build");
+    }
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let kubeconfig = layout.target.join("bench.kubeconfig");
+        let began = Instant::now();
+        let mut cluster = Command::new(layout.target.join("release/stateward"))
+            .arg("cluster")
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start stateward cluster")?;
+        let said = cluster
+            .stderr
+            .take()
+            .map(BufReader::new)
+            .and_then(|said| said.lines().next());
+        let took = began.elapsed();
+        kill_process(Pid::from_child(&cluster), Signal::INT).context("cannot stop stateward cluster")?;
+        cluster.wait().context("cannot wait for stateward cluster")?;
+        match said {
+            Some(Ok(line)) if line.contains("serves on") => best = best.min(took),
+            other => bail!("stateward cluster said {other:?}"),
+        }
+    }
+    Ok(best)
+}

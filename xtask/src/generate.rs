@@ -1,0 +1,152 @@
+//! `cargo xtask generate`: files that are made from something else and committed.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::kube::{self, Options};
+use crate::layout::Layout;
+
+/// `cargo xtask generate …`
+#[derive(clap::Subcommand)]
+pub(crate) enum Action {
+    /// The shape of the built-in Kubernetes types, read off the Go types of testbed/go.mod
+    Types,
+    /// The resources that the embedded cluster serves, read off the discovery of a real one
+    Resources,
+    /// As resources, of the cluster of KUBECONFIG
+    #[command(hide = true)]
+    ResourcesOfThisCluster,
+}
+
+/// Makes the files again.
+pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
+    match action {
+        Action::Types => types(layout)?,
+        Action::Resources => {
+            let again = ["generate", "resources-of-this-cluster"].map(OsString::from);
+            let ourselves = std::env::current_exe().context("cannot find this program")?;
+            let command: Vec<_> = [ourselves.into_os_string()].into_iter().chain(again).collect();
+            return kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command);
+        }
+        Action::ResourcesOfThisCluster => resources(layout)?,
+    }
+    Ok(0)
+}
+
+fn types(layout: &Layout) -> Result<()> {
+    let made = output(
+        Command::new("go")
+            .args(["run", "./types"])
+            .current_dir(&layout.testbed),
+    )?;
+    write(layout, "crates/cluster/data/types.json", &made)
+}
+
+/// What the embedded cluster serves: whole groups, or of a group only these.
+const SERVED: [(&str, &[&str]); 11] = [
+    (
+        "api/v1",
+        &[
+            "configmaps",
+            "endpoints",
+            "events",
+            "limitranges",
+            "namespaces",
+            "namespaces/finalize",
+            "namespaces/status",
+            "nodes",
+            "nodes/status",
+            "persistentvolumeclaims",
+            "persistentvolumeclaims/status",
+            "persistentvolumes",
+            "persistentvolumes/status",
+            "pods",
+            "pods/binding",
+            "pods/eviction",
+            "pods/log",
+            "pods/status",
+            "podtemplates",
+            "resourcequotas",
+            "resourcequotas/status",
+            "secrets",
+            "serviceaccounts",
+            "services",
+            "services/status",
+        ],
+    ),
+    ("apis/apps/v1", &[]),
+    ("apis/batch/v1", &[]),
+    ("apis/policy/v1", &[]),
+    ("apis/events.k8s.io/v1", &[]),
+    ("apis/coordination.k8s.io/v1", &[]),
+    ("apis/storage.k8s.io/v1", &["storageclasses"]),
+    ("apis/discovery.k8s.io/v1", &[]),
+    ("apis/autoscaling/v2", &[]),
+    ("apis/rbac.authorization.k8s.io/v1", &[]),
+    ("apis/apiextensions.k8s.io/v1", &[]),
+];
+
+/// Writes a resource a line, so that a change of one is a change of a line.
+fn resources(layout: &Layout) -> Result<()> {
+    let version: Value =
+        serde_json::from_slice(&output(Command::new("kubectl").args(["get", "--raw=/version"]))?)?;
+    let version = version["gitVersion"]
+        .as_str()
+        .context("a server without a version")?;
+    let mut text = format!(
+        "{{\"source\": \"the discovery documents of Kubernetes {version}, by cargo xtask generate resources\", \"resources\": {{\n"
+    );
+    for (index, (path, wanted)) in SERVED.iter().enumerate() {
+        let raw = format!("--raw=/{path}");
+        let list: Value = serde_json::from_slice(&output(Command::new("kubectl").args(["get", &raw]))?)?;
+        let served = list["resources"]
+            .as_array()
+            .context("a discovery document without resources")?;
+        let rows: Vec<String> = served
+            .iter()
+            .filter(|row| {
+                wanted.is_empty() || row["name"].as_str().is_some_and(|name| wanted.contains(&name))
+            })
+            .map(|row| {
+                let mut row = row.clone();
+                if let Some(fields) = row.as_object_mut() {
+                    fields.remove("storageVersionHash");
+                }
+                row.to_string()
+            })
+            .collect();
+        let comma = if index + 1 < SERVED.len() { "," } else { "" };
+        writeln!(
+            text,
+            "{}: [\n{}\n]{comma}",
+            list["groupVersion"],
+            rows.join(",\n")
+        )?;
+    }
+    text.push_str("}}\n");
+    write(layout, "crates/cluster/data/resources.json", text.as_bytes())
+}
+
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let made = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    if !made.status.success() {
+        bail!("{program} failed; what it said stands above");
+    }
+    Ok(made.stdout)
+}
+
+fn write(layout: &Layout, path: &str, content: &[u8]) -> Result<()> {
+    let out = layout.root.join(path);
+    fs::write(&out, content).with_context(|| format!("cannot write {}", out.display()))?;
+    eprintln!("wrote {path}");
+    Ok(())
+}
