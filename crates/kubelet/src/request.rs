@@ -1,0 +1,91 @@
+//! The three requests a pod is worth: bind it, write its status, delete it for good.
+
+use k8s_openapi::api::core::v1 as k8s;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::api::{Key, MANAGER, Refusal};
+
+#[derive(Debug)]
+pub(crate) enum Request {
+    Bind { node: String },
+    Status(Value),
+    Delete,
+}
+
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Bound(String),
+    Written(Box<k8s::Pod>),
+    Deleted,
+    /// The request was refused because the pod is not as it was seen; this is how it is.
+    Reread(Box<k8s::Pod>),
+    Gone,
+}
+
+impl Answer {
+    pub(crate) fn is_progress(&self) -> bool {
+        !matches!(self, Self::Reread(_))
+    }
+}
+
+/// Sends `request` for the pod with this uid and no other: each request carries the uid, so that a successor of the
+/// same name refuses it.
+pub(crate) async fn send(client: Client, key: Key, uid: String, request: Request) -> Result<Answer, Refusal> {
+    let pods: Api<k8s::Pod> = Api::namespaced(client, &key.namespace);
+    let name = format!("pod {}/{}", key.namespace, key.name);
+    match try_once(&pods, &key.name, &uid, request).await {
+        Ok(answer) => Ok(answer),
+        Err(error) => match Refusal::of(&name, error) {
+            Refusal::Stale(..) => match pods.get_opt(&key.name).await {
+                Ok(Some(pod)) => Ok(Answer::Reread(Box::new(pod))),
+                Ok(None) => Ok(Answer::Gone),
+                Err(error) => Err(Refusal::of(&name, error)),
+            },
+            failed @ Refusal::Failed(..) => Err(failed),
+        },
+    }
+}
+
+async fn try_once(pods: &Api<k8s::Pod>, name: &str, uid: &str, request: Request) -> kube::Result<Answer> {
+    match request {
+        Request::Bind { node } => {
+            let binding = json!({
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": { "name": name, "uid": uid },
+                "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+            });
+            let params = PostParams {
+                field_manager: Some(MANAGER.into()),
+                ..PostParams::default()
+            };
+            // The answer is a Status, of which nothing matters.
+            let _: Value = pods
+                .create_subresource("binding", name, &params, &binding)
+                .await?;
+            Ok(Answer::Bound(node))
+        }
+        Request::Status(status) => {
+            let patch = Patch::Strategic(json!({ "metadata": { "uid": uid }, "status": status }));
+            let params = PatchParams {
+                field_manager: Some(MANAGER.into()),
+                ..PatchParams::default()
+            };
+            let pod = pods.patch_status(name, &params, &patch).await?;
+            Ok(Answer::Written(Box::new(pod)))
+        }
+        Request::Delete => {
+            let preconditions = Preconditions {
+                uid: Some(uid.into()),
+                resource_version: None,
+            };
+            let params = DeleteParams::default()
+                .grace_period(0)
+                .preconditions(preconditions);
+            pods.delete(name, &params).await?;
+            Ok(Answer::Deleted)
+        }
+    }
+}

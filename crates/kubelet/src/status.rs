@@ -1,0 +1,472 @@
+//! The status a pod's life shows in the API: what a kubelet writes, word for word where tools read the words.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Map, Value, json};
+
+use crate::chance;
+use crate::life::{End, Ended, Flip, Life, Run, Stage, back_off};
+use crate::pod::{Container, Pod};
+
+/// The phase of a pod at this stage of its life.
+fn phase(life: &Life) -> &'static str {
+    match life.stage {
+        Stage::Unscheduled { .. }
+        | Stage::Creating { .. }
+        | Stage::PullFailed { .. }
+        | Stage::PullBackOff { .. }
+        | Stage::ConfigError => "Pending",
+        Stage::Running | Stage::Exited { .. } | Stage::BackOff { .. } => "Running",
+        Stage::Ended(End::Succeeded) => "Succeeded",
+        Stage::Ended(End::Failed | End::Evicted) => "Failed",
+    }
+}
+
+/// The status of a pod that is on its node. A function of its life alone, so that equal lives mean no write.
+pub(crate) fn status(pod: &Pod, life: &Life, host_ip: &str) -> Value {
+    let mut status = Map::new();
+    status.insert("phase".into(), phase(life).into());
+    status.insert("hostIP".into(), host_ip.into());
+    status.insert("hostIPs".into(), json!([{ "ip": host_ip }]));
+    status.insert("startTime".into(), json!(life.started.map(Time)));
+    status.insert("conditions".into(), conditions(pod, life));
+    if life.sandbox.on || life.runs.iter().any(|run| run.started.is_some()) {
+        let ip = pod_ip(pod);
+        status.insert("podIP".into(), ip.as_str().into());
+        status.insert("podIPs".into(), json!([{ "ip": ip }]));
+    }
+    if life.stage == Stage::Ended(End::Evicted) {
+        status.insert("reason".into(), "Evicted".into());
+        status.insert("message".into(), "The node was low on resource: memory.".into());
+    }
+    if !pod.inits.is_empty() {
+        let inits: Vec<_> = pod
+            .inits
+            .iter()
+            .map(|container| init_status(pod, life, container))
+            .collect();
+        status.insert("initContainerStatuses".into(), inits.into());
+    }
+    let containers: Vec<_> = (0..pod.containers.len())
+        .map(|index| container_status(pod, life, index))
+        .collect();
+    status.insert("containerStatuses".into(), containers.into());
+    status.into()
+}
+
+/// The status of a pod that the scheduler cannot place.
+pub(crate) fn unschedulable(message: &str, since: Time) -> Value {
+    json!({
+        "conditions": [{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": since,
+        }],
+    })
+}
+
+fn conditions(pod: &Pod, life: &Life) -> Value {
+    let scheduled = match pod.seen.scheduled {
+        Some((true, since)) => since,
+        _ => life.started.unwrap_or(life.ready.since),
+    };
+    let ended = match life.stage {
+        Stage::Ended(End::Succeeded) => Some("PodCompleted"),
+        Stage::Ended(End::Failed | End::Evicted) => Some("PodFailed"),
+        _ => None,
+    };
+    let unready: Vec<_> = pod
+        .containers
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !is_ready(life, *index))
+        .map(|(_, container)| container.name.as_str())
+        .collect();
+    let unready = match ended {
+        _ if life.ready.on => None,
+        Some(reason) => Some((reason, None)),
+        None => Some((
+            "ContainersNotReady",
+            Some(format!("containers with unready status: [{}]", unready.join(" "))),
+        )),
+    };
+    let uninitialized = match ended {
+        Some("PodCompleted") => Some(("PodCompleted", None)),
+        _ if life.initialized.on => None,
+        _ => {
+            let names: Vec<_> = pod.inits.iter().map(|init| init.name.as_str()).collect();
+            let message = format!("containers with incomplete status: [{}]", names.join(" "));
+            Some(("ContainersNotInitialized", Some(message)))
+        }
+    };
+    let mut conditions = vec![
+        condition("PodReadyToStartContainers", life.sandbox, None),
+        condition("Initialized", life.initialized, uninitialized),
+        condition("Ready", life.ready, unready.clone()),
+        condition("ContainersReady", life.containers_ready, unready),
+        condition(
+            "PodScheduled",
+            Flip {
+                on: true,
+                since: scheduled,
+            },
+            None,
+        ),
+    ];
+    if life.stage == Stage::Ended(End::Evicted) {
+        let message = "The node was low on resource: memory.".to_owned();
+        let evicted = Flip {
+            on: true,
+            since: life.sandbox.since,
+        };
+        conditions.push(condition(
+            "DisruptionTarget",
+            evicted,
+            Some(("TerminationByKubelet", Some(message))),
+        ));
+    }
+    conditions.into()
+}
+
+/// Reason and message are null when there is none: in a strategic merge that removes what an earlier write left.
+fn condition(kind: &str, flip: Flip, why: Option<(&str, Option<String>)>) -> Value {
+    let (reason, message) = why.map_or((None, None), |(reason, message)| (Some(reason), message));
+    json!({
+        "type": kind,
+        "status": if flip.on { "True" } else { "False" },
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": Time(flip.since),
+    })
+}
+
+fn is_ready(life: &Life, index: usize) -> bool {
+    let running = life.runs[index].started.is_some() && life.runs[index].ended.is_none();
+    if index == life.main {
+        life.ready.on
+    } else {
+        running
+    }
+}
+
+fn container_status(pod: &Pod, life: &Life, index: usize) -> Value {
+    let run = &life.runs[index];
+    let container = &pod.containers[index];
+    let trouble = if index == life.main {
+        trouble(pod, life, container)
+    } else {
+        None
+    };
+    let state = match trouble {
+        Some((reason, message)) => waiting(reason, Some(message)),
+        None => state(pod, container, run),
+    };
+    // While it waits out a back-off the last run is the newest; otherwise the newest is the one before.
+    let last_attempt = if state.get("waiting").is_some() {
+        run.restarts
+    } else {
+        run.restarts.saturating_sub(1)
+    };
+    let last_state = match &run.last {
+        Some(last) => json!({ "terminated": terminated(last, &container_id(pod, container, last_attempt)) }),
+        None => json!({}),
+    };
+    let mut status = json!({
+        "name": container.name,
+        "image": container.image,
+        "imageID": if run.started.is_some() { image_id(&container.image) } else { String::new() },
+        "ready": is_ready(life, index),
+        "started": state.get("running").is_some(),
+        "restartCount": run.restarts,
+        "state": state,
+        "lastState": last_state,
+    });
+    if run.started.is_some() {
+        status["containerID"] = container_id(pod, container, run.restarts).into();
+    }
+    status
+}
+
+/// Why the main container waits, if it does so for a reason of its own.
+fn trouble(pod: &Pod, life: &Life, container: &Container) -> Option<(&'static str, String)> {
+    let Container { name, image, .. } = container;
+    match life.stage {
+        Stage::PullFailed { .. } => Some((
+            "ErrImagePull",
+            format!("failed to pull and unpack image \"{image}\": failed to resolve reference: not found"),
+        )),
+        Stage::PullBackOff { .. } => {
+            Some(("ImagePullBackOff", format!("Back-off pulling image \"{image}\"")))
+        }
+        Stage::ConfigError => Some((
+            "CreateContainerConfigError",
+            format!("configmap \"{name}-config\" not found"),
+        )),
+        Stage::BackOff { .. } => {
+            let wait = back_off(life.strikes.saturating_sub(1)).as_secs();
+            let wait = if wait < 60 {
+                format!("{wait}s")
+            } else {
+                format!("{}m{}s", wait / 60, wait % 60)
+            };
+            let (key, uid) = (&pod.key, &pod.uid);
+            let pod = format!("{}_{}({uid})", key.name, key.namespace);
+            Some((
+                "CrashLoopBackOff",
+                format!("back-off {wait} restarting failed container={name} pod={pod}"),
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn state(pod: &Pod, container: &Container, run: &Run) -> Value {
+    match (&run.ended, run.started) {
+        (Some(ended), _) => {
+            let id = run
+                .started
+                .map(|_| container_id(pod, container, run.restarts))
+                .unwrap_or_default();
+            json!({ "terminated": terminated(ended, &id) })
+        }
+        (None, Some(started)) => json!({ "running": { "startedAt": Time(started) } }),
+        (None, None) if pod.inits.is_empty() => waiting("ContainerCreating", None),
+        (None, None) => waiting("PodInitializing", None),
+    }
+}
+
+fn waiting(reason: &str, message: Option<String>) -> Value {
+    match message {
+        Some(message) => json!({ "waiting": { "reason": reason, "message": message } }),
+        None => json!({ "waiting": { "reason": reason } }),
+    }
+}
+
+fn terminated(ended: &Ended, id: &str) -> Value {
+    let mut terminated = json!({
+        "exitCode": ended.code,
+        "reason": ended.reason,
+        "startedAt": ended.started.map(Time),
+        "finishedAt": Time(ended.finished),
+    });
+    if !id.is_empty() {
+        terminated["containerID"] = id.into();
+    }
+    terminated
+}
+
+fn init_status(pod: &Pod, life: &Life, container: &Container) -> Value {
+    let done = life.initialized.on;
+    let mut run = Run {
+        started: life.started.filter(|_| done),
+        ..Run::default()
+    };
+    if done && (!container.sidecar || matches!(life.stage, Stage::Ended(_))) {
+        let finished = if container.sidecar {
+            life.sandbox.since
+        } else {
+            life.initialized.since
+        };
+        let ended = Ended {
+            started: run.started,
+            finished,
+            code: 0,
+            reason: "Completed".into(),
+        };
+        run.ended = Some(Box::new(ended));
+    }
+    let state = if done {
+        state(pod, container, &run)
+    } else {
+        waiting("PodInitializing", None)
+    };
+    let running = state.get("running").is_some();
+    let mut status = json!({
+        "name": container.name,
+        "image": container.image,
+        "imageID": if done { image_id(&container.image) } else { String::new() },
+        "ready": done,
+        "started": running,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    });
+    if done {
+        status["containerID"] = container_id(pod, container, 0).into();
+    }
+    status
+}
+
+fn image_id(image: &str) -> String {
+    format!("docker-pullable://{image}@sha256:{}", digest(&[image]))
+}
+
+fn container_id(pod: &Pod, container: &Container, restarts: u32) -> String {
+    format!(
+        "containerd://{}",
+        digest(&[&pod.uid, &container.name, &restarts.to_string()])
+    )
+}
+
+/// 64 made-up hexadecimal digits.
+fn digest(parts: &[&str]) -> String {
+    (0..4)
+        .map(|block| format!("{:016x}", chance::hash(block, parts.iter().copied())))
+        .collect()
+}
+
+/// A made-up address, new for each incarnation of a pod.
+fn pod_ip(pod: &Pod) -> String {
+    let [a, b, c, ..] = chance::hash(0, [pod.uid.as_str()]).to_le_bytes();
+    format!("10.{}.{b}.{}", 128 + a % 128, 1 + c % 254)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::{ContainerState, PodStatus};
+    use rstest::rstest;
+
+    use super::*;
+    use crate::pod::fixtures::set_pod;
+
+    const TIME: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// A life in this stage, of a pod with two containers of which the first is the one in question.
+    pub(crate) fn life(stage: Stage) -> Life {
+        let ended = |code| {
+            Some(Box::new(Ended {
+                started: Some(TIME),
+                finished: TIME,
+                code,
+                reason: "Error".into(),
+            }))
+        };
+        let mut life = Life::new(&set_pod("db", 0), TIME);
+        life.started = Some(TIME);
+        life.initialized.on = true;
+        life.sandbox.on = true;
+        life.runs.iter_mut().for_each(|run| run.started = Some(TIME));
+        match stage {
+            Stage::Creating { .. } => {
+                life.sandbox.on = false;
+                life.runs.iter_mut().for_each(|run| run.started = None);
+            }
+            Stage::PullFailed { .. } | Stage::PullBackOff { .. } | Stage::ConfigError => {
+                life.runs[0].started = None
+            }
+            Stage::Running => (life.ready.on, life.containers_ready.on) = (true, true),
+            Stage::Exited { .. } => life.runs[0].ended = ended(1),
+            Stage::BackOff { .. } => {
+                life.runs[0].last = ended(1);
+                (life.runs[0].restarts, life.strikes) = (2, 3);
+            }
+            Stage::Ended(_) => life.runs.iter_mut().for_each(|run| run.ended = ended(0)),
+            Stage::Unscheduled { .. } => {}
+        }
+        life.stage = stage;
+        life
+    }
+
+    fn shown(stage: Stage) -> PodStatus {
+        serde_json::from_value(status(&set_pod("db", 0), &life(stage), "10.1.0.1")).unwrap()
+    }
+
+    fn word(state: Option<&ContainerState>) -> String {
+        let state = state.unwrap();
+        let waiting = state
+            .waiting
+            .as_ref()
+            .map(|waiting| waiting.reason.clone().unwrap());
+        let terminated = state
+            .terminated
+            .as_ref()
+            .map(|terminated| terminated.reason.clone().unwrap());
+        waiting
+            .or(terminated)
+            .or(state.running.as_ref().map(|_| "running".into()))
+            .unwrap()
+    }
+
+    #[rstest]
+    #[case(Stage::Creating { since: TIME }, "Pending", "ContainerCreating", "ContainerCreating", "ContainersNotReady")]
+    #[case(Stage::PullFailed { at: TIME, tries: 1 }, "Pending", "ErrImagePull", "running", "ContainersNotReady")]
+    #[case(Stage::PullBackOff { since: TIME, tries: 1 }, "Pending", "ImagePullBackOff", "running", "ContainersNotReady")]
+    #[case(
+        Stage::ConfigError,
+        "Pending",
+        "CreateContainerConfigError",
+        "running",
+        "ContainersNotReady"
+    )]
+    #[case(Stage::Running, "Running", "running", "running", "")]
+    #[case(Stage::Exited { at: TIME }, "Running", "Error", "running", "ContainersNotReady")]
+    #[case(Stage::BackOff { since: TIME }, "Running", "CrashLoopBackOff", "running", "ContainersNotReady")]
+    #[case(Stage::Ended(End::Succeeded), "Succeeded", "Error", "Error", "PodCompleted")]
+    #[case(Stage::Ended(End::Evicted), "Failed", "Error", "Error", "PodFailed")]
+    fn each_stage_shows_in_phase_states_and_readiness(
+        #[case] stage: Stage,
+        #[case] phase: &str,
+        #[case] main: &str,
+        #[case] other: &str,
+        #[case] unready: &str,
+    ) {
+        let shown = shown(stage);
+        assert_eq!(shown.phase.as_deref(), Some(phase));
+        let containers = shown.container_statuses.unwrap();
+        assert_eq!(word(containers[0].state.as_ref()), main);
+        assert_eq!(word(containers[1].state.as_ref()), other);
+        let conditions = shown.conditions.unwrap();
+        let ready = conditions
+            .iter()
+            .find(|condition| condition.type_ == "Ready")
+            .unwrap();
+        assert_eq!(ready.reason.as_deref().unwrap_or_default(), unready);
+        assert_eq!(ready.status, if unready.is_empty() { "True" } else { "False" });
+    }
+
+    #[test]
+    fn a_crash_loop_tells_restarts_back_off_and_the_last_end() {
+        let containers = shown(Stage::BackOff { since: TIME }).container_statuses.unwrap();
+        let main = &containers[0];
+        let message = main
+            .state
+            .as_ref()
+            .and_then(|state| state.waiting.as_ref()?.message.clone())
+            .unwrap();
+        assert_eq!(
+            message,
+            "back-off 20s restarting failed container=db pod=db-0_ns(u1)"
+        );
+        assert_eq!(main.restart_count, 2);
+        assert_eq!(word(main.last_state.as_ref()), "Error");
+    }
+
+    #[test]
+    fn an_eviction_is_told_on_the_pod() {
+        let shown = shown(Stage::Ended(End::Evicted));
+        assert_eq!(shown.reason.as_deref(), Some("Evicted"));
+        assert!(
+            shown
+                .conditions
+                .unwrap()
+                .iter()
+                .any(|condition| condition.type_ == "DisruptionTarget")
+        );
+    }
+
+    #[test]
+    fn a_condition_without_a_reason_removes_the_one_before() {
+        let on = condition(
+            "Ready",
+            Flip {
+                on: true,
+                since: TIME,
+            },
+            None,
+        );
+        assert_eq!(on["reason"], Value::Null);
+        assert!(on.as_object().unwrap().contains_key("reason"));
+    }
+}

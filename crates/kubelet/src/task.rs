@@ -1,0 +1,476 @@
+//! One pod's next request: what its life asks for, against what the API server is known to have.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use crate::adopt::adopt;
+use crate::api::Key;
+use crate::behaviour::Course;
+use crate::chance;
+use crate::life::{Life, Moment, Stage, after};
+use crate::node::Nodes;
+use crate::pod::{Place, Pod, Wanted};
+use crate::request::Request;
+use crate::rules::Rules;
+use crate::scheduler;
+use crate::status::{status, unschedulable};
+
+/// A claim may be a moment behind its pod in the watches; only what lasts is worth a condition.
+const WORTH_TELLING: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A pod, its life, and what has been written of it.
+pub(crate) struct Task {
+    pub(crate) pod: Pod,
+    life: Life,
+    /// A hash of the status that was last written.
+    written: Option<u64>,
+    /// A hash of the status that is being written, while a request is under way.
+    under_way: Option<Option<u64>>,
+    /// The node of a binding whose effect the watch has yet to show.
+    pub(crate) bound_to: Option<String>,
+    /// Deleted for good; only somebody's finalizer still holds it.
+    pub(crate) deleted: bool,
+    /// The version in which somebody else last contradicted what was written.
+    contradicted: u64,
+    failures: u32,
+    not_before: Option<Timestamp>,
+    pub(crate) timer: Option<Timestamp>,
+    /// The claim to be woken for.
+    pub(crate) waits_for: Option<Key>,
+}
+
+/// What a pod's next request depends on besides the pod.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) nodes: &'a Nodes,
+    pub(crate) rules: &'a Rules,
+    pub(crate) claims: Option<&'a BTreeMap<Key, bool>>,
+    pub(crate) seed: u64,
+}
+
+impl Task {
+    pub(crate) fn new(object: &k8s::Pod, pod: Pod, now: Timestamp) -> Self {
+        let adopted = adopt(object, &pod, now);
+        let host_ip = object
+            .status
+            .as_ref()
+            .and_then(|status| status.host_ip.as_deref())
+            .unwrap_or_default();
+        Self {
+            // What was taken from the status need not be written to it again.
+            written: adopted
+                .as_ref()
+                .map(|life| fingerprint(&status(&pod, life, host_ip))),
+            life: adopted.unwrap_or_else(|| Life::new(&pod, now)),
+            pod,
+            under_way: None,
+            bound_to: None,
+            deleted: false,
+            contradicted: 0,
+            failures: 0,
+            not_before: None,
+            timer: None,
+            waits_for: None,
+        }
+    }
+
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The request under way was carried out.
+    pub(crate) fn succeeded(&mut self) {
+        self.written = self.under_way.take().flatten().or(self.written);
+        self.failures = 0;
+        self.not_before = None;
+    }
+
+    /// The request under way was not, as far as we know, carried out.
+    pub(crate) fn failed(&mut self, not_before: Timestamp) {
+        self.under_way = None;
+        self.failures += 1;
+        self.not_before = Some(not_before);
+    }
+
+    /// The next request, if any, and when to look again without being asked.
+    pub(crate) fn next(
+        &mut self,
+        around: &Surroundings,
+        now: Timestamp,
+    ) -> (Option<Request>, Option<Timestamp>) {
+        if self.under_way.is_some() {
+            // Its answer wakes us.
+            return (None, None);
+        }
+        if let Some(time) = self.not_before.filter(|time| now < *time) {
+            return (None, Some(time));
+        }
+        let (request, wake) = match &self.pod.place {
+            Place::On(node) => match around.nodes.get(node).filter(|node| node.is_live()) {
+                Some(node) => self.next_on_node(&node.ip, around, now),
+                None => (None, None),
+            },
+            Place::Wanted(wanted) => {
+                let wanted = wanted.clone();
+                self.next_unplaced(&wanted, around, now)
+            }
+        };
+        if let Some(request) = &request {
+            self.under_way = Some(match request {
+                Request::Status(status) => Some(fingerprint(status)),
+                Request::Bind { .. } | Request::Delete => None,
+            });
+        }
+        (request.map(|request| self.with_generation(request)), wake)
+    }
+
+    fn next_on_node(
+        &mut self,
+        host_ip: &str,
+        around: &Surroundings,
+        now: Timestamp,
+    ) -> (Option<Request>, Option<Timestamp>) {
+        if matches!(self.pod.seen.phase.as_str(), "Succeeded" | "Failed") {
+            // Others may end a pod too, and an ended pod stays ended.
+            self.life.end(&self.pod.seen.phase, now);
+        }
+        let part = around.rules.part(&self.pod);
+        let wake = self.life.advance(&Moment {
+            pod: &self.pod,
+            part: &part,
+            seed: around.seed,
+            now,
+        });
+
+        let mut wanted = status(&self.pod, &self.life, host_ip);
+        let mut unwritten = self.written != Some(fingerprint(&wanted));
+        if !unwritten && self.is_contradicted() {
+            self.contradicted = self.pod.version;
+            self.life.ready.since = now;
+            wanted = status(&self.pod, &self.life, host_ip);
+            unwritten = true;
+        }
+        let request = if self.deleted {
+            None
+        } else if unwritten {
+            Some(Request::Status(wanted))
+        } else if self.pod.deleting.is_some() && matches!(self.life.stage, Stage::Ended(_)) {
+            Some(Request::Delete)
+        } else {
+            None
+        };
+        (request, wake)
+    }
+
+    /// A node controller may call a pod unready while its node is away. One answer to each such write: if it has no
+    /// effect, another would have none either.
+    fn is_contradicted(&self) -> bool {
+        let seen = &self.pod.seen;
+        seen.ready.is_some_and(|ready| ready != self.life.ready.on) && self.pod.version > self.contradicted
+    }
+
+    fn next_unplaced(
+        &mut self,
+        wanted: &Wanted,
+        around: &Surroundings,
+        now: Timestamp,
+    ) -> (Option<Request>, Option<Timestamp>) {
+        let Stage::Unscheduled { since } = self.life.stage else {
+            return (None, None);
+        };
+        // Before the first list of claims is complete nobody knows what is bound.
+        let Some(claims) = around.claims else {
+            return (None, None);
+        };
+        if self.bound_to.is_some() || self.pod.deleting.is_some() || wanted.gated {
+            return (None, None);
+        }
+        let part = around.rules.part(&self.pod);
+        let moment = Moment {
+            pod: &self.pod,
+            part: &part,
+            seed: around.seed,
+            now,
+        };
+        let time = after(since, moment.vary("schedule", 0, part.behaviour.schedule));
+        if now < time {
+            return (None, Some(time));
+        }
+
+        let claim_key = |name: &String| Key {
+            namespace: self.pod.key.namespace.clone(),
+            name: name.clone(),
+        };
+        let unbound = wanted
+            .claims
+            .iter()
+            .map(claim_key)
+            .find(|claim| claims.get(claim) != Some(&true));
+        let message = if part.behaviour.course == Course::Unschedulable {
+            format!(
+                "0/{} nodes are available: programmed to be unschedulable.",
+                around.nodes.len()
+            )
+        } else if let Some(claim) = unbound {
+            let message = match claims.get(&claim) {
+                Some(_) => "pod has unbound immediate PersistentVolumeClaims".to_owned(),
+                None => format!("persistentvolumeclaim \"{}\" not found", claim.name),
+            };
+            self.waits_for = Some(claim);
+            let tell = after(time, WORTH_TELLING);
+            if now < tell {
+                return (None, Some(tell));
+            }
+            message
+        } else if let Some(node) = scheduler::choose(&self.pod, wanted, around.nodes, around.seed) {
+            return (
+                Some(Request::Bind {
+                    node: node.to_owned(),
+                }),
+                None,
+            );
+        } else {
+            let tell = after(time, WORTH_TELLING);
+            if now < tell {
+                return (None, Some(tell));
+            }
+            format!("0/{} nodes are available.", around.nodes.len())
+        };
+        let since = self
+            .pod
+            .seen
+            .scheduled
+            .filter(|(on, _)| !on)
+            .map_or(now, |(_, since)| since);
+        let condition = unschedulable(&message, Time(since));
+        let unwritten = self.written != Some(fingerprint(&condition));
+        (unwritten.then_some(Request::Status(condition)), None)
+    }
+
+    /// The generation travels with a status but is no reason to write one.
+    fn with_generation(&self, request: Request) -> Request {
+        match request {
+            Request::Status(mut status) => {
+                status["observedGeneration"] = Value::from(self.pod.generation);
+                Request::Status(status)
+            }
+            other @ (Request::Bind { .. } | Request::Delete) => other,
+        }
+    }
+}
+
+fn fingerprint(status: &Value) -> u64 {
+    chance::hash(0, [status.to_string().as_str()])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::behaviour::Behaviour;
+    use crate::node::fixtures::live;
+    use crate::pod::fixtures::{parse, set_pod_json};
+    use crate::rules::{Behaviours, Match};
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// One task, and an API server that does as it is told.
+    struct Stand {
+        object: Value,
+        task: Task,
+        nodes: Nodes,
+        behaviours: Behaviours,
+        claims: BTreeMap<Key, bool>,
+        now: Timestamp,
+    }
+
+    impl Stand {
+        fn of(object: Value) -> Self {
+            let pod = parse(object.clone());
+            let behaviours = Behaviours::default();
+            behaviours.program(Match::any(), Behaviour::default().jitter(0.0));
+            Self {
+                task: Task::new(&pod, Pod::of(&pod), START),
+                object,
+                nodes: live(["node-a"]),
+                behaviours,
+                claims: BTreeMap::new(),
+                now: START,
+            }
+        }
+
+        fn unscheduled() -> Self {
+            let mut object = set_pod_json("db", 0);
+            object["spec"]["nodeName"] = Value::Null;
+            object["spec"]["volumes"] =
+                json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data-db-0" } }]);
+            Self::of(object)
+        }
+
+        fn claim() -> Key {
+            Key {
+                namespace: "ns".into(),
+                name: "data-db-0".into(),
+            }
+        }
+
+        fn next(&mut self) -> (Option<Request>, Option<Timestamp>) {
+            let rules = self.behaviours.subscribe().borrow().clone();
+            let around = Surroundings {
+                nodes: &self.nodes,
+                rules: &rules,
+                claims: Some(&self.claims),
+                seed: 0,
+            };
+            self.task.next(&around, self.now)
+        }
+
+        fn wait(&mut self, time: Duration) -> &mut Self {
+            self.now = after(self.now, time);
+            self
+        }
+
+        fn change(&mut self, change: impl FnOnce(&mut Value)) {
+            change(&mut self.object);
+            let version = self.task.pod.version + 1;
+            self.object["metadata"]["resourceVersion"] = version.to_string().into();
+            self.task.pod = Pod::of(&parse(self.object.clone()));
+        }
+
+        /// Carries out requests until there are none; the phases they wrote.
+        fn settle(&mut self) -> Vec<String> {
+            let mut done = Vec::new();
+            loop {
+                match self.next() {
+                    (Some(Request::Status(status)), _) => {
+                        done.push(status["phase"].as_str().unwrap_or("unschedulable").to_owned());
+                        self.task.succeeded();
+                        self.change(|object| object["status"] = status);
+                    }
+                    (Some(Request::Bind { node }), _) => {
+                        done.push(format!("bind to {node}"));
+                        self.task.succeeded();
+                        self.change(|object| object["spec"]["nodeName"] = node.into());
+                    }
+                    (Some(Request::Delete), _) => {
+                        done.push("delete".into());
+                        self.task.succeeded();
+                        self.task.deleted = true;
+                    }
+                    (None, Some(time)) => self.now = time,
+                    (None, None) => return done,
+                }
+            }
+        }
+    }
+
+    fn delete(object: &mut Value) {
+        object["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:30Z");
+        object["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    }
+
+    #[test]
+    fn a_pod_is_bound_started_and_left_alone() {
+        let mut stand = Stand::unscheduled();
+        stand.claims.insert(Stand::claim(), true);
+        assert_eq!(
+            stand.settle(),
+            ["bind to node-a", "Pending", "Running", "Running"]
+        );
+        assert_eq!(stand.wait(Duration::from_secs(3600)).settle(), [""; 0]);
+    }
+
+    #[test]
+    fn a_pod_waits_for_its_claim_and_says_so_only_when_it_lasts() {
+        let mut stand = Stand::unscheduled();
+        stand.claims.insert(Stand::claim(), false);
+
+        assert!(matches!(stand.next(), (None, Some(_))));
+        assert_eq!(stand.task.waits_for, Some(Stand::claim()));
+        assert_eq!(stand.wait(Duration::from_secs(1)).settle(), ["unschedulable"]);
+
+        stand.claims.insert(Stand::claim(), true);
+        assert_eq!(stand.settle()[0], "bind to node-a");
+    }
+
+    #[test]
+    fn a_deleted_pod_ends_before_it_goes() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        stand.change(delete);
+        assert_eq!(stand.settle(), ["Succeeded", "delete"]);
+    }
+
+    #[test]
+    fn a_pod_on_a_vanished_node_freezes() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        stand.nodes.clear();
+        stand.change(delete);
+        assert_eq!(stand.wait(Duration::from_secs(3600)).settle(), [""; 0]);
+
+        stand.nodes = live(["node-a"]);
+        assert_eq!(stand.settle(), ["Succeeded", "delete"]);
+    }
+
+    #[test]
+    fn a_foreign_verdict_on_readiness_is_answered_once() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        let call_unready = |object: &mut Value| {
+            for condition in object["status"]["conditions"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                if condition["type"] == "Ready" {
+                    condition["status"] = "False".into();
+                }
+            }
+        };
+        stand.change(call_unready);
+        assert_eq!(stand.settle(), ["Running"]);
+
+        stand.change(call_unready);
+        assert!(matches!(stand.next(), (Some(Request::Status(_)), _)));
+        stand.task.succeeded();
+        assert!(
+            matches!(stand.next(), (None, None)),
+            "the write had no effect and must not be repeated"
+        );
+    }
+
+    #[test]
+    fn a_pod_that_somebody_else_has_failed_stays_failed() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        stand.change(|object| object["status"]["phase"] = "Failed".into());
+        assert_eq!(stand.settle(), ["Failed"]);
+    }
+
+    #[test]
+    fn a_failed_request_is_made_again_later() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        assert!(matches!(stand.next(), (Some(Request::Status(_)), _)));
+        assert!(matches!(stand.next(), (None, None)), "one request at a time");
+        let later = after(stand.now, Duration::from_secs(1));
+        stand.task.failed(later);
+        assert!(matches!(stand.next(), (None, Some(time)) if time == later));
+        stand.now = later;
+        assert!(matches!(stand.next(), (Some(Request::Status(_)), _)));
+    }
+
+    #[test]
+    fn a_new_generation_alone_is_no_reason_to_write() {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        stand.change(|object| object["metadata"]["generation"] = 2.into());
+        assert_eq!(stand.settle(), [""; 0]);
+    }
+}

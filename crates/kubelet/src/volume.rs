@@ -1,0 +1,222 @@
+//! The pretend volume of a claim: what it looks like, how the two are bound, how it goes.
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::api::{Key, MANAGER, PLAYED_BY, Refusal, Scope, version};
+
+/// What binding needs to know of a claim.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) uid: String,
+    pub(crate) version: u64,
+    pub(crate) bound: bool,
+    volume: Option<String>,
+    storage: String,
+    access_modes: Vec<String>,
+    class: Option<String>,
+    mode: Option<String>,
+    deleting: bool,
+}
+
+impl Claim {
+    pub(crate) fn of(object: &PersistentVolumeClaim) -> Self {
+        let spec = object.spec.clone().unwrap_or_default();
+        let requests = spec
+            .resources
+            .and_then(|resources| resources.requests)
+            .unwrap_or_default();
+        let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
+        Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            version: version(object),
+            bound: phase == Some("Bound"),
+            volume: spec.volume_name.filter(|name| !name.is_empty()),
+            storage: requests
+                .get("storage")
+                .map_or_else(|| "1Gi".to_owned(), |storage| storage.0.clone()),
+            access_modes: spec.access_modes.unwrap_or_default(),
+            class: spec.storage_class_name,
+            mode: spec.volume_mode,
+            deleting: object.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    pub(crate) fn volume_name(&self) -> String {
+        format!("pvc-{}", self.uid)
+    }
+
+    /// Waits for a volume of ours. One that names another volume waits for somebody else.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.bound
+            && !self.deleting
+            && self
+                .volume
+                .as_ref()
+                .is_none_or(|volume| *volume == self.volume_name())
+    }
+}
+
+pub(crate) async fn bind(client: Client, key: &Key, claim: &Claim) -> Result<(), Refusal> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &key.namespace);
+    let volumes: Api<PersistentVolume> = Api::all(client);
+    let name = claim.volume_name();
+    let of_volume = |error| Refusal::of(&format!("volume {name}"), error);
+    let of_claim = |error| Refusal::of(&format!("claim {}/{}", key.namespace, key.name), error);
+    let params = PatchParams {
+        field_manager: Some(MANAGER.into()),
+        ..PatchParams::default()
+    };
+    let manager = PostParams {
+        field_manager: Some(MANAGER.into()),
+        ..PostParams::default()
+    };
+
+    let volume = serde_json::from_value(volume(key, claim))
+        .map_err(kube::Error::SerdeError)
+        .map_err(of_volume)?;
+    match volumes.create(&manager, &volume).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        other => drop(other.map_err(of_volume)?),
+    }
+    let spec = json!({
+        "metadata": { "uid": claim.uid, "annotations": { "pv.kubernetes.io/bind-completed": "yes" } },
+        "spec": { "volumeName": name },
+    });
+    claims
+        .patch(&key.name, &params, &Patch::Merge(spec))
+        .await
+        .map_err(of_claim)?;
+    let status = json!({
+        "metadata": { "uid": claim.uid },
+        "status": {
+            "phase": "Bound",
+            "accessModes": claim.access_modes,
+            "capacity": { "storage": claim.storage },
+        },
+    });
+    claims
+        .patch_status(&key.name, &params, &Patch::Merge(status))
+        .await
+        .map_err(of_claim)?;
+    let status = json!({ "status": { "phase": "Bound" } });
+    volumes
+        .patch_status(&name, &params, &Patch::Merge(status))
+        .await
+        .map_err(of_volume)?;
+    Ok(())
+}
+
+fn volume(key: &Key, claim: &Claim) -> Value {
+    let name = claim.volume_name();
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": name,
+            "labels": { PLAYED_BY: MANAGER },
+            // A provisioner that no volume controller knows: the deletion is left to us.
+            "annotations": { "pv.kubernetes.io/provisioned-by": PLAYED_BY },
+        },
+        "spec": {
+            "capacity": { "storage": claim.storage },
+            "accessModes": claim.access_modes,
+            "storageClassName": claim.class.clone().unwrap_or_default(),
+            "volumeMode": claim.mode,
+            "persistentVolumeReclaimPolicy": "Delete",
+            "hostPath": { "path": format!("/var/lib/stateward/{name}") },
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": key.namespace,
+                "name": key.name,
+                "uid": claim.uid,
+            },
+        },
+    })
+}
+
+pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> {
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    let ours = ListParams::default().labels(&format!("{PLAYED_BY}={MANAGER}"));
+    for volume in volumes
+        .list(&ours)
+        .await
+        .map_err(|error| Refusal::of("volumes", error))?
+    {
+        let Some(claim) = volume.spec.and_then(|spec| spec.claim_ref) else {
+            continue;
+        };
+        let (namespace, name) = (
+            claim.namespace.unwrap_or_default(),
+            claim.name.unwrap_or_default(),
+        );
+        if !scope.holds(&namespace) {
+            continue;
+        }
+        // Asked anew, because a claim may have come since the list.
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &namespace);
+        let seen = claims.get_opt(&name).await;
+        let seen = seen.map_err(|error| Refusal::of(&format!("claim {namespace}/{name}"), error))?;
+        if seen.and_then(|seen| seen.metadata.uid) != claim.uid {
+            delete_volume(&volumes, &volume.metadata.name.unwrap_or_default()).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn delete_volume(volumes: &Api<PersistentVolume>, name: &str) -> Result<(), Refusal> {
+    match volumes.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => other
+            .map(drop)
+            .map_err(|error| Refusal::of(&format!("volume {name}"), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn claim(spec: Value, phase: &str) -> Claim {
+        let object = json!({
+            "metadata": { "namespace": "ns", "name": "data-db-0", "uid": "u1", "resourceVersion": "3" },
+            "spec": spec,
+            "status": { "phase": phase },
+        });
+        Claim::of(&serde_json::from_value(object).unwrap())
+    }
+
+    #[rstest]
+    #[case::pending(json!({}), "Pending", true)]
+    #[case::half_bound_to_ours(json!({ "volumeName": "pvc-u1" }), "Pending", true)]
+    #[case::named_another_volume(json!({ "volumeName": "mine" }), "Pending", false)]
+    #[case::bound(json!({ "volumeName": "pvc-u1" }), "Bound", false)]
+    fn a_claim_waits_until_it_is_bound(#[case] spec: Value, #[case] phase: &str, #[case] waits: bool) {
+        assert_eq!(claim(spec, phase).is_waiting(), waits);
+    }
+
+    #[test]
+    fn a_volume_fits_its_claim() {
+        let spec = json!({
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "fast",
+            "resources": { "requests": { "storage": "5Gi" } },
+        });
+        let key = Key {
+            namespace: "ns".into(),
+            name: "data-db-0".into(),
+        };
+        let volume: PersistentVolume = serde_json::from_value(volume(&key, &claim(spec, "Pending"))).unwrap();
+
+        let spec = volume.spec.unwrap();
+        assert_eq!(spec.capacity.unwrap()["storage"].0, "5Gi");
+        assert_eq!(spec.storage_class_name.as_deref(), Some("fast"));
+        assert_eq!(spec.access_modes.unwrap(), ["ReadWriteOnce"]);
+        assert_eq!(spec.claim_ref.unwrap().uid.as_deref(), Some("u1"));
+    }
+}
