@@ -1,0 +1,214 @@
+//! The budgets of the embedded cluster, measured. Prints a table; asserts nothing.
+//!
+//! `cargo xtask bench cluster`, or with a number for fewer or more sets: `cargo xtask bench cluster -- 2000`
+
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark talks, and ends where it cannot go on"
+)]
+
+use std::time::Instant;
+
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use stateward_clock::Clock;
+use stateward_cluster::{Cluster, Options};
+use stateward_kubelet::Kubelet;
+
+fn main() {
+    let sets: usize = std::env::args()
+        .filter_map(|argument| argument.parse().ok())
+        .next()
+        .unwrap_or(10_000);
+    println!("{:<58} {:>14} {:>12}", "what", "measured", "budget");
+    row(
+        "native 5-pod rolling update, virtual time",
+        &format!("{:.2} ms", rolling_update(50) * 1e3),
+        "3 ms",
+    );
+    row(
+        "watch event to a client in this process, p50",
+        &format!("{:.1} µs", watch_latency() * 1e6),
+        "50 µs",
+    );
+    let (seconds, before, after) = settle(sets);
+    row(
+        &format!("{sets} sets of 3 pods settled"),
+        &format!("{seconds:.1} s"),
+        "60 s",
+    );
+    row(
+        "  resident memory for that",
+        &format!("{} MiB", (after - before) / 1024 / 1024),
+        "1536 MiB",
+    );
+}
+
+fn row(what: &str, measured: &str, budget: &str) {
+    println!("{what:<58} {measured:>14} {budget:>12}");
+}
+
+/// Seconds of wall time for one update of a five-pod set, the average of `times`.
+fn rolling_update(times: usize) -> f64 {
+    in_virtual_time(async move {
+        let (_cluster, client, _kubelet) = start();
+        let sets: Api<StatefulSet> = Api::namespaced(client, "default");
+        sets.create(&PostParams::default(), &set("db", 5))
+            .await
+            .expect("a set");
+        converged(&sets, "db").await;
+        let began = Instant::now();
+        for version in 0..times {
+            let containers = json!([{"name": "main", "image": format!("example.com/db:v{}", version + 2)}]);
+            let patch = Patch::Merge(json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+            sets.patch("db", &PatchParams::default(), &patch)
+                .await
+                .expect("a patch");
+            converged(&sets, "db").await;
+        }
+        began.elapsed().as_secs_f64() / times as f64
+    })
+}
+
+/// Seconds from the answer to a write to its arrival at a watch: the median of many.
+fn watch_latency() -> f64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let cluster = Cluster::start(Options::at(Clock::wall()));
+        let maps: Api<ConfigMap> = Api::namespaced(cluster.client("bench"), "default");
+        let mut events = maps
+            .watch(&WatchParams::default(), "0")
+            .await
+            .expect("a watch")
+            .boxed();
+        let mut samples = Vec::new();
+        for number in 0..2000 {
+            let map: ConfigMap = object(json!({"metadata": {"name": format!("c{number}")}}));
+            maps.create(&PostParams::default(), &map)
+                .await
+                .expect("a config map");
+            let written = Instant::now();
+            loop {
+                match events.try_next().await.expect("an event") {
+                    Some(WatchEvent::Added(seen)) if seen.metadata.name == map.metadata.name => break,
+                    Some(_) => {}
+                    None => panic!("the watch ended"),
+                }
+            }
+            samples.push(written.elapsed());
+        }
+        samples.sort();
+        samples[samples.len() / 2].as_secs_f64()
+    })
+}
+
+/// Seconds until `count` sets are settled, and resident bytes before and after.
+fn settle(count: usize) -> (f64, u64, u64) {
+    in_virtual_time(async move {
+        let before = resident();
+        let (_cluster, client, _kubelet) = start();
+        let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "default");
+        let began = Instant::now();
+        for number in 0..count {
+            sets.create(&PostParams::default(), &set(&format!("db-{number}"), 3))
+                .await
+                .expect("a set");
+        }
+        let mut settled = std::collections::BTreeSet::new();
+        let mut changes = watcher(sets, watcher::Config::default())
+            .default_backoff()
+            .applied_objects()
+            .boxed();
+        while settled.len() < count {
+            let set = changes.try_next().await.expect("a watch").expect("a change");
+            if ready(&set) == 3 {
+                settled.insert(set.metadata.name);
+            }
+        }
+        (began.elapsed().as_secs_f64(), before, resident())
+    })
+}
+
+fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(work)
+}
+
+fn start() -> (Cluster, Client, stateward_kubelet::Running) {
+    let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
+    let cluster = Cluster::start(Options::at(clock.clone()));
+    let kubelet = Kubelet::new(cluster.client("kubelet"), clock)
+        .heartbeat(None)
+        .spawn();
+    let client = cluster.client("bench");
+    (cluster, client, kubelet)
+}
+
+async fn converged(sets: &Api<StatefulSet>, name: &str) {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut changes = watcher(sets.clone(), config)
+        .default_backoff()
+        .applied_objects()
+        .boxed();
+    while let Some(set) = changes.try_next().await.expect("a watch") {
+        let status = set.status.clone().unwrap_or_default();
+        let wanted = set.spec.as_ref().and_then(|spec| spec.replicas);
+        let observed = status.observed_generation == set.metadata.generation;
+        if observed
+            && status.updated_replicas == wanted
+            && ready(&set) == wanted.unwrap_or(0)
+            && status.current_revision == status.update_revision
+        {
+            return;
+        }
+    }
+}
+
+fn ready(set: &StatefulSet) -> i32 {
+    set.status
+        .as_ref()
+        .and_then(|status| status.ready_replicas)
+        .unwrap_or(0)
+}
+
+fn set(name: &str, replicas: i32) -> StatefulSet {
+    object(json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example.com/db:v1"}]},
+            },
+        },
+    }))
+}
+
+fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).expect("an object")
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = status
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(0);
+    pages * 4096
+}

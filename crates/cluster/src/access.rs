@@ -1,0 +1,76 @@
+//! The API server as controllers in this process see it: no HTTP, the same rules.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// Reads and writes with a controller's rights. `resource` is `pods`, `statefulsets.apps`, `jobs.batch`, …
+///
+/// Reads show the newest state; writes go through defaulting, validation, field ownership and optimistic locking as any
+/// client's do, and show up in the audit log under the controller's name.
+pub(crate) trait Access: Send + Sync {
+    /// One object; `None` when there is none.
+    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
+
+    /// The objects of a namespace, by name; of all namespaces when it is empty.
+    fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
+
+    fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status>;
+
+    /// Replaces an object; a `metadata.resourceVersion` in it must still be the current one.
+    fn update(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        object: Value,
+    ) -> Result<Arc<Value>, Status>;
+
+    /// Replaces an object's status.
+    fn update_status(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        object: Value,
+    ) -> Result<Arc<Value>, Status>;
+
+    /// Deletes an object with these DeleteOptions (`{}` for none): `preconditions`, `gracePeriodSeconds`, `propagationPolicy`.
+    fn delete(&self, resource: &str, namespace: &str, name: &str, options: Value) -> Result<(), Status>;
+
+    /// Every version of every resource whose objects can be listed, watched and deleted, custom ones included.
+    fn resources(&self) -> Vec<ResourceInfo> {
+        Vec::new()
+    }
+
+    /// Replaces a namespace's `spec.finalizers` through its `finalize` subresource; without any left it is removed.
+    fn finalize_namespace(&self, name: &str, object: Value) -> Result<Arc<Value>, Status> {
+        self.update("namespaces", "", name, object)
+    }
+
+    /// Records an event about an object.
+    fn event(&self, about: &Value, kind: EventKind, reason: &str, message: &str);
+
+    fn now(&self) -> Timestamp;
+}
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Normal,
+    Warning,
+}
+
+/// One version of a served resource, for controllers that work on all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResourceInfo {
+    /// `pods`, `statefulsets.apps`, …
+    pub(crate) resource: Arc<str>,
+    /// `v1`, `apps/v1`, …
+    pub(crate) api_version: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) namespaced: bool,
+}

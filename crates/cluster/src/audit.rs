@@ -1,0 +1,57 @@
+//! Who wrote what: the record that tests read as they read the real server's audit log.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// One answered write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Who.
+    pub user: String,
+    /// With which program.
+    pub agent: String,
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub verb: String,
+    /// `pods`, or with a subresource `statefulsets/status`.
+    pub resource: String,
+    /// The group of the resource; empty for the core group.
+    pub group: String,
+    /// Empty for cluster-scoped resources.
+    pub namespace: String,
+    /// Empty where the request names none.
+    pub name: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// The body of the request.
+    pub body: Value,
+}
+
+/// Entries kept. Long simulations check them as they go.
+const LIMIT: usize = 100_000;
+
+/// The newest writes, oldest first.
+#[derive(Default)]
+pub(crate) struct Audit {
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+impl Audit {
+    pub(crate) fn record(&self, entry: Entry) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() == LIMIT {
+            entries.pop_front();
+        }
+        entries.push_back(entry);
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
+    }
+}

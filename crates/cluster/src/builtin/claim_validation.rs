@@ -1,0 +1,170 @@
+//! What a PersistentVolumeClaim may ask for, and what may change about it.
+
+use serde_json::Value;
+
+use super::amount::Amount;
+use super::fields::{copy, has, items, part, same, text};
+use super::problems::{At, IMMUTABLE, Problems};
+use super::{metadata_validation, names, resource_validation, selector};
+
+pub(super) const ACCESS_MODES: [&str; 4] = [
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
+const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+/// What upstream says, without the diff of Go structs that it appends.
+const SPEC_IS_IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+pub(super) fn create(object: &Value, problems: &mut Problems) {
+    metadata_validation::of_kind("persistentvolumeclaims", object, problems);
+    spec(&At::new("spec"), &object["spec"], problems);
+}
+
+/// Checks the spec of a claim or of a template for one.
+pub(super) fn spec(at: &At, spec: &Value, problems: &mut Problems) {
+    let modes = items(spec, "accessModes");
+    let modes_at = at.field("accessModes");
+    if modes.is_empty() {
+        problems.required(&modes_at, "at least 1 access mode is required");
+    }
+    selector::validate(&at.field("selector"), &spec["selector"], problems);
+    for mode in modes
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|mode| !ACCESS_MODES.contains(mode))
+    {
+        problems.not_supported(&modes_at, mode, &ACCESS_MODES);
+    }
+    let is_for_one = |mode: &Value| mode == "ReadWriteOncePod";
+    let is_for_more = |mode: &Value| {
+        mode.as_str()
+            .is_some_and(|mode| ACCESS_MODES[..3].contains(&mode))
+    };
+    if modes.iter().any(is_for_one) && modes.iter().any(is_for_more) {
+        problems.forbidden(&modes_at, "may not use ReadWriteOncePod with other access modes");
+    }
+    storage(
+        &at.field("resources").key("storage"),
+        &spec["resources"]["requests"],
+        problems,
+    );
+    for name in ["storageClassName", "volumeAttributesClassName"] {
+        let class = text(spec, name);
+        if !class.is_empty() {
+            problems.invalid_for(&at.field(name), class, names::dns_subdomain(class));
+        }
+        // The volume mode stands between the two.
+        if name == "storageClassName" {
+            mode(&at.field("volumeMode"), spec, problems);
+            data_sources(at, spec, problems);
+        }
+    }
+}
+
+fn storage(at: &At, requests: &Value, problems: &mut Problems) {
+    let size = &requests["storage"];
+    if size.is_null() {
+        problems.required(at, "");
+    } else if !Amount::of(size).is_positive() {
+        problems.invalid(at, size.clone(), "must be greater than zero");
+    } else {
+        resource_validation::quantity(at, "storage", size, problems);
+    }
+}
+
+fn mode(at: &At, spec: &Value, problems: &mut Problems) {
+    if let Some(mode) = spec["volumeMode"]
+        .as_str()
+        .filter(|mode| !VOLUME_MODES.contains(mode))
+    {
+        problems.not_supported(at, mode, &VOLUME_MODES);
+    }
+}
+
+fn data_sources(at: &At, spec: &Value, problems: &mut Problems) {
+    for name in ["dataSource", "dataSourceRef"]
+        .into_iter()
+        .filter(|name| has(spec, name))
+    {
+        let (at, source) = (at.field(name), &spec[name]);
+        for part in ["name", "kind"] {
+            if text(source, part).is_empty() {
+                problems.required(&at.field(part), "");
+            }
+        }
+        if text(source, "apiGroup").is_empty() && text(source, "kind") != "PersistentVolumeClaim" {
+            let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            problems.invalid(&at, text(source, "kind"), detail);
+        }
+    }
+    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    if !source.is_object() || !reference.is_object() {
+        return;
+    }
+    // The server means to show the path and shows an empty struct.
+    if !text(reference, "namespace").is_empty() {
+        problems.invalid_as(
+            at,
+            "{}",
+            "may not be specified when dataSourceRef.namespace is specified",
+        );
+    } else if ["apiGroup", "kind", "name"]
+        .iter()
+        .any(|name| text(source, name) != text(reference, name))
+    {
+        problems.invalid_as(at, "{}", "must match dataSourceRef");
+    }
+}
+
+pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata_validation::update_of_kind("persistentvolumeclaims", old, new, problems);
+    create(new, problems);
+    let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
+    // Binding names the volume, once.
+    if text(&before, "volumeName").is_empty() {
+        copy(&after, &mut before, "volumeName");
+    }
+    if text(&new["status"], "phase") == "Bound" {
+        copy(&before, &mut after, "volumeAttributesClassName");
+        let size = before["resources"]["requests"]["storage"].clone();
+        if let Some(requests) =
+            part(&mut after, "resources").and_then(|resources| part(resources, "requests"))
+        {
+            super::fields::set(requests, "storage", size);
+        }
+    }
+    // A default class that came later may be filled in.
+    if !has(&before, "storageClassName") {
+        copy(&before, &mut after, "storageClassName");
+    }
+    if !same(&before, &after) {
+        problems.forbidden(&At::new("spec"), SPEC_IS_IMMUTABLE);
+    }
+    let size = |object: &Value| Amount::of(&object["spec"]["resources"]["requests"]["storage"]);
+    if size(new) < size(old) && size(new) <= Amount::of(&old["status"]["capacity"]["storage"]) {
+        let at = At::new("spec.resources.requests.storage");
+        problems.forbidden(&at, "field can not be less than status.capacity");
+    }
+    if old["spec"]["volumeMode"] != new["spec"]["volumeMode"] {
+        problems.invalid(
+            &At::new("volumeMode"),
+            new["spec"]["volumeMode"].clone(),
+            IMMUTABLE,
+        );
+    }
+}
+
+pub(super) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata_validation::update_of_kind("persistentvolumeclaims", old, new, problems);
+    if items(&new["spec"], "accessModes").is_empty() {
+        problems.required(&At::new("Spec.accessModes"), "");
+    }
+    for (name, amount) in super::fields::entries(&new["status"], "capacity") {
+        if Amount::of(amount).is_negative() {
+            let at = At::new("status.capacity").key(name);
+            problems.invalid(&at, amount.clone(), "must be a valid resource quantity");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What metadata may say, on creation and on change.
+
+use serde_json::Value;
+
+use super::fields::{entries, flag, has, int, items, text};
+use super::names;
+use super::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
+use super::selector;
+
+/// All annotations of an object together, keys and values.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What the name of an object may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameRule {
+    Subdomain,
+    Label,
+    /// Whatever can stand in a URL.
+    PathSegment,
+}
+
+impl NameRule {
+    /// The rule of a kind.
+    pub(super) fn of(resource: &str) -> Self {
+        match resource {
+            "statefulsets.apps" | "services" | "namespaces" => Self::Label,
+            resource if resource.ends_with(".rbac.authorization.k8s.io") => Self::PathSegment,
+            "events" | "events.events.k8s.io" => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+
+    fn complaints(self, name: &str) -> Vec<String> {
+        match self {
+            Self::Subdomain => names::dns_subdomain(name),
+            Self::Label => names::dns_label(name),
+            Self::PathSegment => names::path_segment(name),
+        }
+    }
+
+    fn complaints_about_prefix(self, prefix: &str) -> Vec<String> {
+        match self {
+            Self::PathSegment => names::path_segment_prefix(prefix),
+            rule => rule.complaints(&names::mask_trailing_dash(prefix)),
+        }
+    }
+}
+
+/// The kinds whose finalizers must have a domain. The others came after that rule.
+fn has_strict_finalizers(resource: &str) -> bool {
+    !matches!(
+        resource,
+        "leases.coordination.k8s.io" | "customresourcedefinitions.apiextensions.k8s.io" | "events"
+    )
+}
+
+/// Checks metadata as the kind does: its own name rule, and finalizers with a domain.
+pub(super) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
+    let metadata = &object["metadata"];
+    validate(
+        metadata,
+        is_namespaced(resource, metadata),
+        NameRule::of(resource),
+        problems,
+    );
+    if has_strict_finalizers(resource) {
+        finalizer_domains(metadata, problems);
+    }
+}
+
+/// Checks metadata as every kind does.
+pub(super) fn of_any(resource: &str, object: &Value, problems: &mut Problems) {
+    let metadata = &object["metadata"];
+    validate(
+        metadata,
+        is_namespaced(resource, metadata),
+        NameRule::PathSegment,
+        problems,
+    );
+}
+
+/// A kind that we do not know is taken to live where its object says.
+/// Checks the metadata of a custom object: finalizers need no domain.
+pub(super) fn of_custom(resource: &str, object: &Value, problems: &mut Problems) {
+    let metadata = &object["metadata"];
+    validate(
+        metadata,
+        is_namespaced(resource, metadata),
+        NameRule::Subdomain,
+        problems,
+    );
+}
+
+fn is_namespaced(resource: &str, metadata: &Value) -> bool {
+    !super::metadata::is_cluster_scoped(resource)
+        && (!text(metadata, "namespace").is_empty() || super::is_known(resource))
+}
+
+fn validate(metadata: &Value, namespaced: bool, rule: NameRule, problems: &mut Problems) {
+    let at = At::new("metadata");
+    let (name, prefix) = (text(metadata, "name"), text(metadata, "generateName"));
+    if !prefix.is_empty() {
+        problems.invalid_for(
+            &at.field("generateName"),
+            prefix,
+            rule.complaints_about_prefix(prefix),
+        );
+    }
+    if name.is_empty() {
+        problems.required(&at.field("name"), "name or generateName is required");
+    } else {
+        problems.invalid_for(&at.field("name"), name, rule.complaints(name));
+    }
+    let namespace = text(metadata, "namespace");
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => problems.required(&at.field("namespace"), ""),
+        (true, false) => problems.invalid_for(&at.field("namespace"), namespace, names::dns_label(namespace)),
+        (false, false) => problems.forbidden(&at.field("namespace"), "not allowed on this type"),
+        (false, true) => {}
+    }
+    if let Some(generation) = int(metadata, "generation").filter(|generation| *generation < 0) {
+        problems.invalid(&at.field("generation"), generation, NEGATIVE);
+    }
+    selector::labels(&at.field("labels"), &metadata["labels"], problems);
+    annotations(&at.field("annotations"), metadata, problems);
+    owners(&at.field("ownerReferences"), metadata, problems);
+    finalizers(&at.field("finalizers"), metadata, problems);
+}
+
+/// Checks the annotations of an object or of a template.
+pub(super) fn annotations(at: &At, metadata: &Value, problems: &mut Problems) {
+    let mut size = 0;
+    for (key, value) in entries(metadata, "annotations") {
+        problems.invalid_for(at, key, names::qualified_name(&key.to_lowercase()));
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_LIMIT {
+        problems.too_long(at, ANNOTATIONS_LIMIT);
+    }
+}
+
+fn owners(at: &At, metadata: &Value, problems: &mut Problems) {
+    let mut controller: Option<String> = None;
+    for owner in items(metadata, "ownerReferences") {
+        let (group, version) = match text(owner, "apiVersion").split_once('/') {
+            Some((group, version)) if !version.contains('/') => (group, version),
+            Some(_) => ("", ""),
+            None => ("", text(owner, "apiVersion")),
+        };
+        if version.is_empty() {
+            problems.invalid(
+                &at.field("apiVersion"),
+                text(owner, "apiVersion"),
+                "version must not be empty",
+            );
+        }
+        for name in ["kind", "name", "uid"] {
+            if text(owner, name).is_empty() {
+                problems.invalid(&at.field(name), "", "must not be empty");
+            }
+        }
+        let kind = text(owner, "kind");
+        if (group, version, kind) == ("", "v1", "Event") {
+            problems.invalid_as(
+                at,
+                &in_order(owner),
+                "/v1, Kind=Event is disallowed from being an owner",
+            );
+        }
+        if !flag(owner, "controller") {
+            continue;
+        }
+        let this = format!("{kind}/{}", text(owner, "name"));
+        match &controller {
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                );
+                problems.invalid_as(at, &in_order(&metadata["ownerReferences"]), &detail);
+            }
+            None => controller = Some(this),
+        }
+    }
+}
+
+fn finalizers(at: &At, metadata: &Value, problems: &mut Problems) {
+    let all: Vec<_> = items(metadata, "finalizers")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    for finalizer in &all {
+        problems.invalid_for(at, finalizer, names::qualified_name(finalizer));
+    }
+    if all.contains(&ORPHAN) && all.contains(&FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        problems.invalid(at, metadata["finalizers"].clone(), &detail);
+    }
+}
+
+fn finalizer_domains(metadata: &Value, problems: &mut Problems) {
+    let at = At::new("metadata.finalizers");
+    for (index, finalizer) in items(metadata, "finalizers")
+        .iter()
+        .filter_map(Value::as_str)
+        .enumerate()
+    {
+        finalizer_domain(&at.index(index), finalizer, problems);
+    }
+}
+
+/// A finalizer is one of the server's own or says whose it is.
+pub(super) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems) {
+    if !finalizer.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&finalizer) {
+        problems.invalid(
+            at,
+            finalizer,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        );
+    }
+}
+
+/// Checks what an update did to metadata, as the kind does.
+pub(super) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
+    update_of_any(old, new, problems);
+    if has_strict_finalizers(resource) {
+        finalizer_domains(&new["metadata"], problems);
+    }
+}
+
+/// Checks what an update did to metadata, as every kind does.
+pub(super) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
+    let at = At::new("metadata");
+    let (before, after) = (&old["metadata"], &new["metadata"]);
+    if has(before, "deletionTimestamp") {
+        new_finalizers(&at, before, after, problems);
+    }
+    if text(after, "resourceVersion").is_empty() {
+        problems.invalid(
+            &at.field("resourceVersion"),
+            "",
+            "must be specified for an update",
+        );
+    }
+    for name in ["name", "namespace", "uid"] {
+        if text(before, name) != text(after, name) {
+            problems.invalid(&at.field(name), text(after, name), IMMUTABLE);
+        }
+    }
+    for name in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        if before[name] != after[name] {
+            problems.invalid(&at.field(name), after[name].clone(), IMMUTABLE);
+        }
+    }
+    selector::labels(&at.field("labels"), &after["labels"], problems);
+    annotations(&at.field("annotations"), after, problems);
+    owners(&at.field("ownerReferences"), after, problems);
+}
+
+/// What is on its way out takes no new finalizers.
+fn new_finalizers(at: &At, before: &Value, after: &Value, problems: &mut Problems) {
+    let known = items(before, "finalizers");
+    let mut added: Vec<_> = items(after, "finalizers")
+        .iter()
+        .filter(|it| !known.contains(it))
+        .filter_map(Value::as_str)
+        .collect();
+    added.sort_unstable();
+    added.dedup();
+    if !added.is_empty() {
+        let list: Vec<_> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            list.join(", ")
+        );
+        problems.forbidden(&at.field("finalizers"), &detail);
+    }
+}

@@ -1,0 +1,337 @@
+//! What the server knows about each built-in kind: what it fills in, what it resets, what it refuses.
+//!
+//! Flows in: an object that `types::decode` has read, and the resource it belongs to (`statefulsets.apps`, `pods`).
+//! Flows out: the object as it would be stored, or the field errors that the real server answers with, in its order. Every
+//! function is pure: no clock, no store, no chance. Whatever needs other objects (quotas, address allocation, owners)
+//! belongs to the server, not here; only [`crate::status::FieldError`] is imported from it.
+//!
+//! A write goes through [`default`], then [`prepare_create`] or [`prepare_update`], then [`validate_create`] or
+//! [`validate_update`]. A kind that is not listed gets the rules that hold for all: system metadata and its validation.
+//!
+//! Facts are those of Kubernetes v1.36.3; `golden.rs` holds them against answers recorded from it.
+
+mod amount;
+#[cfg(test)]
+mod arbitrary;
+mod autoscaler;
+mod budget;
+mod claim;
+mod claim_validation;
+mod configuration;
+mod configuration_validation;
+mod container_defaults;
+mod container_validation;
+mod definition;
+mod disabled;
+mod endpoints;
+mod env_validation;
+mod event_validation;
+mod fields;
+#[cfg(test)]
+mod golden;
+mod image;
+mod job;
+mod job_status_validation;
+mod job_validation;
+mod lease;
+mod legacy_volume_validation;
+mod limits;
+mod metadata;
+mod metadata_validation;
+mod names;
+mod namespace;
+mod node;
+mod persistent_volume;
+mod pod;
+mod pod_defaults;
+mod pod_update_validation;
+mod pod_validation;
+mod probe_validation;
+mod problems;
+mod qos;
+mod rbac;
+mod resource_validation;
+mod revision;
+mod scale;
+mod scheduling_validation;
+mod security_validation;
+mod selector;
+mod service;
+mod service_validation;
+mod statefulset;
+mod storage_class;
+mod stored;
+mod validation;
+mod volume_defaults;
+mod volume_validation;
+mod workload;
+mod workload_validation;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::status::FieldError;
+use problems::Problems;
+
+pub(crate) use service::{give_address, give_node_ports, wants_address};
+
+/// Feature gates that change what is stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gates {
+    /// `MaxUnavailableStatefulSet`, off by default in v1.36.
+    pub(crate) max_unavailable_statefulset: bool,
+}
+
+/// What a write takes from outside the object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'c> {
+    /// The identity a new object gets; not used by updates.
+    pub(crate) uid: &'c str,
+    pub(crate) now: Timestamp,
+    pub(crate) gates: Gates,
+}
+
+/// Where an update came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Main,
+    Status,
+    /// The object with the replicas that a Scale asked for; otherwise as [`Endpoint::Main`].
+    Scale,
+}
+
+/// Fills what the writer left out. Idempotent.
+pub(crate) fn default(resource: &str, object: &mut Value) {
+    match resource {
+        "pods" => pod_defaults::pod(object),
+        "podtemplates" => pod_defaults::template(object),
+        "statefulsets.apps" => statefulset::default(object),
+        "deployments.apps" => workload::default_deployment(object),
+        "daemonsets.apps" => workload::default_daemon_set(object),
+        "replicasets.apps" => workload::default_replica_set(object),
+        "jobs.batch" => job::default(object),
+        "cronjobs.batch" => job::default_cron_job(object),
+        "services" => service::default(object),
+        "persistentvolumeclaims" => claim::default(object),
+        "persistentvolumes" => persistent_volume::default(object),
+        "secrets" => configuration::default_secret(object),
+        "namespaces" => namespace::default(object),
+        "nodes" => node::default(object),
+        "limitranges" => limits::default_range(object),
+        "resourcequotas" => limits::default_quota(object),
+        "endpoints" => endpoints::default(object),
+        "endpointslices.discovery.k8s.io" => endpoints::default_slice(object),
+        "horizontalpodautoscalers.autoscaling" => autoscaler::default(object),
+        "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io" => {
+            rbac::default_binding(object);
+        }
+        "storageclasses.storage.k8s.io" => storage_class::default(object),
+        "customresourcedefinitions.apiextensions.k8s.io" => definition::default(object),
+        _ => {}
+    }
+}
+
+/// Makes a new object what its creator may make it: system metadata is the server's, and so is the status.
+pub(crate) fn prepare_create(resource: &str, object: &mut Value, context: &Context<'_>) {
+    metadata::prepare_create(object, context);
+    if let Some(spec) = disabled::template_spec(resource, object) {
+        disabled::drop_disabled(spec, &Value::Null);
+    }
+    if has_generation(resource) {
+        metadata::set_generation(object, 1);
+    }
+    match resource {
+        "pods" => pod::prepare_create(object, context.now),
+        "nodes" => node::prepare_create(object),
+        "resourcequotas" => limits::prepare_create_quota(object),
+        "statefulsets.apps" => statefulset::prepare_create(object, context.gates),
+        "deployments.apps" | "replicasets.apps" | "cronjobs.batch" => {
+            workload::reset_status(resource, object)
+        }
+        "daemonsets.apps" => workload::prepare_create_daemon_set(object),
+        "jobs.batch" => job::prepare_create(object),
+        "services" => service::prepare_create(object),
+        "persistentvolumeclaims" => claim::prepare_create(object),
+        "persistentvolumes" => persistent_volume::prepare_create(object, context.now),
+        "namespaces" => namespace::prepare_create(object),
+        "serviceaccounts" => configuration::prepare_service_account(object),
+        "poddisruptionbudgets.policy" => budget::prepare_create(object),
+        "horizontalpodautoscalers.autoscaling" => autoscaler::prepare_create(object),
+        "customresourcedefinitions.apiextensions.k8s.io" => definition::prepare_create(object),
+        _ => {}
+    }
+    stored::as_protobuf(resource, object);
+}
+
+/// Makes a changed object what this endpoint may make it: what belongs to another endpoint is taken from `old`.
+pub(crate) fn prepare_update(
+    resource: &str,
+    old: &Value,
+    new: &mut Value,
+    endpoint: Endpoint,
+    context: &Context<'_>,
+) {
+    metadata::prepare_update(old, new);
+    match endpoint {
+        Endpoint::Main | Endpoint::Scale => prepare_main(resource, old, new, context),
+        Endpoint::Status => prepare_status(resource, old, new, context),
+    }
+    metadata::keep_system_fields(old, new);
+    stored::as_protobuf(resource, new);
+}
+
+fn prepare_main(resource: &str, old: &Value, new: &mut Value, context: &Context<'_>) {
+    if has_status(resource) {
+        fields::copy(old, new, "status");
+    }
+    if let Some(spec) = disabled::template_spec(resource, new) {
+        disabled::drop_disabled(spec, disabled::template_spec_of(resource, old));
+    }
+    match resource {
+        "statefulsets.apps" => statefulset::prepare_update(old, new, context.gates),
+        "daemonsets.apps" => workload::prepare_update_daemon_set(old, new),
+        "services" => service::prepare_update(old, new),
+        "persistentvolumeclaims" => claim::normalize_data_sources(new),
+        "namespaces" => namespace::prepare_update(old, new),
+        "secrets" => configuration::prepare_update_secret(old, new),
+        "serviceaccounts" => configuration::prepare_service_account(new),
+        "customresourcedefinitions.apiextensions.k8s.io" => definition::store_version(new),
+        "pods" => pod::prepare_update(old, new),
+        "jobs.batch" => job::take_labels(new),
+        _ => {}
+    }
+    let changed = match resource {
+        // A deployment's annotations are part of what its controller observes.
+        "deployments.apps" => {
+            !fields::same(&old["spec"], &new["spec"])
+                || !fields::same(&old["metadata"]["annotations"], &new["metadata"]["annotations"])
+        }
+        "endpointslices.discovery.k8s.io" => endpoints::slice_changed(old, new),
+        "podtemplates" => !fields::same(&old["template"], &new["template"]),
+        _ => !fields::same(&old["spec"], &new["spec"]),
+    };
+    if changed && has_generation(resource) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        metadata::set_generation(new, generation.saturating_add(1));
+    }
+}
+
+fn prepare_status(resource: &str, old: &Value, new: &mut Value, context: &Context<'_>) {
+    // Labels that are missing come from the template that was sent, which is then dropped.
+    if resource == "jobs.batch" {
+        job::take_labels(new);
+    }
+    fields::copy(old, new, "spec");
+    match resource {
+        "pods" => pod::prepare_status(old, new),
+        "deployments.apps" => metadata::keep(old, new, "labels"),
+        "persistentvolumes" => persistent_volume::prepare_status(old, new, context.now),
+        _ => {}
+    }
+}
+
+/// Whether the server counts the changes of this kind.
+fn has_generation(resource: &str) -> bool {
+    matches!(
+        resource,
+        "pods"
+            | "podtemplates"
+            | "statefulsets.apps"
+            | "deployments.apps"
+            | "daemonsets.apps"
+            | "replicasets.apps"
+            | "jobs.batch"
+            | "cronjobs.batch"
+            | "poddisruptionbudgets.policy"
+            | "endpointslices.discovery.k8s.io"
+            | "customresourcedefinitions.apiextensions.k8s.io"
+    )
+}
+
+/// Whether this is a built-in kind that lives here.
+fn is_known(resource: &str) -> bool {
+    metadata::is_cluster_scoped(resource)
+        || has_status(resource)
+        || matches!(
+            resource,
+            "podtemplates"
+                | "configmaps"
+                | "secrets"
+                | "serviceaccounts"
+                | "endpoints"
+                | "limitranges"
+                | "controllerrevisions.apps"
+                | "leases.coordination.k8s.io"
+                | "endpointslices.discovery.k8s.io"
+                | "roles.rbac.authorization.k8s.io"
+                | "rolebindings.rbac.authorization.k8s.io"
+                | "events"
+                | "scales.autoscaling"
+        )
+}
+
+/// Whether the status of this kind has its own endpoint.
+pub(crate) fn has_status(resource: &str) -> bool {
+    matches!(
+        resource,
+        "pods"
+            | "statefulsets.apps"
+            | "deployments.apps"
+            | "daemonsets.apps"
+            | "replicasets.apps"
+            | "jobs.batch"
+            | "cronjobs.batch"
+            | "services"
+            | "persistentvolumeclaims"
+            | "persistentvolumes"
+            | "namespaces"
+            | "nodes"
+            | "resourcequotas"
+            | "poddisruptionbudgets.policy"
+            | "horizontalpodautoscalers.autoscaling"
+            | "customresourcedefinitions.apiextensions.k8s.io"
+    )
+}
+
+/// Whether an update may come without a resourceVersion; the server then takes the stored one.
+pub(crate) fn allows_unconditional_update(resource: &str) -> bool {
+    !matches!(
+        resource,
+        "poddisruptionbudgets.policy"
+            | "leases.coordination.k8s.io"
+            | "customresourcedefinitions.apiextensions.k8s.io"
+    )
+}
+
+/// What is wrong with a new object, in the real server's order.
+pub(crate) fn validate_create(resource: &str, object: &Value) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    validation::create(resource, object, &mut problems);
+    // What all kinds share is only looked at when the kind itself has nothing to say.
+    if problems.is_empty() {
+        metadata_validation::of_any(resource, object, &mut problems);
+    }
+    problems.into_errors()
+}
+
+/// What is wrong with a changed object, in the real server's order. What the kind and the server both look at is named
+/// twice, as it is there.
+pub(crate) fn validate_update(
+    resource: &str,
+    old: &Value,
+    new: &Value,
+    endpoint: Endpoint,
+) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    metadata_validation::of_any(resource, new, &mut problems);
+    metadata_validation::update_of_any(old, new, &mut problems);
+    validation::update(resource, old, new, endpoint, &mut problems);
+    problems.into_errors()
+}
+
+/// What is wrong with a Scale that a client wrote.
+pub(crate) fn validate_scale(scale: &Value) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    scale::validate(scale, &mut problems);
+    problems.into_errors()
+}

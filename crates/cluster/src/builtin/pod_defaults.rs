@@ -1,0 +1,206 @@
+//! What the server fills into a pod and into a pod template.
+//!
+//! Revision hashes are made of templates, so these must give the very bytes that the real server gives. A pod gets more
+//! than a template: requests from limits, service links and host ports appear on pods only.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::amount::{Amount, round_list};
+use super::container_defaults::{container, host_ports, requests_from_limits};
+use super::fields::{each, entries, fill, fill_text, flag, has, int, items, made, part, set, text, unset};
+use super::volume_defaults::volume;
+
+const OLD_ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+/// Fills a Pod.
+pub(super) fn pod(object: &mut Value) {
+    drop_old_annotations(object);
+    let Some(spec) = made(object, "spec") else { return };
+    // No room for a negative period in a pod; a template may keep one.
+    if int(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+        set(spec, "terminationGracePeriodSeconds", 1);
+    }
+    each(spec, "containers").for_each(requests_from_limits);
+    each(spec, "initContainers").for_each(requests_from_limits);
+    pod_resources(spec);
+    fill(spec, "enableServiceLinks", true);
+    if flag(spec, "hostNetwork") {
+        each(spec, "containers").for_each(host_ports);
+        each(spec, "initContainers").for_each(host_ports);
+    }
+    pod_spec(spec);
+    let Some(status) = part(object, "status") else {
+        return;
+    };
+    for name in [
+        "initContainerStatuses",
+        "containerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
+        for one in each(status, name) {
+            round_list(one.get_mut("allocatedResources"));
+            round_resources(one);
+        }
+    }
+    round_list(status.get_mut("allocatedResources"));
+    round_resources(status);
+}
+
+/// Fills the pod template inside `at`, where workloads keep it.
+pub(super) fn template(at: &mut Value) {
+    let Some(template) = made(at, "template") else {
+        return;
+    };
+    drop_old_annotations(template);
+    if let Some(spec) = made(template, "spec") {
+        pod_spec(spec);
+    }
+}
+
+/// Init containers were annotations once; those are not kept.
+fn drop_old_annotations(object: &mut Value) {
+    let Some(metadata) = part(object, "metadata") else {
+        return;
+    };
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
+        return;
+    };
+    annotations.retain(|name, _| !OLD_ANNOTATIONS.contains(&name.as_str()));
+    if annotations.is_empty() {
+        unset(metadata, "annotations");
+    }
+}
+
+/// Fills what pods and templates have in common.
+fn pod_spec(spec: &mut Value) {
+    fill_text(spec, "dnsPolicy", "ClusterFirst");
+    fill_text(spec, "restartPolicy", "Always");
+    fill(spec, "securityContext", Map::new());
+    fill(spec, "terminationGracePeriodSeconds", 30);
+    fill_text(spec, "schedulerName", "default-scheduler");
+    each(spec, "volumes").for_each(volume);
+    for name in ["initContainers", "containers", "ephemeralContainers"] {
+        each(spec, name).for_each(container);
+    }
+    round_list(spec.get_mut("overhead"));
+    round_resources(spec);
+    account_alias(spec);
+}
+
+/// `serviceAccount` is the old name of `serviceAccountName`; both are written, and the new name wins.
+fn account_alias(spec: &mut Value) {
+    let name = match text(spec, "serviceAccountName") {
+        "" => text(spec, "serviceAccount"),
+        name => name,
+    };
+    if !name.is_empty() {
+        let name = name.to_owned();
+        set(spec, "serviceAccountName", name.clone());
+        set(spec, "serviceAccount", name);
+    }
+}
+
+fn round_resources(at: &mut Value) {
+    if let Some(resources) = part(at, "resources") {
+        round_list(resources.get_mut("limits"));
+        round_list(resources.get_mut("requests"));
+    }
+}
+
+/// Fills pod-level requests where pod-level resources are given: from the containers, then from the pod's limits.
+fn pod_resources(spec: &mut Value) {
+    if !spec["resources"].is_object() {
+        return;
+    }
+    let is_empty = |name: &str| entries(&spec["resources"], name).next().is_none();
+    if is_empty("limits") && is_empty("requests") {
+        return;
+    }
+    let huge: Vec<_> = of_all_containers(spec, "limits")
+        .into_iter()
+        .filter(|(name, _)| is_huge_page(name) && !has(&spec["resources"]["requests"], name))
+        .collect();
+    fill_list(&mut spec["resources"], "limits", huge);
+    if entries(&spec["resources"], "limits").next().is_none() {
+        return;
+    }
+    let of_containers: Vec<_> = of_all_containers(spec, "requests")
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory"))
+        .collect();
+    fill_list(&mut spec["resources"], "requests", of_containers);
+    let of_limits: Vec<_> = entries(&spec["resources"], "limits")
+        .filter(|(name, _)| matches!(*name, "cpu" | "memory") || is_huge_page(name))
+        .map(|(name, limit)| (name.to_owned(), limit.clone()))
+        .collect();
+    fill_list(&mut spec["resources"], "requests", of_limits);
+}
+
+fn is_huge_page(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+fn fill_list(at: &mut Value, name: &str, amounts: Vec<(String, Value)>) {
+    for (resource, amount) in amounts {
+        if let Some(list) = made(at, name) {
+            fill(list, &resource, amount);
+        }
+    }
+}
+
+/// What all containers of a pod need together. Sidecars run beside everything that starts after them; other init
+/// containers run one at a time.
+fn of_all_containers(spec: &Value, list: &str) -> BTreeMap<String, Value> {
+    let mut total = BTreeMap::new();
+    for container in items(spec, "containers") {
+        add(&mut total, &container["resources"], list);
+    }
+    let (mut sidecars, mut peak) = (BTreeMap::new(), BTreeMap::new());
+    for container in items(spec, "initContainers") {
+        let mut now = BTreeMap::new();
+        if text(container, "restartPolicy") == "Always" {
+            add(&mut total, &container["resources"], list);
+            add(&mut sidecars, &container["resources"], list);
+        } else {
+            add(&mut now, &container["resources"], list);
+        }
+        for (name, amount) in &sidecars {
+            plus(&mut now, name, *amount);
+        }
+        raise(&mut peak, &now);
+    }
+    raise(&mut total, &peak);
+    total
+        .into_iter()
+        .map(|(name, amount)| (name, amount.to_string().into()))
+        .collect()
+}
+
+fn add(total: &mut BTreeMap<String, Amount>, resources: &Value, list: &str) {
+    for (name, amount) in entries(resources, list) {
+        plus(total, name, Amount::of(amount));
+    }
+}
+
+fn plus(total: &mut BTreeMap<String, Amount>, name: &str, amount: Amount) {
+    total
+        .entry(name.to_owned())
+        .and_modify(|sum| *sum = sum.plus(amount))
+        .or_insert(amount);
+}
+
+fn raise(total: &mut BTreeMap<String, Amount>, least: &BTreeMap<String, Amount>) {
+    for (name, amount) in least {
+        let entry = total.entry(name.clone()).or_insert(*amount);
+        if *amount > *entry {
+            *entry = *amount;
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Collecting what is wrong, and saying where.
+
+use std::fmt::{self, Write};
+
+use serde_json::Value;
+
+use super::fields::int;
+use crate::status::FieldError;
+
+/// Where a field is: `spec.containers[0].name`.
+#[derive(Clone, Debug)]
+pub(super) struct At(String);
+
+impl At {
+    pub(super) fn new(path: &str) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(super) fn field(&self, name: &str) -> Self {
+        Self(format!("{}.{name}", self.0))
+    }
+
+    pub(super) fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    pub(super) fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What was found wrong so far.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<FieldError>);
+
+impl Problems {
+    pub(super) fn into_errors(self) -> Vec<FieldError> {
+        self.0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn required(&mut self, at: &At, detail: &str) {
+        self.0.push(FieldError::required(at.to_string(), detail));
+    }
+
+    pub(super) fn forbidden(&mut self, at: &At, detail: &str) {
+        self.0.push(FieldError::forbidden(at.to_string(), detail));
+    }
+
+    pub(super) fn invalid(&mut self, at: &At, value: impl Into<Value>, detail: &str) {
+        self.0
+            .push(FieldError::invalid(at.to_string(), &value.into(), detail));
+    }
+
+    /// For a value that is shown in a way JSON would not show it.
+    pub(super) fn invalid_as(&mut self, at: &At, shown: &str, detail: &str) {
+        self.0.push(FieldError::invalid_as(at.to_string(), shown, detail));
+    }
+
+    /// One problem for each complaint about a value.
+    pub(super) fn invalid_for(&mut self, at: &At, value: &str, complaints: Vec<String>) {
+        for complaint in complaints {
+            self.invalid(at, value, &complaint);
+        }
+    }
+
+    pub(super) fn duplicate(&mut self, at: &At, value: impl Into<Value>) {
+        self.0.push(FieldError::duplicate(at.to_string(), &value.into()));
+    }
+
+    /// For a value that is shown in a way JSON would not show it.
+    pub(super) fn duplicate_as(&mut self, at: &At, shown: &str) {
+        let error = FieldError::duplicate(at.to_string(), &Value::Null);
+        self.0.push(FieldError {
+            message: error.message.replacen("null", shown, 1),
+            ..error
+        });
+    }
+
+    pub(super) fn not_found(&mut self, at: &At, value: &str) {
+        self.0.push(FieldError::not_found(at.to_string(), &value.into()));
+    }
+
+    pub(super) fn too_long(&mut self, at: &At, limit: usize) {
+        self.0.push(FieldError::too_long(at.to_string(), limit));
+    }
+
+    pub(super) fn too_many(&mut self, at: &At, count: usize, limit: usize) {
+        self.0.push(FieldError::too_many(at.to_string(), count, limit));
+    }
+
+    pub(super) fn not_supported(&mut self, at: &At, value: impl Into<Value>, allowed: &[&str]) {
+        self.0
+            .push(FieldError::not_supported(at.to_string(), &value.into(), allowed));
+    }
+
+    /// For a value that is shown in a way JSON would not show it.
+    pub(super) fn not_supported_as(&mut self, at: &At, shown: &str, allowed: &[&str]) {
+        let error = FieldError::not_supported(at.to_string(), &Value::Null, allowed);
+        self.0.push(FieldError {
+            message: error.message.replacen("null", shown, 1),
+            ..error
+        });
+    }
+
+    /// A choice that must be made: required when empty, otherwise one of `allowed`.
+    pub(super) fn choice(&mut self, at: &At, value: &str, allowed: &[&str]) {
+        if value.is_empty() {
+            self.required(at, "");
+        } else if !allowed.contains(&value) {
+            self.not_supported(at, value, allowed);
+        }
+    }
+
+    /// A number of `object` that must not be negative, if it is there.
+    pub(super) fn non_negative(&mut self, at: &At, object: &Value, name: &str) {
+        if let Some(number) = int(object, name).filter(|number| *number < 0) {
+            self.invalid(&at.field(name), number, NEGATIVE);
+        }
+    }
+
+    /// A number of `object` that must be within bounds, if it is there.
+    pub(super) fn in_range(&mut self, at: &At, object: &Value, name: &str, low: i64, high: i64) {
+        if let Some(number) = int(object, name).filter(|number| !(low..=high).contains(number)) {
+            self.invalid(&at.field(name), number, &between(low, high));
+        }
+    }
+}
+
+pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+pub(super) fn between(low: i64, high: i64) -> String {
+    format!("must be between {low} and {high}, inclusive")
+}
+
+/// Fields that Go writes before others because its structs say so, however deep they are.
+const FIRST: [&str; 12] = [
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    "apiVersion",
+    "kind",
+    "name",
+    "uid",
+    "controller",
+    "blockOwnerDeletion",
+    "resourceVersion",
+];
+
+/// JSON with the fields of selectors and references in the order of their Go structs.
+pub(super) fn in_order(value: &Value) -> String {
+    let mut out = String::new();
+    write_in_order(value, &mut out);
+    out
+}
+
+fn write_in_order(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| {
+                FIRST
+                    .iter()
+                    .position(|first| first == name)
+                    .unwrap_or(FIRST.len())
+            });
+            list(out, ['{', '}'], fields, |(name, value), out| {
+                // Writing to a string does not fail.
+                let _ = write!(out, "{}:", Value::from(name.as_str()));
+                write_in_order(value, out);
+            });
+        }
+        Value::Array(items) => list(out, ['[', ']'], items, write_in_order),
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+fn list<T>(
+    out: &mut String,
+    ends: [char; 2],
+    items: impl IntoIterator<Item = T>,
+    one: impl Fn(T, &mut String),
+) {
+    out.push(ends[0]);
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        one(item, out);
+    }
+    out.push(ends[1]);
+}

@@ -1,0 +1,78 @@
+//! The quality-of-service class of a pod.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::amount::Amount;
+use super::fields::{entries, items};
+
+type Totals = BTreeMap<String, Amount>;
+
+/// The class of a pod: Guaranteed when everything has a limit that is its request, BestEffort when nothing asks for anything.
+pub(super) fn class(spec: &Value) -> &'static str {
+    let (mut requests, mut limits) = (Totals::new(), Totals::new());
+    let mut guaranteed = true;
+    if spec["resources"].is_object() {
+        add(&mut requests, &spec["resources"], "requests");
+        if entries(&spec["resources"], "limits").next().is_some() {
+            guaranteed = add(&mut limits, &spec["resources"], "limits");
+        }
+    } else {
+        for container in items(spec, "containers")
+            .iter()
+            .chain(items(spec, "initContainers"))
+        {
+            add(&mut requests, &container["resources"], "requests");
+            guaranteed &= add(&mut limits, &container["resources"], "limits");
+        }
+    }
+    if requests.is_empty() && limits.is_empty() {
+        "BestEffort"
+    } else if guaranteed && requests == limits {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Adds what counts for the class; answers whether both CPU and memory were there.
+fn add(totals: &mut Totals, resources: &Value, list: &str) -> bool {
+    let counted = entries(resources, list)
+        .map(|(name, amount)| (name, Amount::of(amount)))
+        .filter(|(name, amount)| matches!(*name, "cpu" | "memory") && amount.is_positive());
+    let mut found = 0;
+    for (name, amount) in counted {
+        found += 1;
+        totals
+            .entry(name.to_owned())
+            .and_modify(|sum| *sum = sum.plus(amount))
+            .or_insert(amount);
+    }
+    found == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(json!([{}]), "BestEffort")]
+    #[case(json!([{"requests": {"cpu": "1"}}]), "Burstable")]
+    #[case(json!([{"requests": {"cpu": "0"}}]), "BestEffort")]
+    #[case(json!([{"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}]), "Guaranteed")]
+    #[case(json!([{"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "1Gi"}}]), "Burstable")]
+    #[case(json!([{"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}, {}]), "Burstable")]
+    #[case(json!([{"requests": {"ephemeral-storage": "1Gi"}}]), "BestEffort")]
+    fn the_class_follows_requests_and_limits(#[case] resources: Value, #[case] expected: &str) {
+        let containers: Vec<_> = resources
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resources| json!({"resources": resources}))
+            .collect();
+        assert_eq!(class(&json!({"containers": containers})), expected);
+    }
+}

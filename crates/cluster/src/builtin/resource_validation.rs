@@ -1,0 +1,184 @@
+//! Requests and limits.
+
+use serde_json::Value;
+
+use super::amount::Amount;
+use super::fields::{entries, has, items, text};
+use super::names;
+use super::problems::{At, NEGATIVE, Problems};
+
+/// What a container can ask for without naming a domain.
+const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Names without a domain that mean something somewhere, for quotas for example.
+const STANDARD: [&str; 20] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+fn is_huge_page(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Without a domain, or with Kubernetes' own.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// With a domain of its own that leaves room for the prefix which quotas put before it.
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// Only what is shared by time can be promised more than once.
+fn is_overcommitted(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
+/// Checks the resources of a container.
+pub(super) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &mut Problems) {
+    let (limits, requests) = (at.field("limits"), at.field("requests"));
+    for (name, limit) in entries(resources, "limits") {
+        amount(&limits.key(name), name, limit, problems);
+    }
+    for (name, request) in entries(resources, "requests") {
+        amount(&requests.key(name), name, request, problems);
+        against_limit(&limits, &requests, name, request, resources, problems);
+    }
+    let named = |name: &str| {
+        entries(resources, "limits")
+            .chain(entries(resources, "requests"))
+            .any(|(known, _)| known == name)
+    };
+    let huge = entries(resources, "limits")
+        .chain(entries(resources, "requests"))
+        .any(|(name, _)| is_huge_page(name));
+    if huge && !named("cpu") && !named("memory") {
+        problems.forbidden(at, "HugePages require cpu or memory");
+    }
+    for (index, claim) in items(resources, "claims").iter().enumerate() {
+        let (at, name) = (at.field("claims").index(index), text(claim, "name"));
+        if name.is_empty() {
+            problems.required(&at, "");
+        } else if !claims.iter().any(|known| text(known, "name") == name) {
+            problems.not_found(&at, name);
+        }
+    }
+}
+
+/// Checks the resources of a pod as a whole, of which there are few.
+pub(super) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
+    for list in ["limits", "requests"] {
+        for (name, value) in entries(resources, list) {
+            let at = at.field(list).key(name);
+            if !["cpu", "memory"].contains(&name) && !is_huge_page(name) {
+                problems.not_supported(&at, name, &["cpu", "hugepages-", "memory"]);
+            }
+            quantity(&at, name, value, problems);
+        }
+    }
+    for (name, request) in entries(resources, "requests") {
+        against_limit(
+            &at.field("limits"),
+            &at.field("requests"),
+            name,
+            request,
+            resources,
+            problems,
+        );
+    }
+}
+
+fn amount(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
+    resource_name(at, name, problems);
+    quantity(at, name, amount, problems);
+    let worth = Amount::of(amount);
+    if is_huge_page(name) && !worth.is_multiple_of(Amount::of(&name["hugepages-".len()..].into())) {
+        let shown = amount.as_str().unwrap_or_default();
+        problems.invalid(
+            at,
+            shown,
+            &format!("{shown} is not positive integer multiple of {name}"),
+        );
+    }
+}
+
+fn resource_name(at: &At, name: &str, problems: &mut Problems) {
+    let complaints = names::qualified_name(name);
+    let is_qualified = complaints.is_empty();
+    problems.invalid_for(at, name, complaints);
+    if name.contains('/') {
+        if !is_native(name) && !is_extended(name) {
+            problems.invalid(at, name, "doesn't follow extended resource name standard");
+        }
+        return;
+    }
+    if is_qualified && !STANDARD.contains(&name) && !is_huge_page(name.trim_start_matches("requests.")) {
+        problems.invalid(at, name, "must be a standard resource type or fully qualified");
+    }
+    if !CONTAINER.contains(&name) && !is_huge_page(name) {
+        problems.invalid(at, name, "must be a standard resource for containers");
+    }
+}
+
+/// Checks the amount of a resource: not negative, and whole where it cannot be divided.
+pub(super) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
+    let worth = Amount::of(amount);
+    if worth.is_negative() {
+        problems.invalid(at, amount.clone(), NEGATIVE);
+    }
+    if is_extended(name) && !worth.is_whole() {
+        problems.invalid(at, amount.clone(), "must be an integer");
+    }
+}
+
+fn against_limit(
+    limits: &At,
+    requests: &At,
+    name: &str,
+    request: &Value,
+    resources: &Value,
+    problems: &mut Problems,
+) {
+    let limit = &resources["limits"][name];
+    if !has(&resources["limits"], name) {
+        if !is_overcommitted(name) {
+            problems.required(limits, "Limit must be set for non overcommitable resources");
+        }
+        return;
+    }
+    let (asked, most) = (Amount::of(request), Amount::of(limit));
+    let shown = limit.as_str().unwrap_or_default();
+    if asked != most && !is_overcommitted(name) {
+        problems.invalid(
+            requests,
+            request.clone(),
+            &format!("must be equal to {name} limit of {shown}"),
+        );
+    } else if asked > most {
+        problems.invalid(
+            requests,
+            request.clone(),
+            &format!("must be less than or equal to {name} limit of {shown}"),
+        );
+    }
+}

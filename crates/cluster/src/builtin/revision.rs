@@ -1,0 +1,33 @@
+//! ControllerRevisions.
+
+use serde_json::Value;
+
+use super::fields::int;
+use super::metadata_validation;
+use super::problems::{At, IMMUTABLE, NEGATIVE, Problems};
+
+const RESOURCE: &str = "controllerrevisions.apps";
+
+pub(super) fn validate(object: &Value, problems: &mut Problems) {
+    metadata_validation::of_kind(RESOURCE, object, problems);
+    if let Some(number) = int(object, "revision").filter(|number| *number < 0) {
+        problems.invalid(&At::new("revision"), number, NEGATIVE);
+    }
+}
+
+/// A new revision must hold something.
+pub(super) fn validate_data(object: &Value, problems: &mut Problems) {
+    match &object["data"] {
+        Value::Null => problems.required(&At::new("data"), "data is mandatory"),
+        Value::Object(_) => {}
+        _ => problems.required(&At::new("data"), "data must be a valid JSON object"),
+    }
+}
+
+pub(super) fn validate_update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata_validation::update_of_kind(RESOURCE, old, new, problems);
+    validate(new, problems);
+    if old["data"] != new["data"] {
+        problems.invalid(&At::new("data"), new["data"].clone(), IMMUTABLE);
+    }
+}

@@ -1,0 +1,27 @@
+//! Scales: what a client writes to change the replicas of something.
+
+use serde_json::Value;
+
+use super::metadata_validation;
+use super::problems::{At, Problems};
+
+pub(super) fn validate(object: &Value, problems: &mut Problems) {
+    metadata_validation::of_kind("scales.autoscaling", object, problems);
+    problems.non_negative(&At::new("spec"), &object["spec"], "replicas");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::validate_scale;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(3, 0)]
+    #[case(0, 0)]
+    #[case(-1, 1)]
+    fn replicas_are_not_negative(#[case] replicas: i32, #[case] errors: usize) {
+        let scale = json!({"metadata": {"name": "db", "namespace": "n"}, "spec": {"replicas": replicas}});
+        assert_eq!(validate_scale(&scale).len(), errors);
+    }
+}

@@ -1,0 +1,136 @@
+//! The embedded cluster as its users see it: start it, get clients, read what was written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::json;
+use stateward_clock::Clock;
+use tokio::task::JoinHandle;
+
+use crate::audit::Entry;
+use crate::controllers::{self, MaxUnavailable};
+use crate::faults::{Calm, Connection, Plan};
+use crate::http::{self, User};
+use crate::server::{Caller, Server, Target, WriteOptions};
+
+/// What a cluster is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The only time it knows.
+    pub clock: Clock,
+    /// Where UIDs and generated names come from: the same seed gives the same ones.
+    pub seed: u64,
+    /// Whether StatefulSets may have more than one pod unavailable at a time, and by which algorithm.
+    pub max_unavailable: MaxUnavailable,
+    /// Users by bearer token.
+    pub users: BTreeMap<String, String>,
+    /// Whether a request without a token is the administrator's; otherwise it is refused.
+    pub anonymous: bool,
+    /// The authority that signed what the cluster is served with, in PEM; pods find it in `kube-root-ca.crt`.
+    pub certificate: String,
+}
+
+impl Options {
+    /// The defaults with this clock.
+    pub fn at(clock: Clock) -> Self {
+        Self {
+            clock,
+            seed: 1,
+            max_unavailable: MaxUnavailable::Off,
+            users: BTreeMap::new(),
+            anonymous: true,
+            certificate: String::new(),
+        }
+    }
+}
+
+/// A running API server with its controllers. Ends when it is dropped.
+pub struct Cluster {
+    server: Arc<Server>,
+    controllers: JoinHandle<()>,
+}
+
+impl Cluster {
+    /// Starts a cluster on the current runtime.
+    pub fn start(options: Options) -> Self {
+        let server = Arc::new(Server::new(options));
+        furnish(&server);
+        let controllers = controllers::all(&server);
+        let controllers = tokio::spawn(controllers::run(server.clone(), controllers));
+        Self { server, controllers }
+    }
+
+    /// The API server as a service, for a socket.
+    pub fn router(&self) -> Router {
+        http::router(self.server.clone())
+    }
+
+    /// A client in this process, acting as `user`. Its requests take no detour over a socket.
+    pub fn client(&self, user: &str) -> kube::Client {
+        self.client_with(user, Arc::new(Calm))
+    }
+
+    /// A client in this process whose requests meet what `plan` has in store for them.
+    pub fn client_with(&self, user: &str, plan: Arc<dyn Plan>) -> kube::Client {
+        let user = User(user.to_owned());
+        let connection = Connection::new(self.router(), self.server.clock.clone(), plan);
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(user.clone());
+            connection.clone().send(request)
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// Every write so far, oldest first.
+    pub fn audit(&self) -> Vec<Entry> {
+        self.server.audit.entries()
+    }
+
+    /// Forgets the past: watches that are behind get a 410.
+    pub fn compact(&self) {
+        self.server.store.compact();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.controllers.abort();
+    }
+}
+
+/// What every new cluster has.
+fn furnish(server: &Server) {
+    let caller = Caller {
+        user: "system:apiserver".to_owned(),
+        agent: "kube-apiserver".to_owned(),
+    };
+    let options = WriteOptions::default();
+    let create = |resource: &str, namespace: &str, object: serde_json::Value| {
+        let Some(resource) = server.registry.by_id(resource) else {
+            return;
+        };
+        let target = Target {
+            resource,
+            namespace: namespace.to_owned(),
+            name: String::new(),
+            subresource: String::new(),
+        };
+        let made = server.create(&target, &object, &options, &caller);
+        debug_assert!(made.is_ok(), "furnishing failed: {made:?}");
+    };
+    for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        create("namespaces", "", json!({"metadata": {"name": namespace}}));
+    }
+    create(
+        "services",
+        "default",
+        json!({
+            "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {"clusterIP": "10.0.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+        }),
+    );
+}

@@ -1,0 +1,354 @@
+//! Deletes objects whose owners are gone, and holds owners back while their dependents go or are let go.
+//!
+//! [`graph`] keeps who belongs to whom, by uid, from the changes alone, so that a change costs what it touches and never a
+//! look at everything. Whether an owner is really there is always asked of the server. Keys are uids.
+//!
+//! | the object | what happens |
+//! |---|---|
+//! | is being deleted, finalizer `orphan` | its dependents lose their reference to it, then it its finalizer |
+//! | is being deleted, finalizer `foregroundDeletion` | dependents that block it go first, then its finalizer |
+//! | is being deleted otherwise | nothing: it goes by itself |
+//! | has an owner that stays | references to owners that are gone or wait for it are dropped |
+//! | has only owners that are gone or wait for it | it is deleted |
+
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use self::graph::{Graph, Identity, Reference};
+use super::edit::{Target, edit, remove_finalizer};
+use super::{Changed, Controller, Next, owner};
+use crate::access::{Access, EventKind};
+use crate::object;
+use crate::status::Status;
+use crate::store::Key;
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+#[derive(Default)]
+pub(crate) struct GarbageCollector {
+    graph: Mutex<Graph>,
+}
+
+impl Controller for GarbageCollector {
+    fn name(&self) -> &'static str {
+        "garbage-collector-controller"
+    }
+
+    fn watches(&self) -> &'static [&'static str] {
+        &["*"]
+    }
+
+    fn concerned(&self, change: &Changed, access: &dyn Access) -> Vec<Key> {
+        let Changed {
+            resource,
+            before,
+            after,
+        } = change;
+        if matches!(&**resource, "events" | "events.events.k8s.io") {
+            return Vec::new();
+        }
+        let mut graph = self.graph();
+        let mut uids = Vec::new();
+        let replaced = |before: &&Arc<Value>| {
+            after
+                .as_ref()
+                .is_none_or(|after| object::uid(after) != object::uid(before))
+        };
+        if let Some(gone) = before.as_ref().filter(replaced) {
+            uids.extend(graph.remove(object::uid(gone)));
+        }
+        if let Some(object) = after {
+            let seen = graph.see(resource, object);
+            uids.extend(seen.to_check);
+            if starts(ORPHAN, before.as_deref(), object) {
+                uids.push(object::uid(object).to_owned());
+            } else if starts(FOREGROUND, before.as_deref(), object) {
+                uids.extend(graph.dependents(object::uid(object)));
+                uids.push(object::uid(object).to_owned());
+            }
+            drop(graph);
+            for stray in seen.strays {
+                tell_stray(&stray, access);
+            }
+        }
+        uids.into_iter().map(|uid| Key::new("", &uid)).collect()
+    }
+
+    fn sync(&self, key: &Key, access: &dyn Access) -> Result<Next, Status> {
+        self.attend(&key.name, access)?;
+        Ok(Next::Wait)
+    }
+}
+
+impl GarbageCollector {
+    fn graph(&self) -> MutexGuard<'_, Graph> {
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what the table above says for one object.
+    fn attend(&self, uid: &str, access: &dyn Access) -> Result<(), Status> {
+        let Some((identity, live)) = self.find(uid, access) else {
+            return Ok(());
+        };
+        if !object::is_terminating(&live) {
+            self.collect(&identity, &live, access)?;
+        } else if has_finalizer(&live, ORPHAN) {
+            self.orphan_dependents(uid, access)?;
+            edit(access, Target::of(&identity.resource, &live), |owner| {
+                remove_finalizer(owner, ORPHAN)
+            })?;
+        } else if has_finalizer(&live, FOREGROUND) {
+            self.wait_for_dependents(&identity, &live, access)?;
+        }
+        Ok(())
+    }
+
+    /// The object as the server has it, if it is still the same one.
+    fn find(&self, uid: &str, access: &dyn Access) -> Option<(Identity, Arc<Value>)> {
+        let identity = self.graph().identity(uid).cloned()?;
+        let live = access.get(&identity.resource, &identity.namespace, &identity.name)?;
+        (object::uid(&live) == uid).then_some((identity, live))
+    }
+
+    fn orphan_dependents(&self, uid: &str, access: &dyn Access) -> Result<(), Status> {
+        let dependents = self.graph().dependents(uid);
+        for dependent in dependents {
+            let Some(identity) = self.graph().identity(&dependent).cloned() else {
+                continue;
+            };
+            edit(access, identity.target(&dependent), |object| {
+                owner::disown(object, &[uid])
+            })?;
+        }
+        Ok(())
+    }
+
+    fn wait_for_dependents(
+        &self,
+        identity: &Identity,
+        live: &Value,
+        access: &dyn Access,
+    ) -> Result<(), Status> {
+        let blocking = self.graph().blocking_dependents(object::uid(live));
+        if blocking.is_empty() {
+            edit(access, Target::of(&identity.resource, live), |owner| {
+                remove_finalizer(owner, FOREGROUND)
+            })?;
+        }
+        for dependent in blocking {
+            if let Some((identity, live)) = self.find(&dependent, access)
+                && !object::is_terminating(&live)
+            {
+                self.collect(&identity, &live, access)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes an object that no owner keeps.
+    fn collect(&self, identity: &Identity, live: &Value, access: &dyn Access) -> Result<(), Status> {
+        let Owners {
+            keeping,
+            gone,
+            waiting,
+        } = match self.owners(identity, live, access) {
+            Ok(owners) => owners,
+            Err(Unknown::Kind(reference)) => return Err(no_such_kind(&reference)),
+            // Never becomes valid, so there is nothing to try again.
+            Err(Unknown::Scope) => return Ok(()),
+        };
+        let (uid, target) = (object::uid(live), Target::of(&identity.resource, live));
+        if keeping == 0 {
+            if gone.is_empty() && waiting.is_empty() {
+                return Ok(());
+            }
+            if waiting.is_empty() || !self.graph().has_dependents(uid) {
+                return delete(target, live, policy_of(live), access);
+            }
+            let mut live = Arc::new(live.clone());
+            if self.graph().has_dependent_deleting_dependents(uid) {
+                // A circle: without this each would wait for the other.
+                let Some(unblocked) = edit(access, target, unblock_owners)? else {
+                    return Ok(());
+                };
+                live = unblocked;
+            }
+            return delete(Target::of(&identity.resource, &live), &live, "Foreground", access);
+        }
+        let dropped: Vec<_> = gone.iter().chain(&waiting).map(String::as_str).collect();
+        if !dropped.is_empty() {
+            edit(access, target, |object| owner::disown(object, &dropped))?;
+        }
+        Ok(())
+    }
+
+    /// Asks the server about every owner.
+    fn owners(&self, identity: &Identity, live: &Value, access: &dyn Access) -> Result<Owners, Unknown> {
+        let mut owners = Owners::default();
+        for reference in owner::owners(live).map(Reference::read) {
+            match self.owner(&reference, identity, access)? {
+                None => owners.gone.push(reference.uid),
+                Some(owner) if object::is_terminating(&owner) && has_finalizer(&owner, FOREGROUND) => {
+                    owners.waiting.push(reference.uid);
+                }
+                Some(_) => owners.keeping += 1,
+            }
+        }
+        Ok(owners)
+    }
+
+    fn owner(
+        &self,
+        reference: &Reference,
+        of: &Identity,
+        access: &dyn Access,
+    ) -> Result<Option<Arc<Value>>, Unknown> {
+        let known = self
+            .graph()
+            .identity(&reference.uid)
+            .filter(|owner| owner.fits(reference))
+            .cloned();
+        let (resource, namespaced) = match known {
+            Some(owner) => (owner.resource, !owner.namespace.is_empty()),
+            None => {
+                let info = access.resources().into_iter().find(|info| {
+                    *info.api_version == *reference.api_version && *info.kind == *reference.kind
+                });
+                let info = info.ok_or_else(|| Unknown::Kind(reference.clone()))?;
+                (info.resource, info.namespaced)
+            }
+        };
+        if namespaced && of.namespace.is_empty() {
+            return Err(Unknown::Scope);
+        }
+        let namespace = if namespaced { of.namespace.as_str() } else { "" };
+        Ok(access
+            .get(&resource, namespace, &reference.name)
+            .filter(|owner| object::uid(owner) == reference.uid))
+    }
+}
+
+/// The owners of an object, by what they mean for it.
+#[derive(Default)]
+struct Owners {
+    /// How many stay.
+    keeping: usize,
+    gone: Vec<String>,
+    /// Those that are being deleted and wait for their dependents to go first.
+    waiting: Vec<String>,
+}
+
+/// Why it cannot be said whether an owner is there.
+enum Unknown {
+    /// No such kind is served, at least not yet.
+    Kind(Reference),
+    /// A cluster-wide object names an owner that lives in a namespace.
+    Scope,
+}
+
+fn no_such_kind(reference: &Reference) -> Status {
+    let Reference {
+        api_version, kind, ..
+    } = reference;
+    Status::internal(format!("unable to get REST mapping for {api_version}/{kind}."))
+}
+
+/// Deletes what was looked at and nothing newer, unless what is newer has the same owners.
+fn delete(target: Target<'_>, live: &Value, policy: &str, access: &dyn Access) -> Result<(), Status> {
+    let Target {
+        resource,
+        namespace,
+        name,
+        uid,
+    } = target;
+    let options = |preconditions: Value| json!({"preconditions": preconditions, "propagationPolicy": policy});
+    let seen = json!({"uid": uid, "resourceVersion": object::resource_version(live)});
+    let result = match access.delete(resource, namespace, name, options(seen)) {
+        Err(status) if status.is_conflict() => {
+            let newer = access
+                .get(resource, namespace, name)
+                .filter(|newer| object::uid(newer) == uid);
+            match newer {
+                Some(newer) if owner::owners(&newer).eq(owner::owners(live)) => {
+                    access.delete(resource, namespace, name, options(json!({"uid": uid})))
+                }
+                Some(_) => Err(status),
+                None => Ok(()),
+            }
+        }
+        result => result,
+    };
+    result.or_else(|status| {
+        if status.is_not_found() {
+            Ok(())
+        } else {
+            Err(status)
+        }
+    })
+}
+
+/// A finalizer that is there already says how the dependents are to be treated.
+fn policy_of(object: &Value) -> &'static str {
+    if has_finalizer(object, ORPHAN) {
+        "Orphan"
+    } else if has_finalizer(object, FOREGROUND) {
+        "Foreground"
+    } else {
+        "Background"
+    }
+}
+
+fn unblock_owners(object: &mut Value) -> bool {
+    let references = object::metadata_mut(object)
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut);
+    let mut changed = false;
+    for reference in references
+        .into_iter()
+        .flatten()
+        .filter(|reference| reference["blockOwnerDeletion"] == true)
+    {
+        reference["blockOwnerDeletion"] = false.into();
+        changed = true;
+    }
+    changed
+}
+
+fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    object::finalizers(object).any(|one| one == finalizer)
+}
+
+/// Whether the deletion that a finalizer belongs to begins with this change.
+fn starts(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
+    let held = |object: &Value| object::is_terminating(object) && has_finalizer(object, finalizer);
+    held(after) && !before.is_some_and(|before| object::uid(before) == object::uid(after) && held(before))
+}
+
+/// Says of an object that it names an owner in another namespace.
+fn tell_stray(stray: &graph::Stray, access: &dyn Access) {
+    let Identity {
+        resource,
+        namespace,
+        name,
+        ..
+    } = &stray.dependent;
+    let Some(object) = access.get(resource, namespace, name) else {
+        return;
+    };
+    let Reference {
+        api_version,
+        kind,
+        name,
+        uid,
+        ..
+    } = &stray.reference;
+    let owner = format!("[{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}]");
+    let message = format!("ownerRef {owner} does not exist in namespace \"{namespace}\"");
+    access.event(&object, EventKind::Warning, "OwnerRefInvalidNamespace", &message);
+}

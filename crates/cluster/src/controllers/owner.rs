@@ -1,0 +1,46 @@
+//! Owner references: whom an object belongs to.
+
+use serde_json::{Value, json};
+
+use crate::object;
+
+/// The owner references of an object.
+pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+}
+
+/// The reference to the one owner that manages the object.
+pub(crate) fn controller_of(object: &Value) -> Option<&Value> {
+    owners(object).find(|owner| owner["controller"] == true)
+}
+
+/// Whether the object with this uid manages the object.
+pub(crate) fn is_controlled_by(object: &Value, uid: &str) -> bool {
+    controller_of(object).is_some_and(|owner| owner["uid"] == uid)
+}
+
+/// A reference that makes `owner` the controller.
+pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind, "name": object::name(owner), "uid": object::uid(owner),
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// Drops the references to these owners. Says whether there were any.
+pub(crate) fn disown(object: &mut Value, uids: &[&str]) -> bool {
+    let metadata = object::metadata_mut(object);
+    let Some(references) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) else {
+        return false;
+    };
+    let before = references.len();
+    references.retain(|owner| !owner["uid"].as_str().is_some_and(|uid| uids.contains(&uid)));
+    let changed = references.len() != before;
+    if references.is_empty() {
+        metadata.remove("ownerReferences");
+    }
+    changed
+}

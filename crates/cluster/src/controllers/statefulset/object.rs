@@ -1,0 +1,305 @@
+//! What this controller reads of the objects it handles.
+//!
+//! Objects are JSON of any shape. What is absent or of another type reads as its zero value, as it would after Go has
+//! decoded it; in particular an absent counter is 0. Nothing here panics.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::ordinal::{Ordinal, Ordinals};
+
+pub(super) const SETS: &str = "statefulsets.apps";
+pub(super) const PODS: &str = "pods";
+pub(super) const CLAIMS: &str = "persistentvolumeclaims";
+pub(super) const REVISIONS: &str = "controllerrevisions.apps";
+
+/// What every object has.
+pub(super) trait Metadata {
+    fn object(&self) -> &Value;
+
+    fn name(&self) -> &str {
+        text(&self.object()["metadata"]["name"])
+    }
+
+    fn namespace(&self) -> &str {
+        text(&self.object()["metadata"]["namespace"])
+    }
+
+    fn uid(&self) -> &str {
+        text(&self.object()["metadata"]["uid"])
+    }
+
+    fn labels(&self) -> &Value {
+        &self.object()["metadata"]["labels"]
+    }
+
+    fn is_terminating(&self) -> bool {
+        !self.object()["metadata"]["deletionTimestamp"].is_null()
+    }
+
+    fn owners(&self) -> &[Value] {
+        items(&self.object()["metadata"]["ownerReferences"])
+    }
+
+    /// The owner reference of the controller, if there is one.
+    fn controller(&self) -> Option<&Value> {
+        self.owners().iter().find(|owner| owner["controller"] == true)
+    }
+
+    /// Whether this very object is the controller: by kind, name and UID.
+    fn is_controlled_by(&self, set: &Set) -> bool {
+        self.controller().is_some_and(|owner| {
+            owner["kind"] == "StatefulSet" && owner["name"] == set.name() && owner["uid"] == set.uid()
+        })
+    }
+}
+
+impl Metadata for Value {
+    fn object(&self) -> &Value {
+        self
+    }
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub(super) fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The map at a field, made when there is none, to write into.
+pub(super) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
+    map_in(map(object), field)
+}
+
+pub(super) fn map_in<'o>(fields: &'o mut Map<String, Value>, field: &str) -> &'o mut Map<String, Value> {
+    map(fields.entry(field).or_insert(Value::Null))
+}
+
+pub(super) fn map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    match value {
+        Value::Object(fields) => fields,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+/// An owner reference that makes `owner` the controller.
+pub(super) fn controller_ref(api_version: &str, kind: &str, owner: &impl Metadata) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind, "name": owner.name(), "uid": owner.uid(),
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// A StatefulSet.
+#[derive(Clone, Debug)]
+pub(super) struct Set(Arc<Value>);
+
+/// A pod, as it was when the sync began, or one that is yet to be created.
+#[derive(Clone, Debug)]
+pub(super) struct Pod(Arc<Value>);
+
+/// A ControllerRevision.
+#[derive(Clone, Debug)]
+pub(super) struct Revision(Arc<Value>);
+
+macro_rules! wraps_an_object {
+    ($($name:ident),*) => {$(
+        impl $name {
+            pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
+                Self(object.into())
+            }
+        }
+
+        impl Deref for $name {
+            type Target = Value;
+
+            fn deref(&self) -> &Value {
+                &self.0
+            }
+        }
+
+        impl Metadata for $name {
+            fn object(&self) -> &Value {
+                &self.0
+            }
+        }
+    )*};
+}
+
+wraps_an_object!(Set, Pod, Revision);
+
+/// `spec.updateStrategy.rollingUpdate`.
+pub(super) struct RollingUpdate<'s> {
+    pub(super) partition: usize,
+    pub(super) max_unavailable: &'s Value,
+}
+
+impl Set {
+    fn spec(&self) -> &Value {
+        &self["spec"]
+    }
+
+    pub(super) fn status(&self) -> &Value {
+        &self["status"]
+    }
+
+    pub(super) fn generation(&self) -> i64 {
+        number(&self["metadata"]["generation"])
+    }
+
+    pub(super) fn annotations(&self) -> &Value {
+        &self["metadata"]["annotations"]
+    }
+
+    pub(super) fn replicas(&self) -> usize {
+        count(self.spec()["replicas"].as_i64().unwrap_or(1))
+    }
+
+    pub(super) fn ordinals(&self) -> Ordinals {
+        Ordinals::new(number(&self.spec()["ordinals"]["start"]), self.replicas())
+    }
+
+    pub(super) fn is_parallel(&self) -> bool {
+        self.spec()["podManagementPolicy"] == "Parallel"
+    }
+
+    pub(super) fn min_ready(&self) -> SignedDuration {
+        SignedDuration::from_secs(number(&self.spec()["minReadySeconds"]))
+    }
+
+    /// `None`: all are kept.
+    pub(super) fn history_limit(&self) -> Option<usize> {
+        usize::try_from(self.spec()["revisionHistoryLimit"].as_i64().unwrap_or(10)).ok()
+    }
+
+    pub(super) fn selector(&self) -> &Value {
+        &self.spec()["selector"]
+    }
+
+    pub(super) fn template(&self) -> &Value {
+        &self.spec()["template"]
+    }
+
+    pub(super) fn claim_templates(&self) -> &[Value] {
+        items(&self.spec()["volumeClaimTemplates"])
+    }
+
+    pub(super) fn service_name(&self) -> &str {
+        text(&self.spec()["serviceName"])
+    }
+
+    pub(super) fn retention(&self) -> &Value {
+        &self.spec()["persistentVolumeClaimRetentionPolicy"]
+    }
+
+    pub(super) fn updates_on_delete(&self) -> bool {
+        self.spec()["updateStrategy"]["type"] == "OnDelete"
+    }
+
+    pub(super) fn updates_by_rolling(&self) -> bool {
+        self.spec()["updateStrategy"]["type"] == "RollingUpdate"
+    }
+
+    /// `None` when there is no such block: defaulting adds one only where the type was left out as well.
+    pub(super) fn rolling_update(&self) -> Option<RollingUpdate<'_>> {
+        let block = &self.spec()["updateStrategy"]["rollingUpdate"];
+        let partition = count(number(&block["partition"]));
+        block.is_object().then_some(RollingUpdate {
+            partition,
+            max_unavailable: &block["maxUnavailable"],
+        })
+    }
+}
+
+impl Pod {
+    /// The set's name and the ordinal, read off the pod's own name.
+    pub(super) fn parent(&self) -> Option<(&str, Option<Ordinal>)> {
+        Ordinal::split(self.name())
+    }
+
+    pub(super) fn ordinal(&self) -> Option<Ordinal> {
+        self.parent()?.1
+    }
+
+    pub(super) fn revision(&self) -> &str {
+        text(&self.labels()["controller-revision-hash"])
+    }
+
+    fn phase(&self) -> &str {
+        text(&self["status"]["phase"])
+    }
+
+    /// Whether the API server knows it: it gives every pod a phase.
+    pub(super) fn is_created(&self) -> bool {
+        !self.phase().is_empty()
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.phase() == "Pending"
+    }
+
+    /// Failed or Succeeded: a pod of a set is replaced after both.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.phase(), "Failed" | "Succeeded")
+    }
+
+    pub(super) fn is_running_and_ready(&self) -> bool {
+        self.phase() == "Running" && self.is_ready()
+    }
+
+    fn ready_condition(&self) -> Option<&Value> {
+        items(&self["status"]["conditions"])
+            .iter()
+            .find(|condition| condition["type"] == "Ready")
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready_condition()
+            .is_some_and(|condition| condition["status"] == "True")
+    }
+
+    /// When the pod will have been Ready for long enough; `None` when it is not Ready, or nobody knows since when.
+    pub(super) fn available_from(&self, min_ready: SignedDuration) -> Option<Timestamp> {
+        let condition = self
+            .ready_condition()
+            .filter(|condition| condition["status"] == "True")?;
+        let since: Timestamp = text(&condition["lastTransitionTime"]).parse().ok()?;
+        since.checked_add(min_ready).ok()
+    }
+
+    /// Ready for at least that long. The phase does not matter here.
+    pub(super) fn is_available(&self, min_ready: SignedDuration, now: Timestamp) -> bool {
+        self.is_ready()
+            && (min_ready.is_zero() || self.available_from(min_ready).is_some_and(|from| from <= now))
+    }
+}
+
+impl Revision {
+    pub(super) fn number(&self) -> i64 {
+        number(&self["revision"])
+    }
+
+    pub(super) fn data(&self) -> &Value {
+        &self["data"]
+    }
+
+    pub(super) fn created(&self) -> &str {
+        text(&self["metadata"]["creationTimestamp"])
+    }
+}
+
+fn count(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}

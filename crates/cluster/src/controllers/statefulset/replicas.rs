@@ -1,0 +1,231 @@
+//! The pods a set wants and the pods it has: creating, replacing and letting go, in the order its policy asks for.
+//!
+//! OrderedReady goes through them one after the other and stops at the first that is not there yet; nothing behind it
+//! happens in this sync, neither scaling down nor updating. Parallel does them all, in batches that grow while nothing
+//! fails, and goes on.
+
+use std::collections::BTreeMap;
+
+use crate::status::Status;
+
+use super::error::all_of;
+use super::object::{Metadata, Pod};
+use super::ordinal::Ordinal;
+use super::pod;
+use super::round::Round;
+use super::status::Tally;
+use super::update;
+
+/// More requests at once would be of no use to upstream, and so batches grow no further.
+const LARGEST_BATCH: usize = 500;
+
+/// Whether an ordered set may look at its next pod.
+#[derive(PartialEq)]
+enum Step {
+    On,
+    Stop,
+}
+
+/// A set's pods by what becomes of them.
+pub(super) struct Replicas {
+    count: usize,
+    /// Those at a wanted ordinal, by index.
+    pub(super) living: BTreeMap<usize, Pod>,
+    /// Those outside, the highest ordinal first.
+    pub(super) condemned: Vec<(Ordinal, Pod)>,
+}
+
+impl Replicas {
+    /// Pods whose name has no ordinal are left out: nothing ever happens to them.
+    pub(super) fn sort(round: &Round<'_>, pods: &[Pod]) -> Self {
+        let ordinals = round.set.ordinals();
+        let (mut living, mut condemned) = (BTreeMap::new(), Vec::new());
+        for pod in pods {
+            let Some(ordinal) = pod.ordinal() else { continue };
+            match ordinals.index(ordinal) {
+                Some(index) => drop(living.insert(index, pod.clone())),
+                None => condemned.push((ordinal, pod.clone())),
+            }
+        }
+        condemned.sort_by(|(a, _), (b, _)| b.cmp(a));
+        Self {
+            count: round.set.replicas(),
+            living,
+            condemned,
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Pod> {
+        self.living
+            .values()
+            .chain(self.condemned.iter().map(|(_, pod)| pod))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The pod at an index: the one that was there when the sync began, or else the one to be created.
+    pub(super) fn at(&self, round: &Round<'_>, index: usize) -> Pod {
+        self.living
+            .get(&index)
+            .cloned()
+            .unwrap_or_else(|| round.build(index))
+    }
+
+    /// How many wanted pods are missing, not Ready for long enough, or on their way out.
+    pub(super) fn unavailable(&self, round: &Round<'_>) -> usize {
+        self.count
+            - self
+                .living
+                .values()
+                .filter(|pod| !round.is_unavailable(pod))
+                .count()
+    }
+
+    /// The lowest condemned pod that is unavailable. An ordered set comes to ask only when no wanted pod is, and may then
+    /// take this one away as it is.
+    fn first_unavailable(&self, round: &Round<'_>) -> Option<&Pod> {
+        self.condemned
+            .iter()
+            .rev()
+            .map(|(_, pod)| pod)
+            .find(|pod| round.is_unavailable(pod))
+    }
+}
+
+impl Round<'_> {
+    /// Brings the pods closer to what the set wants, and counts down in `tally` what an update takes away.
+    pub(super) fn run(&self, replicas: &Replicas, tally: &mut Tally) -> Result<(), Status> {
+        if self.each(replicas.count, |index| self.keep_living(replicas, index))? == Step::Stop
+            || self.each(replicas.condemned.len(), |index| {
+                self.keep_claims_of_condemned(replicas, index)
+            })? == Step::Stop
+            || self.each(replicas.condemned.len(), |index| self.let_go(replicas, index))? == Step::Stop
+            || self.set.updates_on_delete()
+        {
+            return Ok(());
+        }
+        update::roll(self, replicas, tally)
+    }
+
+    /// Does something with each of `count` pods, as the pod management policy has it.
+    fn each(
+        &self,
+        count: usize,
+        mut work: impl FnMut(usize) -> Result<Step, Status>,
+    ) -> Result<Step, Status> {
+        if self.set.is_parallel() {
+            return slow_start(count, |index| work(index).map(drop)).map(|()| Step::On);
+        }
+        for index in 0..count {
+            if work(index)? == Step::Stop {
+                return Ok(Step::Stop);
+            }
+        }
+        Ok(Step::On)
+    }
+
+    fn keep_living(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+        let ordered = !self.set.is_parallel();
+        let ordinal = self.set.ordinals().at(index);
+        let pod = replicas.at(self, index);
+        if pod.has_ended() {
+            // Its successor comes in the sync after it is gone.
+            if !pod.is_terminating() {
+                self.delete(&pod)?;
+            }
+            return Ok(Step::Stop);
+        }
+        if !pod.is_created() {
+            if self.has_stale_claim(ordinal, &pod) {
+                return Ok(Step::Stop);
+            }
+            self.create(ordinal, &pod)?;
+            if ordered {
+                return Ok(Step::Stop);
+            }
+        }
+        if pod.is_pending() {
+            self.create_missing_claims(ordinal, &pod)?;
+        }
+        if ordered && (pod.is_terminating() || !pod.is_running_and_ready() || !self.is_available(&pod)) {
+            return Ok(Step::Stop);
+        }
+        let right = pod::has_identity(self.set, ordinal, &pod)
+            && pod::has_storage(self.set, ordinal, &pod)
+            && self.claims_are_kept(ordinal, &pod);
+        if !right {
+            self.put_right(ordinal, &pod)?;
+        }
+        Ok(Step::On)
+    }
+
+    fn keep_claims_of_condemned(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+        let (ordinal, pod) = &replicas.condemned[index];
+        if !self.claims_are_kept(*ordinal, pod) {
+            self.keep_claims(*ordinal, pod)?;
+        }
+        Ok(Step::On)
+    }
+
+    /// Scales down, highest ordinal first. An ordered set waits for each pod to be gone, and takes away a broken one
+    /// only if nothing below it is broken too.
+    fn let_go(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+        let (_, pod) = &replicas.condemned[index];
+        if pod.is_terminating() {
+            return Ok(Step::Stop);
+        }
+        let spared = || {
+            replicas
+                .first_unavailable(self)
+                .is_some_and(|first| first.uid() == pod.uid())
+        };
+        let well = pod.is_running_and_ready() && self.is_available(pod);
+        if !self.set.is_parallel() && !well && !spared() {
+            return Ok(Step::Stop);
+        }
+        self.delete(pod)?;
+        Ok(Step::Stop)
+    }
+}
+
+/// Batches of 1, 2, 4, … A batch is finished even when one of its pods fails; the next is then not begun.
+fn slow_start(count: usize, mut work: impl FnMut(usize) -> Result<(), Status>) -> Result<(), Status> {
+    let (mut from, mut size) = (0, 1);
+    while from < count {
+        let to = count.min(from.saturating_add(size));
+        all_of((from..to).filter_map(|index| work(index).err()).collect())?;
+        (from, size) = (to, LARGEST_BATCH.min(size * 2));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::statefulset::error::failure;
+
+    #[test]
+    fn batches_double_until_they_are_large() {
+        let seen = |count, fails_at| {
+            let mut last = 0;
+            let done = slow_start(count, |index| {
+                last = index;
+                if index == fails_at {
+                    Err(failure("no"))
+                } else {
+                    Ok(())
+                }
+            });
+            (last, done.is_err())
+        };
+        assert_eq!(seen(10, usize::MAX), (9, false));
+        assert_eq!(seen(10, 0), (0, true));
+        assert_eq!(seen(10, 1), (2, true));
+        assert_eq!(seen(10, 3), (6, true));
+        // 1 + 2 + … + 256 = 511, and from there 500 at a time.
+        assert_eq!(seen(5000, 511), (1010, true));
+        assert_eq!(seen(5000, 1011), (1510, true));
+    }
+}

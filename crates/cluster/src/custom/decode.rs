@@ -1,0 +1,205 @@
+//! From the JSON of a custom object to what the server keeps of it.
+//!
+//! Fields that the schema does not know are pruned, nulls that it does not allow are dropped unless a default will fill them,
+//! and metadata, the object's own and that of embedded resources, is read as the built-in type it is.
+
+use serde_json::{Map, Value};
+
+use super::definition::CustomType;
+use super::fault;
+use super::schema::{Additional, Schema};
+use crate::types::{self, Decoded};
+
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Why an object could not be read; the server puts `Widget in version "v1" cannot be handled as a Widget: ` before it.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Unreadable {
+    /// The object's own metadata.
+    #[error("{0}")]
+    Metadata(String),
+    /// Metadata or type of an embedded resource.
+    #[error("{field}: Invalid value: {shown}: {why}")]
+    Embedded {
+        field: String,
+        shown: String,
+        why: String,
+    },
+}
+
+/// Reads an object of a custom type.
+pub(crate) fn decode(custom: &CustomType, value: &Value) -> Result<Decoded, Unreadable> {
+    let mut value = match value {
+        Value::Object(_) => value.clone(),
+        _ => Value::Object(Map::new()),
+    };
+    let schema = custom.schema();
+    let mut unknown = Vec::new();
+    let metadata = match value.get("metadata") {
+        Some(metadata) => {
+            Some(object_meta(metadata, "metadata", &mut unknown).map_err(Unreadable::Metadata)?)
+        }
+        None => None,
+    };
+
+    let mut pruned = Vec::new();
+    prune(&mut value, Some(schema), true, "", &mut pruned);
+    pruned.sort();
+    unknown.append(&mut pruned);
+    drop_nulls(&mut value, Some(schema));
+
+    let mut embedded = Vec::new();
+    coerce(&mut value, schema, "", &mut embedded)?;
+    embedded.sort();
+    unknown.append(&mut embedded);
+
+    if let (Some(metadata), Value::Object(fields)) = (metadata, &mut value) {
+        fields.insert("metadata".into(), metadata);
+    }
+    Ok(Decoded { value, unknown })
+}
+
+fn object_meta(metadata: &Value, at: &str, unknown: &mut Vec<String>) -> Result<Value, String> {
+    match types::decode(OBJECT_META, metadata) {
+        Some(Ok(decoded)) => {
+            unknown.extend(decoded.unknown.iter().map(|field| format!("{at}.{field}")));
+            Ok(decoded.value)
+        }
+        Some(Err(mismatch)) => Err(mismatch.to_string()),
+        None => Ok(metadata.clone()),
+    }
+}
+
+fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+/// Takes away what the schema does not know. `resource` is true where apiVersion, kind and metadata are implied.
+pub(super) fn prune(
+    value: &mut Value,
+    schema: Option<&Schema>,
+    resource: bool,
+    at: &str,
+    unknown: &mut Vec<String>,
+) {
+    let keep = schema.is_some_and(|schema| schema.preserve);
+    prune_unless(keep, value, schema, resource, at, unknown);
+}
+
+/// `keep` spares the unknown fields here, and those of a list's elements, but not those further in.
+fn prune_unless(
+    keep: bool,
+    value: &mut Value,
+    schema: Option<&Schema>,
+    resource: bool,
+    at: &str,
+    unknown: &mut Vec<String>,
+) {
+    match (value, schema) {
+        (_, None) if keep => {}
+        (Value::Object(fields), None) => {
+            unknown.extend(fields.keys().map(|name| joined(at, name)));
+            fields.clear();
+        }
+        (Value::Object(fields), Some(schema)) => {
+            let implied = resource || schema.embedded;
+            fields.retain(|name, value| {
+                if implied && is_meta(name) {
+                    return true;
+                }
+                let place = joined(at, name);
+                match (schema.properties.get(name), &schema.additional) {
+                    (Some(known), _) => prune(value, Some(known), false, &place, unknown),
+                    (None, Additional::Of(known)) => prune(value, Some(known), false, &place, unknown),
+                    (None, Additional::Allowed(_)) => prune(value, None, false, &place, unknown),
+                    (None, Additional::Absent) if keep => {}
+                    (None, Additional::Absent) => {
+                        unknown.push(place);
+                        return false;
+                    }
+                }
+                true
+            });
+        }
+        (Value::Array(items), schema) => {
+            let inner = schema.and_then(|schema| schema.items.as_deref());
+            let keep = keep || inner.is_some_and(|inner| inner.preserve);
+            for (index, item) in items.iter_mut().enumerate() {
+                prune_unless(keep, item, inner, false, &format!("{at}[{index}]"), unknown);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Drops nulls where the schema allows none and no default will take their place.
+fn drop_nulls(value: &mut Value, schema: Option<&Schema>) {
+    match value {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let known = schema.and_then(|schema| schema.member(name));
+            let stays =
+                !value.is_null() || known.is_none_or(|known| known.nullable || known.default.is_some());
+            if stays {
+                drop_nulls(value, known);
+            }
+            stays
+        }),
+        Value::Array(items) => {
+            let inner = schema.and_then(|schema| schema.items.as_deref());
+            items.iter_mut().for_each(|item| drop_nulls(item, inner));
+        }
+        _ => {}
+    }
+}
+
+/// Reads the metadata of embedded resources.
+fn coerce(value: &mut Value, schema: &Schema, at: &str, unknown: &mut Vec<String>) -> Result<(), Unreadable> {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                let place = joined(at, name);
+                if schema.embedded {
+                    coerce_meta(name, value, &place, unknown)?;
+                }
+                if let Some(known) = schema.properties.get(name) {
+                    coerce(value, known, &place, unknown)?;
+                } else if let Some(known) = schema.additional() {
+                    coerce(value, known, &format!("{at}[{name}]"), unknown)?;
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(inner) = &schema.items {
+                for (index, item) in items.iter_mut().enumerate() {
+                    coerce(item, inner, &format!("{at}[{index}]"), unknown)?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn coerce_meta(name: &str, value: &mut Value, at: &str, unknown: &mut Vec<String>) -> Result<(), Unreadable> {
+    let refused = |value: &Value, why: String| Unreadable::Embedded {
+        field: at.to_owned(),
+        shown: fault::shown(value),
+        why,
+    };
+    match name {
+        "apiVersion" | "kind" if !value.is_string() => Err(refused(value, "must be a string".into())),
+        "metadata" => {
+            *value = object_meta(value, at, unknown).map_err(|why| refused(value, why))?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn joined(at: &str, name: &str) -> String {
+    if at.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{at}.{name}")
+    }
+}

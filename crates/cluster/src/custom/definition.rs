@@ -1,0 +1,206 @@
+//! A custom type, as its CRD defines it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::crd;
+use super::scale::Scale;
+use super::schema::{Schema, flag, text, texts};
+use crate::status::FieldError;
+use crate::table::JsonPath;
+use crate::types::Shape;
+
+/// A kind that a CRD added: everything the server needs to serve it.
+#[derive(Clone, Debug)]
+pub(crate) struct CustomType {
+    pub(crate) group: String,
+    pub(crate) names: Names,
+    pub(crate) scope: Scope,
+    /// The version that is served and stored. One for now: a CRD with several is refused, and the rest of what a version
+    /// decides hangs off this struct so that there can be one per version.
+    pub(crate) version: Arc<Version>,
+}
+
+/// How a custom type is called.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Names {
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+}
+
+/// Whether objects live in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Cluster,
+    Namespaced,
+}
+
+/// One version of a custom type.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    /// Whether status is written through its own subresource.
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<Scale>,
+    pub(crate) columns: Vec<Column>,
+    /// The fields that field selectors may name: their names in selectors, and the paths behind them.
+    pub(crate) selectable_fields: Vec<(String, JsonPath)>,
+    /// The schema as the CRD wrote it, for patches and field ownership.
+    node: Value,
+    schema: Schema,
+    has_rules: bool,
+}
+
+/// A column of `kubectl get`.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) source: String,
+    /// `None` when it cannot be read; the server then leaves this column and those after it out.
+    pub(crate) path: Option<JsonPath>,
+}
+
+impl CustomType {
+    /// Reads a new CRD, or says everything that is wrong with it.
+    pub(crate) fn from_crd(crd: &Value) -> Result<Self, Vec<FieldError>> {
+        Self::read(crd, crd::check(crd))
+    }
+
+    /// Reads a CRD that took the place of `old`, or says everything that is wrong with the change.
+    pub(crate) fn from_changed_crd(crd: &Value, old: &Value) -> Result<Self, Vec<FieldError>> {
+        Self::read(crd, crd::check_change(crd, old))
+    }
+
+    fn read(crd: &Value, errors: Vec<FieldError>) -> Result<Self, Vec<FieldError>> {
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let spec = &crd["spec"];
+        let version = match spec["versions"].as_array().map(Vec::as_slice) {
+            Some([version]) => version,
+            _ => {
+                let detail =
+                    "this server keeps one version per custom resource: leave only the storage version";
+                return Err(vec![FieldError::forbidden("spec.versions", detail)]);
+            }
+        };
+        Ok(Self {
+            group: text(spec, "group"),
+            names: Names::read(&spec["names"]),
+            scope: if spec["scope"] == "Cluster" {
+                Scope::Cluster
+            } else {
+                Scope::Namespaced
+            },
+            version: Arc::new(Version::read(version)),
+        })
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.version.schema
+    }
+
+    /// Whether the schema has any rules.
+    pub(super) fn has_rules(&self) -> bool {
+        self.version.has_rules
+    }
+
+    /// The schema as the CRD wrote it.
+    pub(crate) fn node(&self) -> &Value {
+        &self.version.node
+    }
+
+    /// The cursor that patches and field ownership walk along.
+    pub(crate) fn shape(&self) -> Shape<'_> {
+        Shape::Custom(&self.version.node)
+    }
+}
+
+impl Names {
+    /// Reads names and fills in what the server derives: the singular and the list's kind.
+    pub(crate) fn read(names: &Value) -> Self {
+        let kind = text(names, "kind");
+        let or = |name: &str, otherwise: String| {
+            Some(text(names, name))
+                .filter(|t| !t.is_empty())
+                .unwrap_or(otherwise)
+        };
+        Self {
+            plural: text(names, "plural"),
+            singular: or("singular", kind.to_lowercase()),
+            list_kind: or(
+                "listKind",
+                if kind.is_empty() {
+                    String::new()
+                } else {
+                    format!("{kind}List")
+                },
+            ),
+            kind,
+            short_names: texts(names, "shortNames"),
+            categories: texts(names, "categories"),
+        }
+    }
+}
+
+impl Version {
+    fn read(version: &Value) -> Self {
+        let node = version["schema"]["openAPIV3Schema"].clone();
+        let schema = Schema::read(&node);
+        let list = |name: &str| version[name].as_array().map_or(&[] as &[_], Vec::as_slice);
+        Self {
+            name: text(version, "name"),
+            has_status: version["subresources"]
+                .get("status")
+                .is_some_and(Value::is_object),
+            scale: Scale::read(&version["subresources"]["scale"]),
+            columns: list("additionalPrinterColumns")
+                .iter()
+                .map(Column::read)
+                .collect(),
+            selectable_fields: list("selectableFields")
+                .iter()
+                .filter_map(|field| {
+                    let path = field["jsonPath"].as_str()?;
+                    Some((
+                        path.trim_start_matches('.').to_owned(),
+                        JsonPath::parse(&format!("{{{path}}}")).ok()?,
+                    ))
+                })
+                .collect(),
+            has_rules: schema.has_rules(),
+            schema,
+            node,
+        }
+    }
+}
+
+impl Column {
+    fn read(column: &Value) -> Self {
+        let source = text(column, "jsonPath");
+        Self {
+            name: text(column, "name"),
+            kind: text(column, "type"),
+            format: text(column, "format"),
+            description: text(column, "description"),
+            priority: column["priority"].as_i64().unwrap_or_default(),
+            path: JsonPath::parse(&format!("{{{source}}}")).ok(),
+            source,
+        }
+    }
+}
+
+/// Whether a version is served, stored or both.
+pub(super) fn is_storage(version: &Value) -> bool {
+    flag(version, "storage")
+}

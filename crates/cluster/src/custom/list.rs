@@ -1,0 +1,82 @@
+//! Lists that are sets or maps: no element twice.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::decode::joined;
+use super::fault;
+use super::schema::{ListType, Schema};
+use crate::status::FieldError;
+
+/// The duplicates in every set and map of an object. Each is told once, at its second place.
+pub(super) fn duplicates(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(known) = schema.additional() {
+                    duplicates(value, known, &format!("{at}[{name}]"), errors);
+                }
+                if let Some(known) = schema.properties.get(name) {
+                    duplicates(value, known, &joined(at, name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match &schema.list {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    let repeated = repeated(items.iter());
+                    let told = repeated.into_iter().filter_map(|index| {
+                        let item = items.get(index)?;
+                        Some(fault::duplicate(format!("{at}[{index}]"), Some(item)))
+                    });
+                    errors.extend(told);
+                }
+                ListType::Map(keys) => map_duplicates(items, keys, at, errors),
+            }
+            if let Some(inner) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    duplicates(item, inner, &format!("{at}[{index}]"), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn map_duplicates(items: &[Value], keys: &[String], at: &str, errors: &mut Vec<FieldError>) {
+    if let Some(index) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+        let detail = "must be an object for an array of list-type map";
+        errors.push(fault::invalid(format!("{at}[{index}]"), items.get(index), detail));
+        return;
+    }
+    let chosen: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let present = keys
+                .iter()
+                .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+            Value::Object(present.collect::<Map<_, _>>())
+        })
+        .collect();
+    let told = repeated(chosen.iter()).into_iter().filter_map(|index| {
+        let key = chosen.get(index)?;
+        Some(fault::duplicate(format!("{at}[{index}]"), Some(key)))
+    });
+    errors.extend(told);
+}
+
+/// The places where something stands for the second time.
+fn repeated<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<usize> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places = Vec::new();
+    for (index, value) in values.enumerate() {
+        let times = seen.entry(value.to_string()).or_default();
+        *times += 1;
+        if *times == 2 {
+            places.push(index);
+        }
+    }
+    places
+}

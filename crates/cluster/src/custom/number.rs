@@ -1,0 +1,149 @@
+//! Numbers against their limits. Whole numbers are compared as integers, which cuts the limits to integers too.
+
+use serde_json::{Number, Value};
+
+use super::schema::Bounds;
+use crate::table::go::{plain_float, plain_number};
+
+/// Whether a float counts as an integer: exactly, or within a billionth of the one below.
+pub(super) fn is_whole(number: &Number) -> bool {
+    let Some(float) = number.as_f64() else {
+        return false;
+    };
+    let below = float.trunc();
+    // Beyond 2^53 floats cannot tell neighbouring integers apart.
+    let exact = float.abs() < 9_007_199_254_740_992.0;
+    exact && (float == below || (below != 0.0 && (float - below).abs() / (float.abs() + below.abs()) < 1e-9))
+}
+
+/// Why a number does not fit its type and format at all.
+pub(super) fn out_of_range(number: &Number, kind: &str, format: &str, at: &str) -> Option<String> {
+    unfit(
+        number.as_f64().unwrap_or_default(),
+        &plain_number(number),
+        kind,
+        format,
+        "Checked",
+        at,
+    )
+}
+
+fn unfit(float: f64, shown: &str, kind: &str, format: &str, what: &str, at: &str) -> Option<String> {
+    let fits = match (kind, format) {
+        ("integer", "int32") => shown.parse::<i32>().is_ok(),
+        ("integer", _) => shown.parse::<i64>().is_ok(),
+        (_, "float") => float.abs() <= f64::from(f32::MAX),
+        _ => true,
+    };
+    if fits {
+        return None;
+    }
+    Some(match format {
+        "" => format!("{what} value must be of type {kind} (default format) in {at}"),
+        format => format!("{what} value must be of type {kind} with format {format} in {at}"),
+    })
+}
+
+/// The limits that a number breaks, with the value to show; `None` for a limit that is itself out of range.
+pub(super) fn out_of_bounds(
+    number: &Number,
+    bounds: &Bounds,
+    kind: &str,
+    format: &str,
+    at: &str,
+) -> Vec<(String, Option<Value>)> {
+    let mut broken = Vec::new();
+    let whole = number.as_i64();
+    let float = number.as_f64().unwrap_or_default();
+    // A limit that its own type cannot hold is complained about, then compared as a float.
+    let limit = |limit: f64, what: &str, broken: &mut Vec<(String, Option<Value>)>| {
+        let unfit = unfit(limit, &plain_float(limit), kind, format, what, at);
+        let whole = if unfit.is_none() { whole } else { None };
+        broken.extend(unfit.map(|sentence| (sentence, None)));
+        whole
+    };
+    if let Some(factor) = bounds.multiple_of {
+        let whole = limit(factor, "MultipleOf", &mut broken);
+        broken.extend(not_multiple(whole, float, factor, at));
+    }
+    if let Some(minimum) = bounds.minimum {
+        let whole = limit(minimum, "Minimum boundary", &mut broken);
+        let exclusive = bounds.exclusive_minimum;
+        let low = match whole {
+            Some(whole) => whole < cut(minimum) || (exclusive && whole == cut(minimum)),
+            None => float < minimum || (exclusive && float == minimum),
+        };
+        if low {
+            let words = if exclusive {
+                "greater than"
+            } else {
+                "greater than or equal to"
+            };
+            broken.push((
+                sentence(at, words, whole, minimum),
+                Some(Value::Number(number.clone())),
+            ));
+        }
+    }
+    if let Some(maximum) = bounds.maximum {
+        let whole = limit(maximum, "Maximum boundary", &mut broken);
+        let exclusive = bounds.exclusive_maximum;
+        let high = match whole {
+            Some(whole) => whole > cut(maximum) || (exclusive && whole == cut(maximum)),
+            None => float > maximum || (exclusive && float == maximum),
+        };
+        if high {
+            let words = if exclusive {
+                "less than"
+            } else {
+                "less than or equal to"
+            };
+            broken.push((
+                sentence(at, words, whole, maximum),
+                Some(Value::Number(number.clone())),
+            ));
+        }
+    }
+    broken
+}
+
+fn sentence(at: &str, words: &str, whole: Option<i64>, limit: f64) -> String {
+    let limit = if whole.is_some() {
+        cut(limit).to_string()
+    } else {
+        plain_float(limit)
+    };
+    format!("{at} in body should be {words} {limit}")
+}
+
+fn not_multiple(whole: Option<i64>, float: f64, factor: f64, at: &str) -> Option<(String, Option<Value>)> {
+    let positive = |factor: String, value: Value| {
+        Some((
+            format!("factor MultipleOf declared for {at} must be positive: {factor}"),
+            Some(value),
+        ))
+    };
+    let sentence = |factor: String| format!("{at} in body should be a multiple of {factor}");
+    match whole {
+        Some(_) if cut(factor) <= 0 => positive(cut(factor).to_string(), cut(factor).into()),
+        Some(whole) if whole % cut(factor) != 0 => {
+            Some((sentence(cut(factor).to_string()), Some(whole.into())))
+        }
+        Some(_) => None,
+        None if factor <= 0.0 => positive(plain_float(factor), factor.into()),
+        None => {
+            let times = if factor < 1.0 {
+                1.0 / factor * float
+            } else {
+                float / factor
+            };
+            let exact = Number::from_f64(times).is_some_and(|times| is_whole(&times));
+            (!exact).then(|| (sentence(plain_float(factor)), Some(float.into())))
+        }
+    }
+}
+
+/// A limit as an integer, as Go converts it.
+fn cut(limit: f64) -> i64 {
+    limit as i64
+}

@@ -1,0 +1,207 @@
+//! Things that go wrong between a client and the server, as one layer in front of the router.
+//!
+//! A [`Plan`] is asked about every request before it goes out and says what becomes of it. It sees requests in the order
+//! they are made and is deterministic if it wants to be: a seed, a list, "the fifth write". The server behind it is always
+//! healthy, so whatever a client does under faults is its own doing.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, BodyDataStream};
+use axum::http::{Method, Request, Response, StatusCode, header};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use serde_json::json;
+use stateward_clock::Clock;
+use tower::ServiceExt;
+
+/// One request on its way to the server.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// How many requests this client has made before.
+    pub number: u64,
+    /// `GET`, `POST`, …
+    pub method: Method,
+    /// Without the query.
+    pub path: String,
+    /// Whether it is a watch.
+    pub watch: bool,
+}
+
+impl Call {
+    /// Whether the request asks for a change.
+    pub fn is_write(&self) -> bool {
+        self.method != Method::GET
+    }
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives and is answered.
+    Pass,
+    /// It is answered with this HTTP status and changes nothing: 409, 429, 500, 503, 504.
+    Refused(u16),
+    /// It is carried out, but the answer is this HTTP status: the write that looks lost.
+    AppliedThenRefused(u16),
+    /// It never arrives, and the client sees a broken connection.
+    Lost,
+    /// It is carried out, and the client sees a broken connection.
+    AppliedThenLost,
+    /// It waits this long, then arrives.
+    Late(Duration),
+}
+
+/// What becomes of a watch that was let through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Every event comes this much later.
+    pub lag: Duration,
+    /// The connection breaks after this many events.
+    pub cut_after: Option<usize>,
+    /// The first thing it says is that the version is too old.
+    pub expired: bool,
+}
+
+/// Decides what goes wrong.
+pub trait Plan: Send + Sync {
+    /// What becomes of this request.
+    fn fate(&self, call: &Call) -> Fate;
+
+    /// What becomes of this watch.
+    fn stream(&self, _call: &Call) -> Stream {
+        Stream::default()
+    }
+}
+
+/// Nothing goes wrong.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Calm;
+
+impl Plan for Calm {
+    fn fate(&self, _call: &Call) -> Fate {
+        Fate::Pass
+    }
+}
+
+/// A client's connection to the server, with its plan of faults.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    router: Router,
+    clock: Clock,
+    plan: Arc<dyn Plan>,
+    made: Arc<AtomicU64>,
+}
+
+/// The connection broke.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("connection reset by peer")]
+pub(crate) struct Broken;
+
+impl Connection {
+    pub(crate) fn new(router: Router, clock: Clock, plan: Arc<dyn Plan>) -> Self {
+        Self {
+            router,
+            clock,
+            plan,
+            made: Arc::default(),
+        }
+    }
+
+    pub(crate) async fn send(self, request: Request<Body>) -> Result<Response<Body>, Broken> {
+        let query = request.uri().query().unwrap_or_default();
+        let call = Call {
+            number: self.made.fetch_add(1, Ordering::Relaxed),
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+            watch: query
+                .split('&')
+                .any(|part| part == "watch=true" || part == "watch=1"),
+        };
+        let fate = self.plan.fate(&call);
+        match fate {
+            Fate::Refused(code) => return Ok(refused(code)),
+            Fate::Lost => return Err(Broken),
+            Fate::Late(delay) => self.clock.sleep(delay).await,
+            _ => {}
+        }
+        let answer = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .unwrap_or_else(|never: Infallible| match never {});
+        match fate {
+            Fate::AppliedThenRefused(code) => Ok(refused(code)),
+            Fate::AppliedThenLost => Err(Broken),
+            _ if call.watch => Ok(disturbed(answer, self.plan.stream(&call), self.clock)),
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// A refusal that is not the server's own opinion.
+fn refused(code: u16) -> Response<Body> {
+    let (reason, message) = match code {
+        409 => (
+            "Conflict",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => (
+            "ServiceUnavailable",
+            "the server is currently unable to handle the request",
+        ),
+        504 => (
+            "Timeout",
+            "the server was unable to return a response in the time allotted",
+        ),
+        _ => (
+            "InternalError",
+            "an error on the server has prevented the request from succeeding",
+        ),
+    };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code,
+    });
+    let mut response = Response::new(Body::from(status.to_string()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+fn disturbed(answer: Response<Body>, stream: Stream, clock: Clock) -> Response<Body> {
+    if stream == Stream::default() {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    if stream.expired {
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "too old resource version", "reason": "Expired", "code": 410,
+        });
+        let line = json!({"type": "ERROR", "object": status}).to_string() + "\n";
+        return Response::from_parts(parts, Body::from(line));
+    }
+    let source: BodyDataStream = body.into_data_stream();
+    let state = (source, 0_usize, stream, clock);
+    let lines = stream::unfold(state, |(mut source, said, plan, clock)| async move {
+        if plan.cut_after.is_some_and(|limit| said >= limit) {
+            return None;
+        }
+        let line: Bytes = source.next().await?.ok()?;
+        clock.sleep(plan.lag).await;
+        Some((Ok::<_, Infallible>(line), (source, said + 1, plan, clock)))
+    });
+    Response::from_parts(parts, Body::from_stream(lines))
+}

@@ -1,0 +1,187 @@
+//! Answers: objects, lists, rows and refusals as HTTP responses.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::negotiate::Form;
+use super::query::Query;
+use crate::events;
+use crate::resource::{Model, Resource};
+use crate::server::{Page, Server, Target};
+use crate::status::Status;
+use crate::table::{self, IncludeObject};
+
+/// What a request gave.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// One object of the target's resource (or a Scale of it).
+    Object {
+        object: Arc<Value>,
+        code: u16,
+        warnings: Vec<String>,
+    },
+    /// Many of them.
+    List(Page),
+    /// That it was done, with nothing to show for it.
+    Done { details: Value, code: u16 },
+}
+
+impl Reply {
+    pub(super) fn code(&self) -> u16 {
+        match self {
+            Self::Object { code, .. } | Self::Done { code, .. } => *code,
+            Self::List(_) => 200,
+        }
+    }
+
+    pub(super) fn into_response(
+        self,
+        server: &Server,
+        target: &Target,
+        form: Form,
+        query: &Query,
+    ) -> Response<Body> {
+        match self {
+            Self::Object {
+                object,
+                code,
+                warnings,
+            } => {
+                let shown = dressed(&target.resource, &object);
+                let mut response = match form {
+                    Form::Object => json(code, &shown),
+                    Form::Metadata => json(code, &metadata_only(&shown, "PartialObjectMetadata")),
+                    Form::Table => {
+                        let version = shown["metadata"]["resourceVersion"].clone();
+                        let mut table = match target.subresource.as_str() {
+                            "scale" => table::render("scales", &[&shown], None, server.now(), include(query)),
+                            _ => rows(server, &target.resource, &[&shown], query),
+                        };
+                        table["metadata"] = json!({"resourceVersion": version});
+                        json(code, &table)
+                    }
+                };
+                warn(&mut response, &warnings);
+                response
+            }
+            Self::List(page) => json(200, &list(server, &target.resource, &page, form, query)),
+            Self::Done { details, code } => {
+                let mut status =
+                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+                match details {
+                    Value::Null => status["code"] = code.into(),
+                    details => status["details"] = details,
+                }
+                json(code, &status)
+            }
+        }
+    }
+}
+
+fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Query) -> Value {
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if let Some(token) = &page.continue_token {
+        metadata["continue"] = token.as_str().into();
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    let items = page.items.iter().map(|object| dressed(resource, object));
+    match form {
+        Form::Table => {
+            let items: Vec<_> = items.collect();
+            let mut table = rows(server, resource, &items.iter().collect::<Vec<_>>(), query);
+            table["metadata"] = metadata;
+            table
+        }
+        Form::Metadata => json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "items": items.map(|object| metadata_only(&object, "PartialObjectMetadata")).collect::<Vec<_>>(),
+        }),
+        Form::Object => {
+            // Items of a built-in list do not repeat what the list says of them.
+            let typed = matches!(resource.model, Model::Builtin { .. });
+            let items = items.map(|mut object| {
+                if let (true, Value::Object(fields)) = (typed, &mut object) {
+                    fields.remove("kind");
+                    fields.remove("apiVersion");
+                }
+                object
+            });
+            json!({
+                "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": metadata,
+                "items": items.collect::<Vec<_>>(),
+            })
+        }
+    }
+}
+
+/// The object in the dress of the resource it was asked for by: the two Events share storage.
+pub(super) fn dressed(resource: &Resource, object: &Value) -> Value {
+    match &*resource.id {
+        "events.events.k8s.io" => events::as_events_group(object),
+        _ => object.clone(),
+    }
+}
+
+/// The rows of a table.
+pub(super) fn rows(server: &Server, resource: &Resource, objects: &[&Value], query: &Query) -> Value {
+    let custom = match &resource.model {
+        Model::Custom(custom) => Some(&**custom),
+        Model::Builtin { .. } => None,
+    };
+    table::render(&resource.id, objects, custom, server.now(), include(query))
+}
+
+fn include(query: &Query) -> IncludeObject {
+    IncludeObject::parse(query.get("includeObject")).unwrap_or_default()
+}
+
+/// What every object has, and nothing else.
+pub(super) fn metadata_only(object: &Value, kind: &str) -> Value {
+    json!({"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+pub(super) fn json(code: u16, value: &Value) -> Response<Body> {
+    // A Value has string keys and finite numbers: it always serialises.
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    response(code, "application/json", bytes)
+}
+
+pub(super) fn text(text: &'static str) -> Response<Body> {
+    response(200, "text/plain; charset=utf-8", text.into())
+}
+
+pub(super) fn refuse(status: &Status) -> Response<Body> {
+    let mut response = json(status.code(), &status.to_value());
+    let seconds = status
+        .details
+        .as_ref()
+        .and_then(|details| details["retryAfterSeconds"].as_u64());
+    if let Some(seconds) = seconds {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+pub(super) fn response(code: u16, media: &'static str, bytes: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+/// Warnings ride in headers, one each.
+fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading the body of a request.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, header};
+use serde_json::Value;
+
+use super::{protobuf, syntax};
+use crate::status::Status;
+
+/// As upstream: three mebibytes.
+const LIMIT: usize = 3 * 1024 * 1024;
+
+/// The body as JSON, from whichever of the formats for objects it is written in. `kind` is what it should be; the kind of a
+/// `custom` one must be said.
+pub(super) async fn object(request: Request<Body>, kind: &str, custom: bool) -> Result<Value, Status> {
+    let media = media_type(request.headers());
+    let bytes = bytes(request).await?;
+    match media.as_str() {
+        "" | "application/json" => typed(&bytes, custom).map_err(|why| unrecognized(kind, &why, &bytes)),
+        "application/yaml" => yaml(&bytes),
+        "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
+        _ => Err(Status::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}
+
+/// The options of a deletion: the body may be empty.
+pub(super) async fn options(request: Request<Body>) -> Result<Value, Status> {
+    let media = media_type(request.headers());
+    let bytes = bytes(request).await?;
+    match (bytes.is_empty(), media.as_str()) {
+        (true, _) => Ok(Value::Object(serde_json::Map::new())),
+        (false, "application/vnd.kubernetes.protobuf") => protobuf::decode(&bytes),
+        (false, _) => typed(&bytes, false).map_err(Status::bad_request),
+    }
+}
+
+pub(super) async fn bytes(request: Request<Body>) -> Result<Vec<u8>, Status> {
+    match to_bytes(request.into_body(), LIMIT).await {
+        Ok(bytes) => Ok(bytes.to_vec()),
+        Err(_) => Err(Status::too_large("Request entity too large: limit is 3145728")),
+    }
+}
+
+/// An object whose kind can be told, if it says one.
+fn typed(bytes: &[u8], custom: bool) -> Result<Value, String> {
+    let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let value = match serde_json::from_slice(bytes).map_err(|error| unread(syntax::of(bytes, &error)))? {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        value => value,
+    };
+    if !value.is_object() {
+        let what = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                    Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        return Err(unread(format!(
+            "json: cannot unmarshal {} into Go value of type {what}",
+            syntax::name(&value)
+        )));
+    }
+    for field in ["apiVersion", "kind"] {
+        let given = &value[field];
+        if !given.is_string() && !given.is_null() {
+            let name = syntax::name(given);
+            return Err(unread(format!(
+                "json: cannot unmarshal {name} into Go struct field .{field} of type string"
+            )));
+        }
+        // Built-in kinds are known by their path.
+    }
+    for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+        if custom && value[field].as_str().is_none_or(str::is_empty) {
+            return Err(format!(
+                "Object '{name}' is missing in '{}'",
+                String::from_utf8_lossy(bytes)
+            ));
+        }
+    }
+    Ok(value)
+}
+
+fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
+    const SHOWN: usize = 30;
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    let mut summary = match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if bytes.len() > SHOWN {
+        summary.push_str(" ...");
+    }
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+    ))
+}
+
+/// YAML, of which JSON is a part.
+pub(super) fn yaml(bytes: &[u8]) -> Result<Value, Status> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let value = match text.trim() {
+        "" => Value::Null,
+        text => serde_saphyr::from_str(text)
+            .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
+    };
+    match value {
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Object(_) => Ok(value),
+        other => Err(Status::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \
+             type map[string]interface {{}}",
+            syntax::name(&other)
+        ))),
+    }
+}
+
+/// Without parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}

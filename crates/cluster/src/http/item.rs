@@ -1,0 +1,284 @@
+//! Requests on resources, one method after the other.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::answer::Reply;
+use super::body;
+use super::query::Query;
+use super::syntax;
+use crate::object;
+use crate::server::{Caller, Change, Deleted, Server, Target, Written};
+use crate::status::Status;
+
+/// Does what the request asks. `body` is left with what it carried, for the audit log.
+pub(super) async fn act(
+    server: &Server,
+    request: Request<Body>,
+    target: &Target,
+    query: &Query,
+    caller: &Caller,
+    body: &mut Value,
+) -> Result<Reply, Status> {
+    match (request.method().clone(), target.subresource.as_str()) {
+        (Method::GET, "log") => Err(no_logs(server, target)),
+        (Method::GET, _) if target.name.is_empty() => list(server, target, query).await,
+        (Method::GET, _) => get(server, target, query).await,
+        (Method::POST, "") => {
+            let options = query.write("CreateOptions")?;
+            *body = body::object(request, &target.resource.kind, target.resource.is_custom()).await?;
+            server.create(target, body, &options, caller).map(written)
+        }
+        (Method::POST, "binding") => {
+            let options = query.write("CreateOptions")?;
+            *body = body::object(request, "Binding", false).await?;
+            server.bind(target, body, &options)?;
+            Ok(done(Value::Null, 201))
+        }
+        (Method::POST, "eviction") => {
+            let options = query.write("CreateOptions")?;
+            *body = body::object(request, "Eviction", false).await?;
+            server.evict(target, body, &options, caller)?;
+            Ok(done(Value::Null, 201))
+        }
+        (Method::PUT, _) => {
+            let options = query.write("UpdateOptions")?;
+            let scale = target.subresource == "scale";
+            let kind = if scale {
+                "Scale"
+            } else {
+                target.resource.kind.as_str()
+            };
+            *body = body::object(request, kind, target.resource.is_custom() && !scale).await?;
+            server
+                .modify(target, Change::Replace(body), &options, caller)
+                .map(written)
+        }
+        (Method::PATCH, _) => patch(server, request, target, query, caller, body).await,
+        (Method::DELETE, _) if target.name.is_empty() => {
+            delete_all(server, request, target, query, body).await
+        }
+        (Method::DELETE, _) => {
+            *body = deletion(request, query).await?;
+            let dry_run = !body["dryRun"].is_null();
+            server
+                .delete(target, body, dry_run)
+                .map(|deleted| gone(target, deleted))
+        }
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+async fn get(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {
+    let version = query.get("resourceVersion");
+    if !version.is_empty() {
+        let wanted = version.parse::<u64>().map_err(|_| {
+            let why = format!(
+                "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+            );
+            // Events are read from storage, everything else from a cache with words of its own.
+            match &*target.resource.shelf.name() {
+                "events" => Status::bad_request(format!("invalid resource version: {why}")),
+                _ => Status::internal_plain(why),
+            }
+        })?;
+        wait_for(server, target, wanted).await?;
+    }
+    Ok(shown(server.get(target)?, 200))
+}
+
+async fn list(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {
+    let options = query.list(&target.resource)?;
+    if let Ok(wanted) = options.resource_version.parse::<u64>() {
+        wait_for(server, target, wanted).await?;
+    }
+    server.list(target, &options).map(Reply::List)
+}
+
+/// How long the server waits for a version it has not seen yet.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+
+async fn wait_for(server: &Server, target: &Target, wanted: u64) -> Result<(), Status> {
+    let current = server.store.revision();
+    if wanted <= current {
+        return Ok(());
+    }
+    let mut growth = server.store.growth(&target.resource.shelf);
+    let patience = server.clock.sleep(PATIENCE);
+    tokio::pin!(patience);
+    loop {
+        tokio::select! {
+            biased;
+            changed = growth.changed() => if changed.is_err() || server.store.revision() >= wanted { return Ok(()) },
+            () = &mut patience => return Err(Status::too_large_version(wanted, current)),
+        }
+    }
+}
+
+async fn patch(
+    server: &Server,
+    request: Request<Body>,
+    target: &Target,
+    query: &Query,
+    caller: &Caller,
+    body: &mut Value,
+) -> Result<Reply, Status> {
+    let options = query.write("PatchOptions")?;
+    let media = body::media_type(request.headers());
+    check_media(target, &media)?;
+    let bytes = body::bytes(request).await?;
+    *body = match media.as_str() {
+        "application/apply-patch+yaml" => body::yaml(&bytes)?,
+        media => serde_json::from_slice(&bytes).map_err(|error| {
+            // A patch is only read once there is something to patch.
+            if let Err(missing) = server.get(target) {
+                return missing;
+            }
+            let why = syntax::of(&bytes, &error);
+            let strategic = media == "application/strategic-merge-patch+json";
+            Status::bad_request(if strategic {
+                why
+            } else {
+                format!("error decoding patch: {why}")
+            })
+        })?,
+    };
+    if options.force && media != "application/apply-patch+yaml" {
+        let error = crate::status::FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(Status::invalid_options("PatchOptions", &[error]));
+    }
+    let change = match media.as_str() {
+        "application/json-patch+json" => Change::Json(body),
+        "application/merge-patch+json" => Change::Merge(body),
+        "application/strategic-merge-patch+json" => Change::Strategic(body),
+        _ => Change::Apply(body),
+    };
+    server.modify(target, change, &options, caller).map(written)
+}
+
+/// Custom kinds know no strategies to merge by.
+fn check_media(target: &Target, media: &str) -> Result<(), Status> {
+    let mut known = vec!["application/json-patch+json", "application/merge-patch+json"];
+    if !target.resource.is_custom() {
+        known.push("application/strategic-merge-patch+json");
+    }
+    known.push("application/apply-patch+yaml");
+    if known.contains(&media) {
+        return Ok(());
+    }
+    if !target.resource.is_custom() {
+        let mut status = Status::unsupported_media_type("415: Unsupported Media Type");
+        status.details = Some(json!({}));
+        return Err(status);
+    }
+    Err(Status::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        known.join(", ")
+    )))
+}
+
+async fn delete_all(
+    server: &Server,
+    request: Request<Body>,
+    target: &Target,
+    query: &Query,
+    body: &mut Value,
+) -> Result<Reply, Status> {
+    let options = query.list(&target.resource)?;
+    *body = deletion(request, query).await?;
+    let dry_run = !body["dryRun"].is_null();
+    let page = server.list(target, &options)?;
+    let mut deleted = page.clone();
+    deleted.items.clear();
+    for one in &page.items {
+        let target = Target {
+            name: object::name(one).to_owned(),
+            namespace: object::namespace(one).to_owned(),
+            ..target.clone()
+        };
+        match server.delete(&target, body, dry_run) {
+            // Shown as they were listed.
+            Ok(_) => deleted.items.push(one.clone()),
+            Err(status) if status.is_not_found() => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(Reply::List(deleted))
+}
+
+/// DeleteOptions from the body, or from the query where old clients put them.
+async fn deletion(request: Request<Body>, query: &Query) -> Result<Value, Status> {
+    let mut options = body::options(request).await?;
+    if let Ok(grace) = query.get("gracePeriodSeconds").parse::<i64>() {
+        options["gracePeriodSeconds"] = grace.into();
+    } else if let Some(grace) = query.number("gracePeriodSeconds")? {
+        options["gracePeriodSeconds"] = grace.into();
+    }
+    if !query.get("propagationPolicy").is_empty() {
+        options["propagationPolicy"] = query.get("propagationPolicy").into();
+    }
+    if !query.get("dryRun").is_empty() {
+        options["dryRun"] = json!([query.get("dryRun")]);
+    }
+    if let Some(dry_run) = options["dryRun"].as_array()
+        && (dry_run.is_empty() || dry_run.iter().all(|one| one == ""))
+        && let Value::Object(fields) = &mut options
+    {
+        fields.remove("dryRun");
+    }
+    crate::server::check_deletion(&options)?;
+    Ok(options)
+}
+
+/// What a deletion answers depends on the kind: most say Success, some show the object once more.
+fn gone(target: &Target, deleted: Deleted) -> Reply {
+    match deleted {
+        Deleted::Going(object) => shown(object, 200),
+        Deleted::Gone(object) if target.resource.shows_what_it_deletes() => shown(object, 200),
+        Deleted::Gone(object) => {
+            let resource = &target.resource;
+            let mut details =
+                json!({"name": target.name, "kind": resource.plural, "uid": object::uid(&object)});
+            if !resource.group.is_empty() {
+                details["group"] = resource.group.as_str().into();
+            }
+            done(details, 200)
+        }
+    }
+}
+
+/// Containers of played pods say nothing.
+fn no_logs(server: &Server, target: &Target) -> Status {
+    match server.get(target) {
+        Ok(_) => Status::not_implemented("this cluster's pods are played, not run: they have no logs"),
+        Err(status) => status,
+    }
+}
+
+fn written(written: Written) -> Reply {
+    let Written {
+        object,
+        created,
+        warnings,
+    } = written;
+    Reply::Object {
+        object,
+        code: if created { 201 } else { 200 },
+        warnings,
+    }
+}
+
+fn shown(object: Arc<Value>, code: u16) -> Reply {
+    Reply::Object {
+        object,
+        code,
+        warnings: Vec::new(),
+    }
+}
+
+fn done(details: Value, code: u16) -> Reply {
+    Reply::Done { details, code }
+}

@@ -1,0 +1,231 @@
+//! The API server over HTTP: paths, media types, streams. What a request means is decided behind it, in `server`.
+//!
+//! There is one handler. It reads the path against the table of resources, so a custom resource is served the moment its
+//! CRD is, and a path that the table does not know is a 404, never a silent 200.
+
+mod answer;
+#[cfg(test)]
+mod any_request;
+mod body;
+mod discovery;
+mod item;
+mod negotiate;
+mod openapi;
+mod protobuf;
+mod query;
+mod route;
+pub(crate) mod syntax;
+mod watch;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Request, Response, header};
+
+use crate::resource::{Model, Resource};
+use crate::server::{Caller, Server, Target};
+use crate::status::Status;
+
+use answer::{Reply, refuse, text};
+use query::Query;
+use route::Route;
+
+/// The API server as a service, to be served on a socket or handed to a client in this process.
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    Router::new().fallback(handle).with_state(server)
+}
+
+async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Response<Body> {
+    let caller = match server.caller(&request) {
+        Ok(caller) => caller,
+        Err(status) => return refuse(&status),
+    };
+    match Route::read(request.uri().path()) {
+        Route::Health => text("ok"),
+        Route::Version => answer::json(200, &discovery::version()),
+        Route::Groups { core } => discovery::groups(&server, core, request.headers()),
+        Route::Group { group } => discovery::group(&server, &group),
+        Route::GroupVersion { group, version } => discovery::resources(&server, &group, &version),
+        Route::OpenApi => openapi::index(&server),
+        Route::OpenApiV2 => openapi::version_2(),
+        Route::OpenApiOf { path } => openapi::document(&server, &path),
+        Route::Nowhere => nowhere(&server, request.uri().path()),
+        Route::Resource(path) => {
+            let Some(resource) = server.registry.find(&path.group, &path.version, &path.plural) else {
+                return nowhere(&server, request.uri().path());
+            };
+            let target = Target {
+                resource,
+                namespace: path.namespace,
+                name: path.name,
+                subresource: path.subresource,
+            };
+            serve(server, request, target, caller).await
+        }
+    }
+}
+
+/// Built-in groups answer for everything under their name.
+fn nowhere(server: &Server, path: &str) -> Response<Body> {
+    let parts: Vec<_> = path.trim_matches('/').split('/').collect();
+    let (group, version) = match parts.as_slice() {
+        ["api", version, ..] => ("", *version),
+        ["apis", group, version, ..] => (*group, *version),
+        _ => return not_found(),
+    };
+    let all = server.registry.all();
+    let mut known = all
+        .iter()
+        .filter(|known| known.group == group && known.version == version);
+    let is_builtin = known.any(|known| matches!(known.model, Model::Builtin { .. }));
+    if is_builtin {
+        refuse(&Status::no_such_path())
+    } else {
+        not_found()
+    }
+}
+
+/// A path that leads nowhere gets plain text, as from the real server.
+fn not_found() -> Response<Body> {
+    let mut response = text("404 page not found\n");
+    *response.status_mut() = axum::http::StatusCode::NOT_FOUND;
+    response
+}
+
+/// Serves one resource and writes down what it answered to a write.
+async fn serve(
+    server: Arc<Server>,
+    request: Request<Body>,
+    target: Target,
+    caller: Caller,
+) -> Response<Body> {
+    let query = Query::read(request.uri().query().unwrap_or_default());
+    if let Err(status) = check_path(&target, request.method()) {
+        return refuse(&status);
+    }
+    if request.method() == Method::GET && target.subresource.is_empty() && query.is_watch() {
+        return match watch::start(server, target, &query, request.headers()) {
+            Ok(response) => response,
+            Err(status) => refuse(&status),
+        };
+    }
+    let wanted = negotiate::Form::of(request.headers());
+    let verb = verb(request.method(), &target);
+    let mut body = serde_json::Value::Null;
+    let outcome = item::act(&server, request, &target, &query, &caller, &mut body).await;
+    if let Some(verb) = verb {
+        let code = outcome.as_ref().map_or_else(Status::code, Reply::code);
+        server.audit.record(target.entry(&caller, verb, code, body));
+    }
+    match outcome {
+        Ok(reply) => reply.into_response(&server, &target, wanted, &query),
+        Err(status) => refuse(&status),
+    }
+}
+
+/// The verb of a write, as audit logs name it.
+fn verb(method: &Method, target: &Target) -> Option<&'static str> {
+    match *method {
+        Method::POST => Some("create"),
+        Method::PUT => Some("update"),
+        Method::PATCH => Some("patch"),
+        Method::DELETE if target.name.is_empty() => Some("deletecollection"),
+        Method::DELETE => Some("delete"),
+        _ => None,
+    }
+}
+
+/// Whether the table has such a path with such a method.
+fn check_path(target: &Target, method: &Method) -> Result<(), Status> {
+    let resource = &target.resource;
+    // `/api/v1/pods/x` and `/api/v1/namespaces/ns/nodes` are no paths.
+    let misplaced = match resource.namespaced {
+        true => target.namespace.is_empty() && !target.name.is_empty(),
+        false => !target.namespace.is_empty(),
+    };
+    if misplaced {
+        return Err(Status::no_such_path());
+    }
+    let verbs = match target.subresource.as_str() {
+        "" => &resource.verbs,
+        part => match (resource.subresource(part), &resource.model) {
+            (Some(part), _) => &part.verbs,
+            (None, Model::Builtin { .. }) => return Err(no_such_part(resource, part)),
+            (None, Model::Custom(_)) => return Err(Status::not_found(target.about())),
+        },
+    };
+    let (one, many) = match *method {
+        Method::GET => ("get", "list"),
+        Method::POST => ("create", "create"),
+        Method::PUT => ("update", ""),
+        Method::PATCH => ("patch", ""),
+        Method::DELETE => ("delete", "deletecollection"),
+        _ => ("", ""),
+    };
+    let collection = target.name.is_empty();
+    // An object is created in its collection, a subresource on its object.
+    // Custom ones do not mind the name of an object behind their collection.
+    let misdirected = *method == Method::POST
+        && collection != target.subresource.is_empty()
+        && !(resource.is_custom() && target.subresource.is_empty());
+    // Objects of all namespaces can be read, not written.
+    let everywhere = resource.namespaced && target.namespace.is_empty() && *method != Method::GET;
+    let verb = if collection { many } else { one };
+    if resource.is_custom() && collection && matches!(*method, Method::PUT | Method::PATCH) {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    if misdirected || everywhere || !verbs.iter().any(|known| known == verb) {
+        return Err(Status::method_not_allowed());
+    }
+    Ok(())
+}
+
+/// Parts that a real cluster has and this one cannot have are refused with the reason, others are no paths at all.
+fn no_such_part(resource: &Resource, part: &str) -> Status {
+    match (&*resource.id, part) {
+        ("pods", "exec" | "attach" | "portforward" | "proxy" | "ephemeralcontainers") => {
+            Status::not_implemented(format!(
+                "this cluster's pods are played, not run: there is nothing behind {part}"
+            ))
+        }
+        ("pods", "resize") | ("serviceaccounts", "token") | ("nodes" | "services", "proxy") => {
+            Status::not_implemented(format!(
+                "this embedded cluster does not serve {}/{part}",
+                resource.plural
+            ))
+        }
+        _ => Status::no_such_path(),
+    }
+}
+
+impl Server {
+    /// Who sent the request: told by whoever handed it over in this process, or by its token.
+    fn caller(&self, request: &Request<Body>) -> Result<Caller, Status> {
+        let agent = request
+            .headers()
+            .get(header::USER_AGENT)
+            .and_then(|agent| agent.to_str().ok())
+            .unwrap_or_default();
+        let token = request
+            .headers()
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let token = token.and_then(|value| value.strip_prefix("Bearer "));
+        let user = match (request.extensions().get::<User>(), token) {
+            (Some(User(user)), _) => user.clone(),
+            (None, Some(token)) => self.users.get(token).cloned().ok_or_else(Status::unauthorized)?,
+            (None, None) if self.anonymous => "system:admin".to_owned(),
+            (None, None) => return Err(Status::unauthorized()),
+        };
+        Ok(Caller {
+            user,
+            agent: agent.to_owned(),
+        })
+    }
+}
+
+/// Rides on a request from this process: whose it is.
+#[derive(Clone, Debug)]
+pub(crate) struct User(pub(crate) String);

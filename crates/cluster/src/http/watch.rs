@@ -1,0 +1,285 @@
+//! Watches: a stream of changes, one JSON document a line.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use futures::stream;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::answer::{dressed, metadata_only, rows};
+use super::negotiate::Form;
+use super::query::Query;
+use crate::object;
+use crate::selected::Selected;
+use crate::server::{Server, Target};
+use crate::status::{FieldError, Status};
+use crate::store;
+use crate::table::without_columns;
+
+/// How long a watch lasts when the client does not say. The real server draws from 30 to 60 minutes.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// How often a quiet watch says how far it has come.
+const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Begins a watch of the target's collection, or of the target alone.
+pub(super) fn start(
+    server: Arc<Server>,
+    target: Target,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Status> {
+    let mut selected = query.selected(&target.resource)?;
+    if !target.name.is_empty() {
+        selected = selected.and_name(&target.name);
+    }
+    let version = query.get("resourceVersion");
+    let asked: u64 = match version {
+        "" => 0,
+        text => text.parse().map_err(|_| {
+            Status::bad_request(format!(
+                "invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
+        })?,
+    };
+    let initial = initial_events(query, version)?;
+    let timeout = query
+        .number("timeoutSeconds")?
+        .filter(|seconds| *seconds > 0)
+        .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    let now = server.now();
+    let watch = Watch {
+        growth: server.store.growth(&target.resource.shelf),
+        form: Form::of(headers),
+        query: query.clone(),
+        bookmarks: query.is_set("allowWatchBookmarks"),
+        deadline: now.checked_add(timeout).unwrap_or(Timestamp::MAX),
+        next_bookmark: now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX),
+        cursor: asked,
+        lines: VecDeque::new(),
+        described: false,
+        ended: false,
+        server,
+        target,
+        selected,
+    };
+    Ok(respond(watch.opened(asked, initial)))
+}
+
+/// Whether the stream begins with what is there, and whether it marks the end of that.
+#[derive(Clone, Copy, PartialEq)]
+enum Initial {
+    No,
+    Unmarked,
+    Marked,
+}
+
+fn initial_events(query: &Query, version: &str) -> Result<Initial, Status> {
+    let (send, version_match) = (query.get("sendInitialEvents"), query.get("resourceVersionMatch"));
+    let mut errors = Vec::new();
+    if send.is_empty() {
+        if !version_match.is_empty() {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+    } else {
+        if version_match != "NotOlderThan" {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Status::invalid_options("ListOptions", &errors));
+    }
+    Ok(match (query.is_set("sendInitialEvents"), send.is_empty()) {
+        (true, _) => Initial::Marked,
+        (false, true) if version.is_empty() || version == "0" => Initial::Unmarked,
+        _ => Initial::No,
+    })
+}
+
+/// One running watch.
+struct Watch {
+    server: Arc<Server>,
+    target: Target,
+    selected: Selected,
+    query: Query,
+    form: Form,
+    growth: watch::Receiver<u64>,
+    /// Everything up to here has been said.
+    cursor: u64,
+    lines: VecDeque<Bytes>,
+    bookmarks: bool,
+    next_bookmark: Timestamp,
+    deadline: Timestamp,
+    /// Whether a table's columns have been described.
+    described: bool,
+    ended: bool,
+}
+
+impl Watch {
+    fn opened(mut self, asked: u64, initial: Initial) -> Self {
+        if initial == Initial::No {
+            return self;
+        }
+        let namespace = Some(self.target.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let (objects, revision) = self.server.store.list(&self.target.resource.shelf, namespace);
+        for object in objects {
+            if self.selected.holds(&self.target.resource, &object) {
+                self.say("ADDED", &object);
+            }
+        }
+        self.cursor = revision.max(asked);
+        if initial == Initial::Marked && self.bookmarks {
+            self.say_bookmark(true);
+        }
+        self
+    }
+
+    /// The next line, when there is one.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.growth.borrow_and_update();
+            self.catch_up();
+            if !self.lines.is_empty() || self.ended {
+                continue;
+            }
+            let wake = if self.bookmarks {
+                self.deadline.min(self.next_bookmark)
+            } else {
+                self.deadline
+            };
+            tokio::select! {
+                biased;
+                changed = self.growth.changed() => self.ended = changed.is_err(),
+                () = self.server.clock.sleep_until(wake) => self.tick(),
+            }
+        }
+    }
+
+    /// Says what was committed since the cursor.
+    fn catch_up(&mut self) {
+        let Ok((changes, complete)) = self.server.store.since(&self.target.resource.shelf, self.cursor)
+        else {
+            let (asked, current) = (self.cursor, self.server.store.revision());
+            let status = Status::expired(format!("too old resource version: {asked} ({current})"));
+            self.push("ERROR", &status.to_value());
+            self.ended = true;
+            return;
+        };
+        for change in changes {
+            self.say_change(&change);
+        }
+        // A version from the future is waited for, not counted back.
+        self.cursor = self.cursor.max(complete);
+    }
+
+    fn say_change(&mut self, change: &store::Change) {
+        if !self.target.namespace.is_empty() && change.key.namespace != self.target.namespace {
+            return;
+        }
+        let holds = |object: &Value| self.selected.holds(&self.target.resource, object);
+        let before = change.previous.as_deref().is_some_and(holds);
+        let after = !change.deleted && holds(&change.object);
+        match (before, after) {
+            (false, false) => {}
+            (false, true) => self.say("ADDED", &change.object),
+            (true, true) => self.say("MODIFIED", &change.object),
+            (true, false) if change.deleted => self.say("DELETED", &change.object),
+            // It left the selection: its last state inside it, with the version of the change that led it out.
+            (true, false) => {
+                if let Some(previous) = &change.previous {
+                    let mut last = (**previous).clone();
+                    object::metadata_mut(&mut last)
+                        .insert("resourceVersion".into(), change.revision.to_string().into());
+                    self.say("DELETED", &last);
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, kind: &str, object: &Value) {
+        let resource = self.target.resource.clone();
+        let shown = dressed(&resource, object);
+        let shown = match self.form {
+            Form::Object => shown,
+            Form::Metadata => metadata_only(&shown, "PartialObjectMetadata"),
+            Form::Table => {
+                let mut table = rows(&self.server, &resource, &[&shown], &self.query);
+                table["metadata"] = json!({"resourceVersion": object::resource_version(object)});
+                // The columns do not change, so only the first table describes them.
+                if std::mem::replace(&mut self.described, true) {
+                    without_columns(table)
+                } else {
+                    table
+                }
+            }
+        };
+        self.push(kind, &shown);
+    }
+
+    /// Says how far the watch has come.
+    fn say_bookmark(&mut self, initial_events_end: bool) {
+        let resource = self.target.resource.clone();
+        let mut mark = json!({
+            "kind": resource.kind, "apiVersion": resource.api_version(),
+            "metadata": {"resourceVersion": self.cursor.to_string()},
+        });
+        if initial_events_end {
+            mark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mark = match self.form {
+            Form::Object => mark,
+            Form::Metadata => metadata_only(&mark, "PartialObjectMetadata"),
+            Form::Table => {
+                let mut table = rows(&self.server, &resource, &[&mark], &self.query);
+                table["metadata"] = json!({"resourceVersion": self.cursor.to_string()});
+                table
+            }
+        };
+        self.push("BOOKMARK", &mark);
+    }
+
+    fn tick(&mut self) {
+        let now = self.server.now();
+        if now >= self.deadline {
+            self.ended = true;
+            return;
+        }
+        self.say_bookmark(false);
+        self.next_bookmark = now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX);
+    }
+
+    fn push(&mut self, kind: &str, object: &Value) {
+        let mut line = json!({"type": kind, "object": object}).to_string();
+        line.push('\n');
+        self.lines.push_back(line.into());
+    }
+}
+
+fn respond(watch: Watch) -> Response<Body> {
+    let lines = stream::unfold(watch, |mut watch| async move {
+        let line = watch.next().await?;
+        Some((Ok::<_, Infallible>(line), watch))
+    });
+    let mut response = Response::new(Body::from_stream(lines));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,66 @@
+//! Reading the parts of an object that every kind has.
+
+use serde_json::{Map, Value};
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "name")
+}
+
+/// What a new object is called, as far as that is known.
+pub(crate) fn name_or_prefix(object: &Value) -> &str {
+    match name(object) {
+        "" => object["metadata"]["generateName"].as_str().unwrap_or_default(),
+        name => name,
+    }
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, "namespace")
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, "uid")
+}
+
+pub(crate) fn resource_version(object: &Value) -> &str {
+    text(object, "resourceVersion")
+}
+
+pub(crate) fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or(0)
+}
+
+pub(crate) fn is_terminating(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+pub(crate) fn has_finalizers(object: &Value) -> bool {
+    finalizers(object).next().is_some()
+}
+
+pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// The object's metadata as a map, made where it is missing.
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    match metadata {
+        Value::Object(fields) => fields,
+        _ => unreachable!("it was made an object above"),
+    }
+}
+
+fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}

@@ -1,0 +1,204 @@
+//! One step of a path into an object, as ownership records spell it.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::go;
+
+/// A step: into a field, or to one item of a list.
+#[derive(Clone, Debug)]
+pub(crate) enum Element {
+    /// `f:spec`
+    Field(String),
+    /// `k:{"name":"a"}`: the item with these fields, sorted by name.
+    Key(Vec<(String, Value)>),
+    /// `v:"x"`: the item that is this scalar.
+    Value(Value),
+    /// `i:0`
+    Index(i64),
+}
+
+impl Element {
+    pub(crate) fn field(name: impl Into<String>) -> Self {
+        Self::Field(name.into())
+    }
+
+    /// Reads `f:spec`. `None` for a type of element that only a later version knows: upstream drops those.
+    pub(crate) fn parse(text: &str) -> Result<Option<Self>, String> {
+        let bytes = text.as_bytes();
+        if bytes.len() < 2 {
+            return Err("key must be 2 characters long:".to_owned());
+        }
+        let (Some(kind), Some(rest)) = (text.get(..2), text.get(2..)) else {
+            return Err(format!("missing colon: {text}"));
+        };
+        let element = match kind {
+            "f:" => Self::field(rest),
+            "v:" => Self::Value(serde_json::from_str(rest).map_err(|error| error.to_string())?),
+            "k:" => {
+                let fields: Map<String, Value> =
+                    serde_json::from_str(rest).map_err(|error| error.to_string())?;
+                Self::Key(sorted(fields))
+            }
+            "i:" => Self::Index(
+                rest.parse()
+                    .map_err(|_| format!("strconv.Atoi: parsing {rest:?}: invalid syntax"))?,
+            ),
+            _ if bytes[1] == b':' => return Ok(None),
+            _ => return Err(format!("missing colon: {text}")),
+        };
+        Ok(Some(element))
+    }
+
+    /// `f:spec`, as it stands in `fieldsV1`.
+    pub(crate) fn spelled(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(fields) => {
+                let fields: Map<String, Value> = fields.iter().cloned().collect();
+                format!("k:{}", go::json_text(&fields.into()))
+            }
+            Self::Value(value) => format!("v:{}", go::json_text(value)),
+            Self::Index(index) => format!("i:{index}"),
+        }
+    }
+
+    /// Upstream sorts fields before keys, keys before values, values before indexes.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Field(_) => 0,
+            Self::Key(_) => 1,
+            Self::Value(_) => 2,
+            Self::Index(_) => 3,
+        }
+    }
+}
+
+fn sorted(fields: Map<String, Value>) -> Vec<(String, Value)> {
+    let mut fields: Vec<_> = fields.into_iter().collect();
+    fields.sort_by(|(left, _), (right, _)| left.cmp(right));
+    fields
+}
+
+/// `.spec.containers[name="a"].image`, as messages show paths.
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(fields) => {
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", shown(value)))
+                    .collect();
+                write!(f, "[{}]", fields.join(","))
+            }
+            Self::Value(value) => write!(f, "[={}]", shown(value)),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(",")),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| format!("{key}={}", shown(value)))
+            .collect(),
+        other => go::printed(other),
+    }
+}
+
+impl Ord for Element {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Field(left), Self::Field(right)) => left.cmp(right),
+            (Self::Key(left), Self::Key(right)) => {
+                let pairs = left.iter().zip(right);
+                let first =
+                    pairs.map(|(left, right)| left.0.cmp(&right.0).then_with(|| compare(&left.1, &right.1)));
+                first
+                    .into_iter()
+                    .find(|order| order.is_ne())
+                    .unwrap_or_else(|| left.len().cmp(&right.len()))
+            }
+            (Self::Value(left), Self::Value(right)) => compare(left, right),
+            (Self::Index(left), Self::Index(right)) => left.cmp(right),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Element {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Element {}
+
+/// Upstream's order of values: numbers by size, then strings, booleans, lists, maps and null.
+/// Two values are the same exactly if they compare as equal; `1` and `1.0` are.
+pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            _ => left
+                .as_f64()
+                .partial_cmp(&right.as_f64())
+                .unwrap_or(Ordering::Equal),
+        },
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Array(left), Value::Array(right)) => {
+            let first = left
+                .iter()
+                .zip(right)
+                .map(|(left, right)| compare(left, right))
+                .find(|order| order.is_ne());
+            first.unwrap_or_else(|| left.len().cmp(&right.len()))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let (left, right) = (sorted(left.clone()), sorted(right.clone()));
+            Element::Key(left).cmp(&Element::Key(right))
+        }
+        _ => rank(left).cmp(&rank(right)),
+    }
+}
+
+/// Whether two values are the same to upstream.
+pub(crate) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .all(|(key, value)| right.get(key).is_some_and(|other| same(value, other)))
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        _ => compare(left, right).is_eq(),
+    }
+}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}

@@ -1,0 +1,344 @@
+//! A set of paths into an object: what one manager owns.
+
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+use super::element::Element;
+use super::typed;
+use crate::types::Shape;
+
+/// Paths as a tree. A path is in the set if its node is a member; nodes in between need not be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldSet {
+    nodes: BTreeMap<Element, Node>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    member: bool,
+    children: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.member && self.children.is_empty()
+    }
+}
+
+impl FieldSet {
+    /// Every leaf and every list item that `value` mentions.
+    pub(crate) fn of(value: &Value, shape: Shape<'_>) -> Self {
+        typed::collect(value, shape)
+    }
+
+    /// A set of dotted paths of fields, such as `metadata.name`.
+    pub(crate) fn of_paths(paths: &[&str]) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            set.insert(&path.split('.').map(Element::field).collect::<Vec<_>>());
+        }
+        set
+    }
+
+    /// Reads `fieldsV1`.
+    pub(crate) fn read(fields: &Value) -> Result<Self, String> {
+        Ok(read(fields)?.0)
+    }
+
+    /// The value of `fieldsV1`.
+    pub(crate) fn to_value(&self) -> Value {
+        // Every key is a string and there is nothing in it that JSON cannot say.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Adds a path. The empty path is the whole object, which nobody owns.
+    pub(crate) fn insert(&mut self, path: &[Element]) {
+        match path {
+            [] => {}
+            [last] => self.nodes.entry(last.clone()).or_default().member = true,
+            [first, rest @ ..] => self.nodes.entry(first.clone()).or_default().children.insert(rest),
+        }
+    }
+
+    pub(crate) fn has(&self, path: &[Element]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.nodes.get(last).is_some_and(|node| node.member),
+            [first, rest @ ..] => self.nodes.get(first).is_some_and(|node| node.children.has(rest)),
+        }
+    }
+
+    /// What the set holds below an element.
+    pub(crate) fn below(&self, element: &Element) -> Option<&Self> {
+        self.nodes
+            .get(element)
+            .map(|node| &node.children)
+            .filter(|children| !children.is_empty())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.values().all(Node::is_empty)
+    }
+
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let mut out = self.clone();
+        for (element, theirs) in &other.nodes {
+            let ours = out.nodes.entry(element.clone()).or_default();
+            ours.member |= theirs.member;
+            ours.children = ours.children.union(&theirs.children);
+        }
+        out
+    }
+
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        self.combine(|element, ours| match other.nodes.get(element) {
+            Some(theirs) => Node {
+                member: ours.member && theirs.member,
+                children: ours.children.intersection(&theirs.children),
+            },
+            None => Node::default(),
+        })
+    }
+
+    /// What is here and not there. A parent that is there takes nothing from its children here.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        self.combine(|element, ours| match other.nodes.get(element) {
+            Some(theirs) => Node {
+                member: ours.member && !theirs.member,
+                children: ours.children.difference(&theirs.children),
+            },
+            None => ours.clone(),
+        })
+    }
+
+    /// What is here and neither there nor below something that is there.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        self.combine(|element, ours| match other.nodes.get(element) {
+            Some(theirs) if theirs.member => Node::default(),
+            Some(theirs) => Node {
+                member: ours.member,
+                children: ours.children.without(&theirs.children),
+            },
+            None => ours.clone(),
+        })
+    }
+
+    /// The set with every struct field on the way to a member made a member: removing `spec.replicas` may
+    /// remove `spec`.
+    pub(crate) fn with_named_fields(&self, shape: Shape<'_>) -> Self {
+        let nodes = self.nodes.iter().map(|(element, node)| {
+            let (named, below) = match element {
+                Element::Field(name) => (typed::is_named(shape, name), shape.member(name)),
+                Element::Key(_) => (false, shape.element()),
+                Element::Value(_) | Element::Index(_) => (false, Shape::Unknown),
+            };
+            let children = node.children.with_named_fields(below);
+            (
+                element.clone(),
+                Node {
+                    member: node.member || (named && !children.is_empty()),
+                    children,
+                },
+            )
+        });
+        Self {
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// Every path, in the order in which upstream lists them: at each node first its members, then what is
+    /// below.
+    pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
+        let mut out: Vec<_> = self.members().map(|element| vec![element.clone()]).collect();
+        for (element, node) in &self.nodes {
+            for mut path in node.children.paths() {
+                path.insert(0, element.clone());
+                out.push(path);
+            }
+        }
+        out
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Element> {
+        self.nodes
+            .iter()
+            .filter(|(_, node)| node.member)
+            .map(|(element, _)| element)
+    }
+
+    fn combine(&self, mut each: impl FnMut(&Element, &Node) -> Node) -> Self {
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|(element, node)| (element.clone(), each(element, node)));
+        Self {
+            nodes: nodes.filter(|(_, node)| !node.is_empty()).collect(),
+        }
+    }
+}
+
+/// The set below one node of `fieldsV1`, and whether the node is a member itself. A node with nothing below
+/// is.
+fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
+    let empty = serde_json::Map::new();
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        Value::Null => &empty,
+        other => return Err(format!("expected an object of fields, but found {other}")),
+    };
+    let mut set = FieldSet::default();
+    let mut member = false;
+    for (key, below) in fields {
+        if key == "." {
+            member = true;
+        } else if let Some(element) = Element::parse(key)? {
+            let (children, member) = read(below)?;
+            set.nodes.insert(element, Node { member, children });
+        }
+    }
+    let member = member || set.nodes.is_empty();
+    Ok((set, member))
+}
+
+/// The text of `fieldsV1` as the real server writes it: `.` first, then the elements in order.
+impl Serialize for FieldSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Below {
+            set: self,
+            member: false,
+        }
+        .serialize(serializer)
+    }
+}
+
+struct Below<'a> {
+    set: &'a FieldSet,
+    member: bool,
+}
+
+impl Serialize for Below<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.member && !self.set.nodes.is_empty() {
+            map.serialize_entry(".", &serde_json::Map::new())?;
+        }
+        for (element, node) in &self.set.nodes {
+            map.serialize_entry(
+                &element.spelled(),
+                &Below {
+                    set: &node.children,
+                    member: node.member,
+                },
+            )?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn set(fields: Value) -> FieldSet {
+        FieldSet::read(&fields).unwrap()
+    }
+
+    /// The text of a pod template's entry on the real server: fields by name, keys and values by size.
+    #[test]
+    fn fields_are_written_in_the_order_of_the_real_server() {
+        let text = r#"{"f:metadata":{"f:finalizers":{".":{},"v:\"x/a\"":{},"v:\"x/b\"":{}},"f:labels":{".":{},"f:a":{}}},"#.to_owned()
+            + r#""f:ports":{".":{},"k:{\"containerPort\":9,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}},"#
+            + r#""k:{\"containerPort\":80,\"protocol\":\"UDP\"}":{},"k:{\"containerPort\":443,\"protocol\":\"TCP\"}":{}}}"#;
+        let set = set(serde_json::from_str(&text).unwrap());
+        assert_eq!(serde_json::to_string(&set).unwrap(), text);
+    }
+
+    #[rstest]
+    #[case(json!({"f:a": {"f:b": {}}}), json!({"f:a": {"f:b": {}}}), json!({}))]
+    #[case(json!({"f:a": {"f:b": {}, "f:c": {}}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {"f:c": {}}}))]
+    #[case(json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {"f:b": {}}}))]
+    #[case(json!({"f:a": {}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {}}))]
+    fn a_difference_keeps_the_children_of_what_it_takes(
+        #[case] left: Value,
+        #[case] right: Value,
+        #[case] expected: Value,
+    ) {
+        assert_eq!(set(left).difference(&set(right)).to_value(), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}), json!({"f:a": {}}), json!({"f:c": {}}))]
+    #[case(json!({"f:a": {"f:b": {"f:c": {}}, "f:d": {}}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {"f:d": {}}}))]
+    fn what_is_without_a_path_is_without_what_is_below(
+        #[case] left: Value,
+        #[case] right: Value,
+        #[case] expected: Value,
+    ) {
+        assert_eq!(set(left).without(&set(right)).to_value(), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"f": {}}))]
+    #[case(json!({"fx": {}}))]
+    #[case(json!({"k:{": {}}))]
+    #[case(json!({"i:x": {}}))]
+    #[case(json!({"f:a": 1}))]
+    #[case(json!([]))]
+    fn what_is_no_set_is_refused(#[case] fields: Value) {
+        assert!(FieldSet::read(&fields).is_err());
+    }
+
+    #[test]
+    fn elements_of_a_later_version_are_dropped() {
+        assert_eq!(
+            set(json!({"z:new": {}, "f:a": {}})).to_value(),
+            json!({"f:a": {}})
+        );
+    }
+
+    fn any_set() -> impl Strategy<Value = FieldSet> {
+        let element = prop_oneof![
+            "[a-c.]{1,2}".prop_map(Element::Field),
+            btree_map(
+                "[a-b]",
+                prop_oneof![(0i64..12).prop_map(Value::from), "[a-c<]".prop_map(Value::from)],
+                1..3
+            )
+            .prop_map(|fields| Element::Key(fields.into_iter().collect())),
+            (0i64..12).prop_map(|value| Element::Value(value.into())),
+            (0i64..12).prop_map(Element::Index),
+        ];
+        vec(vec(element, 1..4), 0..8).prop_map(|paths| {
+            let mut set = FieldSet::default();
+            paths.iter().for_each(|path| set.insert(path));
+            set
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(set in any_set()) {
+            prop_assert_eq!(FieldSet::read(&set.to_value()), Ok(set));
+        }
+
+        #[test]
+        fn sets_obey_the_laws_of_sets(left in any_set(), right in any_set()) {
+            let both = left.intersection(&right);
+            prop_assert!(left.paths().iter().all(|path| left.has(path)));
+            prop_assert!(left.difference(&right).intersection(&right).is_empty());
+            prop_assert_eq!(left.union(&right), right.union(&left));
+            prop_assert_eq!(left.difference(&right).union(&both), left);
+        }
+
+        #[test]
+        fn no_fields_panic(fields in super::super::arbitrary::json()) {
+            let _ = FieldSet::read(&fields);
+        }
+    }
+}

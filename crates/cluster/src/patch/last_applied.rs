@@ -1,0 +1,44 @@
+//! The annotation in which kubectl's client-side apply remembers what it applied. The server keeps it alive
+//! when the same kubectl moves to server-side apply.
+
+use serde_json::Value;
+
+use super::fields::FieldSet;
+use super::go;
+use super::typed::{compare, validate};
+use crate::types::Shape;
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What the annotation says and the live object still is.
+pub(super) fn owned(live: &Value, api_version: &str, shape: Shape<'_>) -> Option<FieldSet> {
+    let last: Value = serde_json::from_str(text(live)?).ok()?;
+    if last["apiVersion"] != api_version || validate(&last, shape).is_err() {
+        return None;
+    }
+    let changed = compare(&last, live, shape);
+    let set = FieldSet::of(&last, shape);
+    Some(
+        set.difference(&changed.modified)
+            .difference(&changed.added)
+            .difference(&changed.removed),
+    )
+}
+
+/// Brings the annotation up to date, if there is one.
+pub(super) fn refresh(object: &mut Value, config: &Value) {
+    if text(object).is_none() {
+        return;
+    }
+    let mut applied = config.clone();
+    if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
+        annotations.remove(ANNOTATION);
+    }
+    object["metadata"]["annotations"][ANNOTATION] = format!("{}\n", go::json_text(&applied)).into();
+}
+
+fn text(object: &Value) -> Option<&str> {
+    object["metadata"]["annotations"][ANNOTATION]
+        .as_str()
+        .filter(|text| !text.is_empty())
+}

@@ -1,0 +1,320 @@
+//! Who owns which field after a write that is not an apply.
+//!
+//! The server calls [`update`] once the new object is decoded and defaulted, before its strategy touches it,
+//! and [`keep_times`] once it is final.
+
+use serde_json::{Map, Value};
+
+use super::fields::FieldSet;
+use super::managers::{Entry, Id, Managers, clear, list_of};
+use super::typed::compare;
+use crate::types::{Kind, Shape, decode};
+
+pub(crate) use super::apply::apply;
+pub(crate) use super::scale::scale;
+
+/// Bookkeeping that nobody owns.
+const UNOWNED: [&str; 12] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.creationTimestamp",
+    "metadata.selfLink",
+    "metadata.uid",
+    "metadata.clusterName",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.resourceVersion",
+];
+
+/// A write, as ownership sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'a> {
+    /// The `fieldManager` of the request, or the start of its user agent.
+    pub(crate) manager: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
+    /// Dotted paths that this endpoint ignores, so that nobody owns them through it: `status`, or `spec` on
+    /// `/status`.
+    pub(crate) reset: &'a [&'a str],
+    /// RFC 3339, to the second.
+    pub(crate) now: &'a str,
+}
+
+impl Write<'_> {
+    pub(super) fn reset_fields(&self) -> FieldSet {
+        FieldSet::of_paths(self.reset)
+    }
+}
+
+/// Gives what changed from `old` to `new` to the manager and takes it from all others. `old` is `None` for a
+/// create.
+pub(crate) fn update(old: Option<&Value>, new: &mut Value, write: &Write<'_>, shape: Shape<'_>) {
+    let mut managers = inherited(old, new, write, shape);
+    clear(new);
+    let is_new = old.is_none_or(|old| old["metadata"]["uid"].as_str().is_none_or(str::is_empty));
+    // Once an object has no managers, only an apply brings them back.
+    if !managers.is_empty() || is_new {
+        let before = old.cloned().unwrap_or_else(|| empty(shape));
+        record(&mut managers, &before, new, write, shape);
+    }
+    managers.write(new);
+}
+
+/// The managers that the write starts from: those of the request if it brings valid ones, else those of the
+/// live object.
+fn inherited(old: Option<&Value>, new: &Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
+    let live = || old.and_then(|old| Managers::of(old).ok()).unwrap_or_default();
+    // A subresource cannot edit ownership.
+    if !write.subresource.is_empty() {
+        return live();
+    }
+    let is_reset = match new["metadata"]["managedFields"].as_array().map(Vec::as_slice) {
+        // Custom objects lose an empty list while they are read.
+        Some([]) => matches!(shape, Shape::Builtin { .. }),
+        Some([only]) => only.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    };
+    match Managers::of(new) {
+        _ if is_reset => Managers::default(),
+        Ok(managers) if !managers.is_empty() => managers,
+        _ => live(),
+    }
+}
+
+/// Moves ownership of what changed between two objects to the writer.
+pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
+    let changed = compare(old, new, shape).without(&write.reset_fields());
+    let taken = changed.modified.union(&changed.added);
+    let lost = taken.union(&changed.removed);
+    for entry in managers.entries.values_mut() {
+        entry.set = entry.set.difference(&lost);
+    }
+    managers.entries.retain(|_, entry| !entry.set.is_empty());
+    let gained = owned(&taken);
+    if !gained.is_empty() {
+        let id = Id::update(write.manager, write.api_version, write.subresource);
+        let previous = managers
+            .entries
+            .get(&id)
+            .map(|entry| entry.set.clone())
+            .unwrap_or_default();
+        let entry = Entry {
+            set: gained.union(&previous),
+            api_version: write.api_version.to_owned(),
+            time: Some(write.now.to_owned()),
+        };
+        managers.entries.insert(id, entry);
+    }
+    managers.forget_the_oldest();
+}
+
+/// The part of a set that can be owned.
+pub(super) fn owned(set: &FieldSet) -> FieldSet {
+    set.difference(&FieldSet::of_paths(&UNOWNED))
+}
+
+/// What the real server compares a new object with: a Go struct has its inner structs before anything is set.
+pub(super) fn empty(shape: Shape<'_>) -> Value {
+    let decoded = match shape {
+        Shape::Builtin {
+            kind: Kind::Struct(name),
+            ..
+        } => decode(name, &Value::Object(Map::new())),
+        _ => None,
+    };
+    match decoded {
+        Some(Ok(decoded)) => decoded.value,
+        _ => Value::Object(Map::new()),
+    }
+}
+
+/// Undoes new times if nothing else is new, so that a write without effect stays one.
+pub(crate) fn keep_times(old: &Value, new: &mut Value) {
+    let (before, after) = (list_of(old), list_of(new));
+    let is_same_list = before.len() == after.len()
+        && before
+            .iter()
+            .zip(after)
+            .all(|(before, after)| without(before, &["time"]) == without(after, &["time"]));
+    if !is_same_list || before.is_empty() {
+        return;
+    }
+    let rest = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object.get_mut("metadata") {
+            *metadata = without(metadata, &["managedFields", "resourceVersion"]);
+        }
+        object
+    };
+    if rest(old) == rest(new) {
+        let before = before.to_vec();
+        new["metadata"]["managedFields"] = before.into();
+    }
+}
+
+fn without(object: &Value, names: &[&str]) -> Value {
+    let mut object = object.clone();
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    const NOW: &str = "2026-01-02T00:00:00Z";
+    const EARLIER: &str = "2026-01-01T00:00:00Z";
+
+    fn write<'a>(manager: &'a str, now: &'a str) -> Write<'a> {
+        Write {
+            manager,
+            subresource: "",
+            api_version: "v1",
+            kind: "ConfigMap",
+            reset: &[],
+            now,
+        }
+    }
+
+    fn entry(manager: &str, time: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    /// A config map of two owners.
+    fn config() -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "2", "y": "1"}, "metadata": {"name": "own", "uid": "u",
+            "managedFields": [
+                entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})),
+                entry("two", EARLIER, json!({"f:data": {"f:x": {}}})),
+            ],
+        }})
+    }
+
+    fn updated(old: Option<&Value>, mut new: Value, write: &Write<'_>, name: &str) -> Value {
+        let kind = Kind::Struct(name.to_owned());
+        update(
+            old,
+            &mut new,
+            write,
+            Shape::Builtin {
+                kind: &kind,
+                field: None,
+            },
+        );
+        new["metadata"]["managedFields"].take()
+    }
+
+    const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
+
+    /// What the real server records for each write to such a config map.
+    #[rstest]
+    #[case::no_effect("three", json!({"x": "2", "y": "1"}), json!([
+        entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})), entry("two", EARLIER, json!({"f:data": {"f:x": {}}}))]))]
+    #[case::change("three", json!({"x": "3", "y": "1"}), json!([
+        entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})), entry("three", NOW, json!({"f:data": {"f:x": {}}}))]))]
+    #[case::change_of_ones_own("two", json!({"x": "3", "y": "1"}), json!([
+        entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})), entry("two", NOW, json!({"f:data": {"f:x": {}}}))]))]
+    #[case::removal("three", json!({"x": "2"}), json!([
+        entry("one", EARLIER, json!({"f:data": {}})), entry("two", EARLIER, json!({"f:data": {"f:x": {}}}))]))]
+    #[case::addition("two", json!({"x": "2", "y": "1", "z": "1"}), json!([
+        entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})), entry("two", NOW, json!({"f:data": {"f:x": {}, "f:z": {}}}))]))]
+    fn what_changes_changes_hands(#[case] manager: &str, #[case] data: Value, #[case] expected: Value) {
+        let mut new = config();
+        new["data"] = data;
+        assert_eq!(
+            updated(Some(&config()), new, &write(manager, NOW), CONFIG_MAP),
+            expected
+        );
+    }
+
+    /// From the real server: a list of one empty entry forgets all managers, one that cannot be read changes
+    /// nothing.
+    #[rstest]
+    #[case(json!([{}]), json!(null))]
+    #[case(json!([]), json!(null))]
+    #[case(json!(null), config()["metadata"]["managedFields"].clone())]
+    #[case(json!([{"manager": "bogus", "operation": "Nope"}]), config()["metadata"]["managedFields"].clone())]
+    #[case(json!([entry("given", EARLIER, json!({"f:data": {"f:x": {}}}))]), json!([entry("given", EARLIER, json!({"f:data": {"f:x": {}}}))]))]
+    fn a_request_may_bring_its_own_managers(#[case] given: Value, #[case] expected: Value) {
+        let mut new = config();
+        new["metadata"]["managedFields"] = given;
+        assert_eq!(
+            updated(Some(&config()), new.clone(), &write("three", NOW), CONFIG_MAP),
+            expected
+        );
+        // But not through a subresource.
+        let through_status = Write {
+            subresource: "status",
+            ..write("three", NOW)
+        };
+        assert_eq!(
+            updated(Some(&config()), new, &through_status, CONFIG_MAP),
+            config()["metadata"]["managedFields"]
+        );
+    }
+
+    #[test]
+    fn an_object_without_managers_stays_without() {
+        let mut old = config();
+        clear(&mut old);
+        let mut new = old.clone();
+        new["data"]["z"] = "1".into();
+        assert_eq!(
+            updated(Some(&old), new, &write("three", NOW), CONFIG_MAP),
+            Value::Null
+        );
+    }
+
+    /// The entry that the real server makes for a stateful set of these fields.
+    #[test]
+    fn the_maker_owns_what_it_made_but_not_the_bookkeeping() {
+        let new = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "s1", "namespace": "ns", "uid": "u", "resourceVersion": "1", "generation": 1,
+                "creationTimestamp": NOW, "labels": {"app": "s1"}},
+            "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "s1"}}, "serviceName": "s1",
+                "template": {"metadata": {"labels": {"app": "s1"}}, "spec": {
+                    "containers": [{"name": "a", "ports": [{"containerPort": 80, "protocol": "TCP"}], "resources": {}}],
+                    "securityContext": {}}},
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}},
+            "status": {"replicas": 3}});
+        let write = Write {
+            api_version: "apps/v1",
+            kind: "StatefulSet",
+            reset: &["status"],
+            ..write("maker", NOW)
+        };
+        let managed = updated(None, new, &write, "io.k8s.api.apps.v1.StatefulSet");
+        assert_eq!(
+            managed[0]["fieldsV1"],
+            json!({
+                "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+                "f:spec": {"f:replicas": {}, "f:selector": {}, "f:serviceName": {},
+                    "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {
+                        "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:resources": {}, "f:ports": {".": {},
+                            "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}, "f:protocol": {}}}}},
+                        "f:securityContext": {}}},
+                    "f:updateStrategy": {"f:rollingUpdate": {".": {}, "f:partition": {}}, "f:type": {}}},
+            })
+        );
+    }
+
+    #[rstest]
+    #[case(json!({"x": "2", "y": "1"}), EARLIER)]
+    #[case(json!({"x": "2", "y": "2"}), NOW)]
+    fn times_are_kept_if_nothing_else_is_new(#[case] data: Value, #[case] expected: &str) {
+        let mut new = config();
+        new["data"] = data;
+        new["metadata"]["managedFields"][1]["time"] = NOW.into();
+        keep_times(&config(), &mut new);
+        assert_eq!(new["metadata"]["managedFields"][1]["time"], expected);
+    }
+}

@@ -1,0 +1,41 @@
+//! Changes to objects: the four kinds of patch, and who owns which field.
+//!
+//! In flow a live object, what a client sent and the [`Shape`](crate::types::Shape) of its type; out flows
+//! the new object or the refusal in the words of the real server. Everything here is a pure function: no IO,
+//! no clock, no store.
+//!
+//! - `strategic` (with `strategy`, `lists` and `order`), `merge`, `json`: the patches that say what to
+//!   change.
+//! - `apply` (with `conflict` and `last_applied`): the patch that says what should be.
+//! - `managed` (with `scale`): who owns what after every other write. Callers find all of ownership here.
+//! - `managers`, `fields`, `element`: the `managedFields` of an object, read and written.
+//! - `typed`: walks over a value along with its shape; what structured-merge-diff does upstream.
+//! - `go`: values spelled as Go prints them, for messages.
+
+mod apply;
+#[cfg(test)]
+mod arbitrary;
+mod conflict;
+mod element;
+mod error;
+mod fields;
+mod go;
+mod json;
+mod last_applied;
+mod lists;
+pub(crate) mod managed;
+mod managers;
+mod merge;
+mod order;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod replay;
+mod scale;
+mod strategic;
+mod strategy;
+mod typed;
+
+pub(crate) use json::json;
+pub(crate) use merge::merge;
+pub(crate) use strategic::strategic;

@@ -1,0 +1,79 @@
+//! What a type says about merging one of its fields.
+
+use super::error::PatchError;
+use crate::types::{Kind, Shape, builtin};
+
+/// A field of a struct and what its type says about merging.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'s> {
+    pub(super) shape: Shape<'s>,
+}
+
+impl<'s> Field<'s> {
+    /// `merge`, `replace` or nothing; `retainKeys` is obeyed wherever a patch asks for it.
+    pub(super) fn strategy(self) -> &'s str {
+        self.shape
+            .patch_strategy()
+            .split(',')
+            .find(|strategy| *strategy != "retainKeys")
+            .unwrap_or_default()
+    }
+
+    /// Whether lists of the field are merged rather than replaced.
+    pub(super) fn merges(self) -> bool {
+        self.strategy() == "merge"
+    }
+
+    /// What tells items apart; empty for scalars.
+    pub(super) fn key(self) -> &'s str {
+        self.shape.patch_merge_key()
+    }
+}
+
+/// The field of a struct; the errors are upstream's for a patch that does not follow the type.
+pub(super) fn lookup<'s>(shape: Shape<'s>, name: &str) -> Result<Field<'s>, PatchError> {
+    let kind = match shape {
+        Shape::Builtin {
+            kind: Kind::Struct(owner),
+            ..
+        } => {
+            if builtin(owner).is_some_and(|described| described.fields.contains_key(name)) {
+                return Ok(Field {
+                    shape: shape.member(name),
+                });
+            }
+            let owner = owner.rsplit('.').next().unwrap_or(owner);
+            return Err(PatchError::Internal(format!(
+                "unable to find api field in struct {owner} for the json field {name:?}"
+            )));
+        }
+        // Raw JSON has no fields that upstream could look up, but a patch to it can only mean this.
+        Shape::Builtin { kind: Kind::Any, .. } => return Ok(Field { shape }),
+        Shape::Builtin {
+            kind: Kind::Map(_), ..
+        } => "map",
+        _ => "string",
+    };
+    let why = format!("merging an object in json but data type is not struct, instead is: {kind}");
+    Err(PatchError::Internal(why))
+}
+
+/// The field of a struct that is a list.
+pub(super) fn lookup_list<'s>(shape: Shape<'s>, name: &str) -> Result<Field<'s>, PatchError> {
+    let field = lookup(shape, name)?;
+    match field.shape {
+        Shape::Builtin {
+            kind: Kind::List(element),
+            ..
+        } if matches!(**element, Kind::List(_)) => {
+            Err(PatchError::Internal("unexpected slice of slice".to_owned()))
+        }
+        Shape::Builtin {
+            kind: Kind::List(_) | Kind::Bytes | Kind::Any,
+            ..
+        } => Ok(field),
+        _ => Err(PatchError::Internal(
+            "expected slice or array type, but got: struct".to_owned(),
+        )),
+    }
+}

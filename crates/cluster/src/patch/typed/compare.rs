@@ -1,0 +1,151 @@
+//! The difference between two values of one shape, as sets of paths.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::super::element::{Element, same};
+use super::super::fields::FieldSet;
+use super::form::{Form, element_of, fields, forms, items};
+use crate::types::{ListKind, Shape};
+
+/// What a write changed.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    pub(crate) removed: FieldSet,
+    pub(crate) modified: FieldSet,
+    pub(crate) added: FieldSet,
+}
+
+impl Comparison {
+    /// The comparison without what is at or below the paths of `reset`.
+    pub(crate) fn without(self, reset: &FieldSet) -> Self {
+        Self {
+            removed: self.removed.without(reset),
+            modified: self.modified.without(reset),
+            added: self.added.without(reset),
+        }
+    }
+}
+
+/// Compares two values of one shape.
+pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Comparison {
+    let mut walk = Walk {
+        found: Comparison::default(),
+        path: Vec::new(),
+    };
+    walk.visit(Some(old), Some(new), shape);
+    walk.found
+}
+
+struct Walk {
+    found: Comparison,
+    path: Vec<Element>,
+}
+
+impl Walk {
+    fn visit(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
+        let mut is_leaf = false;
+        for form in forms(shape, old, new) {
+            is_leaf = match form {
+                Form::Scalar => true,
+                Form::List => {
+                    let (old, new) = (items(old).unwrap_or_default(), items(new).unwrap_or_default());
+                    (old.is_empty() && new.is_empty()) || shape.list() == ListKind::Atomic
+                }
+                Form::Map => {
+                    let is_empty = |value| fields(value).is_none_or(serde_json::Map::is_empty);
+                    (is_empty(old) && is_empty(new)) || shape.is_atomic_map()
+                }
+            };
+            match form {
+                _ if is_leaf => self.leaf(old, new),
+                Form::Map => self.visit_fields(old, new, shape),
+                _ => self.visit_items(
+                    items(old).unwrap_or_default(),
+                    items(new).unwrap_or_default(),
+                    shape,
+                ),
+            }
+        }
+        if !is_leaf {
+            match (old, new) {
+                (None, _) => self.found.added.insert(&self.path),
+                (_, None) => self.found.removed.insert(&self.path),
+                _ => {}
+            }
+        }
+    }
+
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, _) => self.found.added.insert(&self.path),
+            (_, None) => self.found.removed.insert(&self.path),
+            (Some(old), Some(new)) if !same(old, new) => self.found.modified.insert(&self.path),
+            _ => {}
+        }
+    }
+
+    fn visit_fields(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
+        let (old, new) = (fields(old), fields(new));
+        for (name, old) in old.into_iter().flatten() {
+            let new = new.and_then(|new| new.get(name));
+            self.step(Element::field(name), Some(old), new, shape.member(name));
+        }
+        for (name, new) in new.into_iter().flatten() {
+            if old.is_none_or(|old| !old.contains_key(name)) {
+                self.step(Element::field(name), None, Some(new), shape.member(name));
+            }
+        }
+    }
+
+    fn visit_items(&mut self, old: &[Value], new: &[Value], shape: Shape<'_>) {
+        let mut pairs: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        for item in old {
+            if let Ok(element) = element_of(shape, item) {
+                pairs.entry(element).or_default().0.push(item);
+            }
+        }
+        for item in new {
+            if let Ok(element) = element_of(shape, item) {
+                pairs.entry(element).or_default().1.push(item);
+            }
+        }
+        for (element, (old, new)) in pairs {
+            let item = shape.element();
+            match (old.as_slice(), new.as_slice()) {
+                ([] | [_], [] | [_]) => self.step(element, old.first().copied(), new.first().copied(), item),
+                // Duplicates are one value, however many there are.
+                ([_, _, ..], [_, _, ..]) => {
+                    if old.len() != new.len() || old.iter().zip(&new).any(|(old, new)| !same(old, new)) {
+                        self.mark(element, |found| &mut found.modified);
+                    }
+                }
+                ([_, _, ..], rest) => {
+                    if let [new] = rest {
+                        self.step(element.clone(), None, Some(new), item);
+                    }
+                    self.mark(element, |found| &mut found.removed);
+                }
+                (rest, _) => {
+                    if let [old] = rest {
+                        self.step(element.clone(), Some(old), None, item);
+                    }
+                    self.mark(element, |found| &mut found.added);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, element: Element, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
+        self.path.push(element);
+        self.visit(old, new, shape);
+        self.path.pop();
+    }
+
+    fn mark(&mut self, element: Element, set: impl FnOnce(&mut Comparison) -> &mut FieldSet) {
+        self.path.push(element);
+        set(&mut self.found).insert(&self.path);
+        self.path.pop();
+    }
+}

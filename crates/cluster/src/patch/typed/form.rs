@@ -1,0 +1,226 @@
+//! What a value is to ownership: a map, a list or a scalar, and which item of a list is which.
+
+use serde_json::Value;
+
+use super::super::element::Element;
+use crate::types::{Kind, ListKind, Shape, builtin};
+
+/// How a value is walked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
+    Map,
+    List,
+    Scalar,
+}
+
+/// What a scalar may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Number,
+    String,
+    Bool,
+    Any,
+}
+
+/// What the type at one place allows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    map: bool,
+    list: bool,
+    pub(super) scalar: Option<Scalar>,
+}
+
+const ANYTHING: Allowed = Allowed {
+    map: true,
+    list: true,
+    scalar: Some(Scalar::Any),
+};
+
+/// What may be at this place.
+pub(super) fn allowed(shape: Shape<'_>) -> Allowed {
+    let map = Allowed {
+        map: true,
+        list: false,
+        scalar: None,
+    };
+    let list = Allowed {
+        map: false,
+        list: true,
+        scalar: None,
+    };
+    let scalar = |scalar| Allowed {
+        map: false,
+        list: false,
+        scalar: Some(scalar),
+    };
+    match shape {
+        Shape::Builtin { kind, .. } => match kind {
+            Kind::String | Kind::Bytes | Kind::Duration => scalar(Scalar::String),
+            Kind::Bool => scalar(Scalar::Bool),
+            Kind::Int32 | Kind::Int64 | Kind::Uint8 | Kind::Float => scalar(Scalar::Number),
+            Kind::Time | Kind::MicroTime | Kind::Quantity | Kind::IntOrString => scalar(Scalar::Any),
+            Kind::Struct(_) | Kind::Map(_) => map,
+            Kind::List(_) => list,
+            Kind::Any => ANYTHING,
+        },
+        Shape::Structural(schema) => match schema["type"].as_str() {
+            Some("object") => map,
+            Some("array") => list,
+            Some("string")
+                if schema["format"]
+                    .as_str()
+                    .is_none_or(|format| matches!(format, "" | "byte")) =>
+            {
+                scalar(Scalar::String)
+            }
+            Some("string") => scalar(Scalar::Any),
+            Some("boolean") => scalar(Scalar::Bool),
+            Some("integer" | "number") => scalar(Scalar::Number),
+            _ => ANYTHING,
+        },
+        Shape::Custom(_) => map,
+        Shape::Unknown => ANYTHING,
+    }
+}
+
+/// How to walk `value` here. One that does not fit its type is walked as the type says.
+pub(super) fn form(shape: Shape<'_>, value: &Value) -> Form {
+    let allowed = allowed(shape);
+    match value {
+        Value::Object(_) if allowed.map => Form::Map,
+        Value::Array(_) if allowed.list => Form::List,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) if allowed.scalar.is_some() => Form::Scalar,
+        _ if allowed.map => Form::Map,
+        _ if allowed.scalar.is_some() => Form::Scalar,
+        _ => Form::List,
+    }
+}
+
+/// The ways to walk two values that are at the same place: one, or both when they differ.
+pub(super) fn forms(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Vec<Form> {
+    let mut forms: Vec<_> = [old, new]
+        .into_iter()
+        .flatten()
+        .map(|value| form(shape, value))
+        .collect();
+    forms.dedup();
+    forms
+}
+
+/// Whether `name` is a field of the struct here, rather than a key of a map.
+pub(crate) fn is_named(shape: Shape<'_>, name: &str) -> bool {
+    match shape {
+        Shape::Builtin {
+            kind: Kind::Struct(owner),
+            ..
+        } => builtin(owner).is_some_and(|described| described.fields.contains_key(name)),
+        Shape::Custom(schema) => is_meta(name) || schema["properties"].get(name).is_some(),
+        Shape::Structural(schema) => {
+            (is_meta(name) && schema["x-kubernetes-embedded-resource"] == true)
+                || schema["properties"].get(name).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether there may be a field or key `name` here.
+pub(super) fn declares(shape: Shape<'_>, name: &str) -> bool {
+    match shape {
+        Shape::Builtin {
+            kind: Kind::Struct(owner),
+            ..
+        } => builtin(owner).is_none_or(|described| described.fields.contains_key(name)),
+        Shape::Structural(schema) | Shape::Custom(schema) => {
+            is_named(shape, name)
+                || match &schema["additionalProperties"] {
+                    Value::Null => {
+                        schema["x-kubernetes-preserve-unknown-fields"] == true
+                            || schema["properties"]
+                                .as_object()
+                                .is_none_or(|properties| properties.is_empty())
+                    }
+                    Value::Bool(allowed) => *allowed,
+                    _ => true,
+                }
+        }
+        _ => true,
+    }
+}
+
+/// The fields that every object has, whether its schema says so or not.
+fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+/// Which item of the list here `item` is. The list is a set or a map.
+pub(super) fn element_of(list: Shape<'_>, item: &Value) -> Result<Element, String> {
+    let keys: Vec<&str> = match list.list() {
+        ListKind::Map(keys) => keys.iter().map(String::as_str).collect(),
+        ListKind::MapOf(keys) => keys.iter().filter_map(Value::as_str).collect(),
+        ListKind::Set => Vec::new(),
+        ListKind::Atomic => return Err("invalid indexing of non-associative list".to_owned()),
+    };
+    if keys.is_empty() {
+        return match item {
+            Value::Object(_) => {
+                Err("associative list without keys has an element that's a map type".to_owned())
+            }
+            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+            Value::Null => {
+                Err("associative list without keys has an element that's an explicit null".to_owned())
+            }
+            scalar => Ok(Element::Value(scalar.clone())),
+        };
+    }
+    let fields = match item {
+        Value::Object(fields) => fields,
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let found = keys.iter().filter_map(|key| {
+        let value = fields
+            .get(*key)
+            .cloned()
+            .or_else(|| key_default(list.element(), key))?;
+        Some(((*key).to_owned(), value))
+    });
+    let mut found: Vec<_> = found.collect();
+    if found.is_empty() {
+        let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] \
+             (and doesn't have default values for any key fields)",
+            keys.join(" ")
+        ));
+    }
+    found.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(Element::Key(found))
+}
+
+/// What a key is when the item leaves it out: its default, or zero where Go would write zero.
+fn key_default(item: Shape<'_>, key: &str) -> Option<Value> {
+    if let Some(default) = item.default_of(key) {
+        return Some(default.clone());
+    }
+    match item.member(key) {
+        Shape::Builtin {
+            kind,
+            field: Some(field),
+        } if !field.omit_empty && !field.pointer => match kind {
+            Kind::String => Some("".into()),
+            Kind::Int32 | Kind::Int64 => Some(0.into()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The fields of a value that is walked as a map; null and misfits have none.
+pub(super) fn fields(value: Option<&Value>) -> Option<&serde_json::Map<String, Value>> {
+    value.and_then(Value::as_object)
+}
+
+/// The items of a value that is walked as a list; null and misfits have none.
+pub(super) fn items(value: Option<&Value>) -> Option<&[Value]> {
+    value.and_then(Value::as_array).map(Vec::as_slice)
+}

@@ -1,0 +1,367 @@
+//! What the server serves: a table of resources, built-in rows from data, custom rows from CRDs.
+//!
+//! Everything else is code over this table; no kind has a handler of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+
+use serde::Deserialize;
+
+use crate::custom::{CustomType, Scope};
+use crate::store::Shelf;
+use crate::types::{Kind, Shape};
+
+/// One served resource.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) model: Model,
+    /// `statefulsets.apps`, `pods`: how code inside the crate names it.
+    pub(crate) id: Arc<str>,
+    pub(crate) shelf: Shelf,
+}
+
+/// A part of a resource with a path of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+}
+
+/// Where the type of a resource comes from.
+#[derive(Debug)]
+pub(crate) enum Model {
+    Builtin { name: String, root: Kind },
+    Custom(Arc<CustomType>),
+}
+
+impl Resource {
+    /// `apps/v1`, or `v1` in the core group.
+    pub(crate) fn api_version(&self) -> String {
+        join(&self.group, &self.version)
+    }
+
+    pub(crate) fn shape(&self) -> Shape<'_> {
+        match &self.model {
+            Model::Builtin { root, .. } => Shape::Builtin {
+                kind: root,
+                field: None,
+            },
+            Model::Custom(custom) => custom.shape(),
+        }
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.model, Model::Custom(_))
+    }
+
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources
+            .iter()
+            .find(|subresource| subresource.name == name)
+    }
+
+    /// Whether objects of this kind can be made by writing to a name that is not there yet.
+    pub(crate) fn is_created_by_update(&self) -> bool {
+        matches!(
+            &*self.id,
+            "leases.coordination.k8s.io"
+                | "events"
+                | "events.events.k8s.io"
+                | "services"
+                | "endpoints"
+                | "limitranges"
+                | "roles.rbac.authorization.k8s.io"
+                | "rolebindings.rbac.authorization.k8s.io"
+                | "clusterroles.rbac.authorization.k8s.io"
+                | "clusterrolebindings.rbac.authorization.k8s.io"
+        )
+    }
+
+    /// Whether a deletion answers with the object that is gone instead of a Status.
+    pub(crate) fn shows_what_it_deletes(&self) -> bool {
+        matches!(
+            &*self.id,
+            "pods"
+                | "services"
+                | "serviceaccounts"
+                | "persistentvolumeclaims"
+                | "persistentvolumes"
+                | "podtemplates"
+                | "resourcequotas"
+                | "storageclasses.storage.k8s.io"
+        )
+    }
+
+    /// Custom resources must say which version they replace; built-in ones may leave it open.
+    pub(crate) fn may_update_unconditionally(&self) -> bool {
+        matches!(self.model, Model::Builtin { .. }) && crate::builtin::allows_unconditional_update(&self.id)
+    }
+}
+
+/// `apps/v1`, or `v1` in the core group.
+pub(crate) fn join(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// The file; beside the rows it says where they come from.
+#[derive(Deserialize)]
+struct Data {
+    /// By group and version.
+    resources: BTreeMap<String, Vec<Row>>,
+}
+
+/// A row of the data: an entry of the real server's discovery.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: String,
+    singular_name: String,
+    namespaced: bool,
+    kind: String,
+    verbs: Vec<String>,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
+    let data: Data = match serde_json::from_str(include_str!("../data/resources.json")) {
+        Ok(data) => data,
+        Err(error) => {
+            unreachable!("the table of resources is part of the binary and was read by its tests: {error}")
+        }
+    };
+    data.resources
+        .iter()
+        .flat_map(|(group_version, rows)| of_group_version(group_version, rows))
+        .map(Arc::new)
+        .collect()
+});
+
+fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
+    let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+    let (parts, wholes): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.name.contains('/'));
+    let resource = |row: Row| {
+        let subresources = parts.iter().filter_map(|part| {
+            let (owner, name) = part.name.split_once('/')?;
+            (owner == row.name).then(|| Subresource {
+                name: name.to_owned(),
+                group: if part.version.is_empty() {
+                    group.to_owned()
+                } else {
+                    part.group.clone()
+                },
+                version: if part.version.is_empty() {
+                    version.to_owned()
+                } else {
+                    part.version.clone()
+                },
+                kind: part.kind.clone(),
+                verbs: part.verbs.clone(),
+            })
+        });
+        let name = builtin_type(group, version, &row.kind);
+        Resource {
+            subresources: subresources.collect(),
+            id: id(group, &row.name),
+            // The two Events are one object in two dresses.
+            shelf: if row.name == "events" {
+                Shelf::new("", "events")
+            } else {
+                Shelf::new(group, &row.name)
+            },
+            model: Model::Builtin {
+                root: Kind::Struct(name.clone()),
+                name,
+            },
+            group: group.to_owned(),
+            version: version.to_owned(),
+            list_kind: format!("{}List", row.kind),
+            plural: row.name,
+            singular: row.singular_name,
+            kind: row.kind,
+            namespaced: row.namespaced,
+            verbs: row.verbs,
+            short_names: row.short_names,
+            categories: row.categories,
+        }
+    };
+    wholes.into_iter().map(resource).collect()
+}
+
+/// The type's name in the table of types.
+pub(crate) fn builtin_type(group: &str, version: &str, kind: &str) -> String {
+    match group {
+        "" => format!("io.k8s.api.core.{version}.{kind}"),
+        "apiextensions.k8s.io" => {
+            format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}")
+        }
+        _ => {
+            let short = group.split_once('.').map_or(group, |(short, _)| short);
+            format!("io.k8s.api.{short}.{version}.{kind}")
+        }
+    }
+}
+
+fn id(group: &str, plural: &str) -> Arc<str> {
+    if group.is_empty() {
+        plural.into()
+    } else {
+        format!("{plural}.{group}").into()
+    }
+}
+
+impl From<CustomType> for Resource {
+    fn from(custom: CustomType) -> Self {
+        let all = [
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "create",
+            "update",
+            "watch",
+        ];
+        let verbs = |verbs: &[&str]| verbs.iter().map(|verb| (*verb).to_owned()).collect::<Vec<_>>();
+        let mut subresources = Vec::new();
+        let CustomType {
+            group,
+            names,
+            scope,
+            version,
+        } = &custom;
+        if version.has_status {
+            subresources.push(Subresource {
+                name: "status".into(),
+                group: group.clone(),
+                version: version.name.clone(),
+                kind: names.kind.clone(),
+                verbs: verbs(&["get", "patch", "update"]),
+            });
+        }
+        if version.scale.is_some() {
+            subresources.push(Subresource {
+                name: "scale".into(),
+                group: "autoscaling".into(),
+                version: "v1".into(),
+                kind: "Scale".into(),
+                verbs: verbs(&["get", "patch", "update"]),
+            });
+        }
+        Self {
+            group: group.clone(),
+            version: version.name.clone(),
+            plural: names.plural.clone(),
+            singular: names.singular.clone(),
+            kind: names.kind.clone(),
+            list_kind: names.list_kind.clone(),
+            namespaced: *scope == Scope::Namespaced,
+            verbs: verbs(&all),
+            short_names: names.short_names.clone(),
+            categories: names.categories.clone(),
+            subresources,
+            id: id(group, &names.plural),
+            shelf: Shelf::new(group, &names.plural),
+            model: Model::Custom(Arc::new(custom)),
+        }
+    }
+}
+
+/// All resources: the built-in ones and those that CRDs have added.
+#[derive(Default)]
+pub(crate) struct Registry {
+    custom: RwLock<BTreeMap<Arc<str>, Arc<Resource>>>,
+}
+
+impl Registry {
+    pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        BUILTIN.iter().chain(custom.values()).cloned().collect()
+    }
+
+    /// By path: `apps`, `v1`, `statefulsets`.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.by_id(&id(group, plural))
+            .filter(|resource| resource.version == version)
+    }
+
+    /// By the name that code uses: `statefulsets.apps`.
+    pub(crate) fn by_id(&self, wanted: &str) -> Option<Arc<Resource>> {
+        if let Some(builtin) = BUILTIN.iter().find(|resource| &*resource.id == wanted) {
+            return Some(builtin.clone());
+        }
+        self.custom
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(wanted)
+            .cloned()
+    }
+
+    /// Adds or replaces a custom resource.
+    pub(crate) fn add(&self, custom: CustomType) {
+        let resource = Arc::new(Resource::from(custom));
+        self.custom
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(resource.id.clone(), resource);
+    }
+
+    /// Stops serving a custom resource.
+    pub(crate) fn remove(&self, id: &str) {
+        self.custom
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::builtin;
+
+    #[test]
+    fn every_built_in_resource_has_a_type() {
+        for resource in BUILTIN.iter() {
+            let Model::Builtin { name, .. } = &resource.model else {
+                panic!("{} is not built in", resource.id)
+            };
+            assert!(builtin(name).is_some(), "{}: no type {name}", resource.id);
+        }
+    }
+
+    #[test]
+    fn a_subresource_can_belong_to_another_group() {
+        let pods = Registry::default().find("", "v1", "pods").unwrap();
+        let eviction = pods.subresource("eviction").unwrap();
+        assert_eq!(
+            (eviction.group.as_str(), eviction.kind.as_str()),
+            ("policy", "Eviction")
+        );
+        assert_eq!(pods.subresource("exec").map(|part| &part.kind), None);
+    }
+}

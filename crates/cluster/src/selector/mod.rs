@@ -1,0 +1,36 @@
+//! Selectors: which objects a list, a watch or a controller is about.
+//!
+//! In flows the text of a query parameter or a `LabelSelector` of an object; out flows something that
+//! matches. What cannot be read is refused in the words of the real server.
+//!
+//! - `label`: requirements on labels, and how they match.
+//! - `parse`: their query syntax.
+//! - `key`: what a label's key and value may look like.
+//! - `field`: requirements on fields.
+
+mod field;
+mod key;
+mod label;
+mod parse;
+
+use serde_json::Value;
+
+pub(crate) use field::FieldSelector;
+pub(crate) use label::LabelSelector;
+
+/// A selector that cannot be read. The API answers with 400 and this text.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct SelectorError(pub(crate) String);
+
+/// The query syntax of an object's `LabelSelector`; empty if it is not valid.
+pub(crate) fn from_label_selector(selector: &Value) -> String {
+    LabelSelector::of(selector)
+        .map(|selector| selector.to_string())
+        .unwrap_or_default()
+}
+
+/// Whether an object's `LabelSelector` selects these labels. One that is absent or not valid selects nothing.
+pub(crate) fn label_selector_matches(selector: &Value, labels: &Value) -> bool {
+    LabelSelector::of(selector).is_ok_and(|selector| selector.matches(labels))
+}

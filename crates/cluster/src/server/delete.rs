@@ -1,0 +1,225 @@
+//! Taking an object away: at once, after its grace, or after its finalizers.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::modify::is_held;
+use super::{Server, Target, seconds};
+use crate::object;
+use crate::status::{FieldError, Status};
+use crate::store::Transaction;
+
+/// Whether these are DeleteOptions that make sense.
+pub(crate) fn check_deletion(options: &Value) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let policy = &options["propagationPolicy"];
+    if !policy.is_null() && !options["orphanDependents"].is_null() {
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", policy, detail));
+    }
+    let known = ["Foreground", "Background", "Orphan", "nil"];
+    if !policy.is_null() && !policy.as_str().is_some_and(|policy| known.contains(&policy)) {
+        errors.push(FieldError::not_supported("propagationPolicy", policy, &known));
+    }
+    if let Some(wanted) = options["dryRun"].as_array()
+        && wanted.iter().any(|one| one != "All")
+    {
+        errors.push(FieldError::not_supported("dryRun", &options["dryRun"], &["All"]));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid_options("DeleteOptions", &errors))
+    }
+}
+
+/// What a deletion answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Deleted {
+    /// It is gone.
+    Gone(Arc<Value>),
+    /// It stays until somebody is done with it.
+    Going(Arc<Value>),
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Server {
+    /// Deletes the target with these DeleteOptions.
+    pub(crate) fn delete(&self, target: &Target, options: &Value, dry_run: bool) -> Result<Deleted, Status> {
+        self.store
+            .write(|tx| self.delete_in(tx, target, options, dry_run))
+    }
+
+    pub(super) fn delete_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        options: &Value,
+        dry_run: bool,
+    ) -> Result<Deleted, Status> {
+        let Some(old) = tx.get(target.shelf(), &target.key()).cloned() else {
+            return Err(Status::not_found(target.about()));
+        };
+        check_immortal(target)?;
+        check_preconditions(target, &old, &options["preconditions"])?;
+        let mut new = (*old).clone();
+        set_dependents_finalizer(target, &mut new, options);
+        let grace = grace(target, &old, options);
+        let first = !object::is_terminating(&old);
+        if first {
+            self.begin(&mut new, grace);
+            if &*target.resource.id == "namespaces" {
+                new["status"]["phase"] = "Terminating".into();
+                object::metadata_mut(&mut new).remove("deletionGracePeriodSeconds");
+            }
+        } else {
+            shorten(&mut new, grace);
+        }
+
+        if !object::has_finalizers(&new) && !is_held(target, &new) {
+            if dry_run {
+                return Ok(Deleted::Gone(old));
+            }
+            // A pod is marked before it goes, also when it goes at once.
+            if first && &*target.resource.id == "pods" {
+                tx.put(target.shelf(), target.key(), new.clone());
+            }
+            let last = if first && &*target.resource.id != "pods" {
+                (*old).clone()
+            } else {
+                new
+            };
+            return Ok(Deleted::Gone(tx.remove(target.shelf(), &target.key(), last)));
+        }
+        if new == *old || dry_run {
+            return Ok(Deleted::Going(Arc::new(new)));
+        }
+        Ok(Deleted::Going(tx.put(target.shelf(), target.key(), new)))
+    }
+
+    /// Marks the beginning of the end.
+    fn begin(&self, object: &mut Value, grace: i64) {
+        let at = self
+            .now()
+            .checked_add(jiff::SignedDuration::from_secs(grace))
+            .unwrap_or(jiff::Timestamp::MAX);
+        let generation = object::generation(object);
+        let metadata = object::metadata_mut(object);
+        metadata.insert("deletionTimestamp".into(), seconds(at).into());
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if generation > 0 {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+    }
+}
+
+/// A pod may only be asked to be faster.
+fn shorten(object: &mut Value, grace: i64) {
+    let current = object["metadata"]["deletionGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or(0);
+    if grace >= current {
+        return;
+    }
+    let started = object["metadata"]["deletionTimestamp"]
+        .as_str()
+        .and_then(|at| at.parse::<jiff::Timestamp>().ok())
+        .and_then(|at| at.checked_sub(jiff::SignedDuration::from_secs(current)).ok());
+    let metadata = object::metadata_mut(object);
+    if let Some(at) = started.and_then(|at| at.checked_add(jiff::SignedDuration::from_secs(grace)).ok()) {
+        metadata.insert("deletionTimestamp".into(), seconds(at).into());
+    }
+    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+}
+
+/// How long the object is given; only pods have something to finish.
+fn grace(target: &Target, old: &Value, options: &Value) -> i64 {
+    if &*target.resource.id != "pods" {
+        return 0;
+    }
+    let phase = old["status"]["phase"].as_str().unwrap_or_default();
+    let unscheduled = old["spec"]["nodeName"].as_str().is_none_or(str::is_empty);
+    if unscheduled || phase == "Succeeded" || phase == "Failed" {
+        return 0;
+    }
+    let asked = options["gracePeriodSeconds"].as_i64();
+    asked
+        .or_else(|| old["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(30)
+        .max(0)
+}
+
+/// Namespaces without which nothing works.
+fn check_immortal(target: &Target) -> Result<(), Status> {
+    let immortal = ["default", "kube-system", "kube-public"];
+    if &*target.resource.id == "namespaces" && immortal.contains(&target.name.as_str()) {
+        return Err(Status::forbidden(
+            target.about(),
+            "this namespace may not be deleted",
+        ));
+    }
+    Ok(())
+}
+
+fn check_preconditions(target: &Target, old: &Value, preconditions: &Value) -> Result<(), Status> {
+    let differs = |field: &str, current: &str| {
+        preconditions[field]
+            .as_str()
+            .filter(|wanted| *wanted != current)
+            .map(str::to_owned)
+    };
+    if let Some(wanted) = differs("uid", object::uid(old)) {
+        let current = object::uid(old);
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({current}). \
+             The object might have been deleted and then recreated"
+        );
+        return Err(Status::precondition(target.about(), &why));
+    }
+    if let Some(wanted) = differs("resourceVersion", object::resource_version(old)) {
+        let current = object::resource_version(old);
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({current}). \
+             The object might have been modified"
+        );
+        return Err(Status::precondition(target.about(), &why));
+    }
+    Ok(())
+}
+
+/// What becomes of dependents is remembered as a finalizer, which the garbage collector honours.
+fn set_dependents_finalizer(target: &Target, object: &mut Value, options: &Value) {
+    let policy = match (
+        options["propagationPolicy"].as_str(),
+        options["orphanDependents"].as_bool(),
+    ) {
+        (Some(policy), _) => policy,
+        (None, Some(true)) => "Orphan",
+        (None, Some(false)) => "Background",
+        // A finalizer that says so already stands for the choice.
+        (None, None) if object::finalizers(object).any(|one| one == ORPHAN) => "Orphan",
+        (None, None) if object::finalizers(object).any(|one| one == FOREGROUND) => "Foreground",
+        // Jobs leave their pods alone unless told otherwise, for the sake of old clients.
+        (None, None) if &*target.resource.id == "jobs.batch" => "Orphan",
+        (None, None) => "Background",
+    };
+    let wanted = match policy {
+        "Orphan" => Some(ORPHAN),
+        "Foreground" => Some(FOREGROUND),
+        _ => None,
+    };
+    let mut finalizers: Vec<Value> = object::finalizers(object)
+        .filter(|one| *one != ORPHAN && *one != FOREGROUND)
+        .map(Value::from)
+        .collect();
+    finalizers.extend(wanted.map(Value::from));
+    let metadata = object::metadata_mut(object);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+}

@@ -1,0 +1,278 @@
+//! The API server without a transport: what a request means, whoever brought it.
+//!
+//! A write reads the old object, makes the new one (decode, default, prepare, validate), settles who owns which field, and
+//! commits, all while it holds the store: there is no conflict inside the server, only between what clients read and what they
+//! write. HTTP stands in front of this; controllers call it directly.
+
+mod create;
+mod delete;
+mod eviction;
+mod modify;
+mod names;
+mod read;
+mod scale;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use stateward_clock::Clock;
+
+use crate::audit::{Audit, Entry};
+use crate::builtin::{Context, Gates};
+use crate::cluster::Options;
+use crate::controllers::MaxUnavailable;
+use crate::custom;
+use crate::resource::{Model, Registry, Resource};
+use crate::status::{About, Status};
+use crate::store::{Key, Shelf, Store};
+use crate::types::Mismatch;
+
+pub(crate) use delete::{Deleted, check_deletion};
+pub(crate) use modify::Change;
+pub(crate) use read::{ListOptions, Page};
+
+/// Everything the API server is made of.
+pub(crate) struct Server {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) audit: Audit,
+    pub(crate) gates: Gates,
+    pub(crate) max_unavailable: MaxUnavailable,
+    /// Users by bearer token.
+    pub(crate) users: BTreeMap<String, String>,
+    pub(crate) anonymous: bool,
+    /// The authority that clients should trust, in PEM; empty where nobody serves TLS.
+    pub(crate) certificate: String,
+    /// UIDs, generated names: drawn from one seed, so that a run can be repeated.
+    chance: Mutex<fastrand::Rng>,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) user: String,
+    /// The User-Agent; the part before the slash names the field manager where the request names none.
+    pub(crate) agent: String,
+}
+
+/// What a request is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    /// Empty for cluster-scoped resources.
+    pub(crate) namespace: String,
+    /// Empty where a collection is meant.
+    pub(crate) name: String,
+    /// `status`, `scale`, … or empty.
+    pub(crate) subresource: String,
+}
+
+/// How a write is to be done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteOptions {
+    /// Everything but the commit.
+    pub(crate) dry_run: bool,
+    pub(crate) manager: String,
+    pub(crate) validation: FieldValidation,
+    /// Take fields from other managers.
+    pub(crate) force: bool,
+}
+
+/// What to do about fields that the type does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// A write that was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) object: Arc<Value>,
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Server {
+    pub(crate) fn new(options: Options) -> Self {
+        let Options {
+            clock,
+            seed,
+            max_unavailable,
+            users,
+            anonymous,
+            certificate,
+        } = options;
+        let gates = Gates {
+            max_unavailable_statefulset: max_unavailable != MaxUnavailable::Off,
+        };
+        Self {
+            store: Store::default(),
+            registry: Registry::default(),
+            clock,
+            audit: Audit::default(),
+            gates,
+            max_unavailable,
+            users,
+            anonymous,
+            certificate,
+            chance: Mutex::new(fastrand::Rng::with_seed(seed)),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The time as objects carry it: whole seconds.
+    pub(crate) fn now_text(&self) -> String {
+        seconds(self.now())
+    }
+
+    /// What a write to the object with this UID takes from outside of it.
+    fn context<'c>(&self, uid: &'c str) -> Context<'c> {
+        Context {
+            uid,
+            now: self.now(),
+            gates: self.gates,
+        }
+    }
+
+    fn chance<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        draw(&mut self.chance.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// RFC 3339 without a fraction.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
+}
+
+impl Target {
+    pub(crate) fn about(&self) -> About<'_> {
+        self.about_named(&self.name)
+    }
+
+    fn about_named<'a>(&'a self, name: &'a str) -> About<'a> {
+        let Resource {
+            group, plural, kind, ..
+        } = &*self.resource;
+        About {
+            group,
+            plural,
+            kind,
+            name,
+        }
+    }
+
+    /// The audit log's word for a write to this target.
+    pub(crate) fn entry(&self, caller: &Caller, verb: &str, code: u16, body: Value) -> Entry {
+        let (plural, part) = (&self.resource.plural, &self.subresource);
+        Entry {
+            user: caller.user.clone(),
+            agent: caller.agent.clone(),
+            verb: verb.to_owned(),
+            resource: if part.is_empty() {
+                plural.clone()
+            } else {
+                format!("{plural}/{part}")
+            },
+            group: self.resource.group.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            code,
+            body,
+        }
+    }
+
+    fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
+
+    fn shelf(&self) -> &Shelf {
+        &self.resource.shelf
+    }
+}
+
+/// An object as its type has it, and which of its fields the type did not know.
+type Decoded = (Value, Vec<String>);
+
+/// Why an object cannot be read as its type.
+enum Unreadable {
+    Mismatch(Mismatch),
+    Other(String),
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mismatch(mismatch) => mismatch.fmt(f),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Reads loose JSON as the target's type.
+fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
+    let (mut decoded, unknown) = match &resource.model {
+        Model::Builtin { name, .. } => match crate::types::decode(name, value) {
+            Some(Ok(decoded)) if &*resource.id == DEFINITIONS => {
+                // The table of types takes schemas as they come; this reads them.
+                let schemas = custom::decode_schemas(&decoded.value)
+                    .map_err(|wrong| Unreadable::Other(wrong.to_string()))?;
+                (schemas.value, [decoded.unknown, schemas.unknown].concat())
+            }
+            Some(Ok(decoded)) => (decoded.value, decoded.unknown),
+            Some(Err(mismatch)) => return Err(Unreadable::Mismatch(mismatch)),
+            None => return Err(Unreadable::Other(format!("no type {name}"))),
+        },
+        Model::Custom(custom) => {
+            let decoded = custom::decode(custom, value).map_err(|why| Unreadable::Other(why.to_string()))?;
+            (decoded.value, decoded.unknown)
+        }
+    };
+    decoded["apiVersion"] = resource.api_version().into();
+    decoded["kind"] = resource.kind.as_str().into();
+    Ok((decoded, unknown))
+}
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The refusal of a body that is not what it should be.
+fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
+    let Resource { kind, version, .. } = resource;
+    Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
+}
+
+/// Warns about unknown fields, or says why they are refused, as asked.
+fn unknown_fields(unknown: &[String], validation: FieldValidation) -> Result<Vec<String>, String> {
+    let sentences: Vec<_> = unknown
+        .iter()
+        .map(|field| format!("unknown field {field:?}"))
+        .collect();
+    match validation {
+        FieldValidation::Strict if !sentences.is_empty() => {
+            Err(format!("strict decoding error: {}", sentences.join(", ")))
+        }
+        FieldValidation::Ignore => Ok(Vec::new()),
+        _ => Ok(sentences),
+    }
+}
+
+/// The manager of a write: named in the request, or the first word of the client's name.
+fn manager<'a>(options: &'a WriteOptions, caller: &'a Caller) -> &'a str {
+    if !options.manager.is_empty() {
+        return &options.manager;
+    }
+    let agent = caller.agent.split('/').next().unwrap_or_default();
+    if agent.is_empty() { "unknown" } else { agent }
+}

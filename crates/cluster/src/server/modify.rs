@@ -1,0 +1,506 @@
+//! Changing an object: replace it, patch it, apply to it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::create::{check_kind, check_namespace, definition_errors};
+use super::scale::replicas_path;
+use super::{
+    Caller, Server, Target, Unreadable, WriteOptions, Written, decode, manager, unknown_fields, unreadable,
+};
+use crate::builtin::{self, Endpoint};
+use crate::custom::{self, CustomType};
+use crate::events;
+use crate::object;
+use crate::patch::{
+    self,
+    managed::{self, Write},
+};
+use crate::resource::{Model, Resource};
+use crate::status::{About, FieldError, Status};
+use crate::store::Transaction;
+use crate::table::go;
+
+/// What to change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change<'a> {
+    /// PUT: this is the new object.
+    Replace(&'a Value),
+    /// RFC 6902
+    Json(&'a Value),
+    /// RFC 7386
+    Merge(&'a Value),
+    /// Strategic merge, built-in kinds only.
+    Strategic(&'a Value),
+    /// Server-side apply.
+    Apply(&'a Value),
+}
+
+impl Server {
+    /// Changes the target, or its status or scale.
+    pub(crate) fn modify(
+        &self,
+        target: &Target,
+        change: Change<'_>,
+        options: &WriteOptions,
+        caller: &Caller,
+    ) -> Result<Written, Status> {
+        if matches!(change, Change::Apply(_)) && options.manager.is_empty() {
+            let error = FieldError::required("fieldManager", "is required for apply patch");
+            return Err(Status::invalid_options("PatchOptions", &[error]));
+        }
+        self.store.write(|tx| {
+            if target.subresource == "scale" {
+                return self.modify_scale_in(tx, target, change, options, caller);
+            }
+            self.modify_in(tx, target, change, options, caller)
+        })
+    }
+
+    pub(super) fn modify_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        change: Change<'_>,
+        options: &WriteOptions,
+        caller: &Caller,
+    ) -> Result<Written, Status> {
+        if let Change::Replace(body) = change
+            && target.subresource != "scale"
+        {
+            check_kind(&target.resource, body)?;
+            // What cannot be read is refused for that, whatever its name.
+            check_name(target, body).map_err(|refused| {
+                match read_strictly(&target.resource, body, options) {
+                    Ok(()) => check_namespace(target, &mut body.clone())
+                        .err()
+                        .unwrap_or(refused),
+                    Err(why) => unreadable(&target.resource, why),
+                }
+            })?;
+        }
+        let Some(stored) = tx.get(target.shelf(), &target.key()).cloned() else {
+            return self.create_by_change(tx, target, change, options, caller);
+        };
+        let old = match events::is_redressed(&target.resource.id) {
+            true => Arc::new(events::as_events_group(&stored)),
+            false => stored.clone(),
+        };
+        let endpoint = match target.subresource.as_str() {
+            "status" => Endpoint::Status,
+            "scale" => Endpoint::Scale,
+            _ => Endpoint::Main,
+        };
+        let resource = &*target.resource;
+        let owner = manager(options, caller);
+        let (now, api_version) = (self.now_text(), resource.api_version());
+        let write = Write {
+            manager: owner,
+            subresource: &target.subresource,
+            api_version: &api_version,
+            kind: &resource.kind,
+            reset: never_owned(resource, endpoint),
+            now: &now,
+        };
+        let wished = wish(target, &old, change, options, &write)?;
+        if let (Change::Json(_) | Change::Merge(_), true) = (change, wished["kind"].is_number()) {
+            let why = "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of \
+                       type string";
+            return Err(refusal(
+                target,
+                change,
+                &wished,
+                &Unreadable::Other(why.to_owned()),
+            ));
+        }
+
+        let (mut new, unknown) =
+            decode(resource, &wished).map_err(|why| refusal(target, change, &wished, &why))?;
+        let warnings = unknown_fields(&unknown, options.validation)
+            .map_err(|why| refusal(target, change, &wished, &Unreadable::Other(why)))?;
+        check_namespace(target, &mut new)?;
+        if endpoint != Endpoint::Scale {
+            check_name(target, &new)?;
+        }
+        check_version(target, &old, &new, change)?;
+        check_uid(target, &old, &new, options.dry_run)?;
+        keep_system_fields(&old, &mut new);
+        keep_reset(&resource.model, &wished, &mut new);
+
+        match &resource.model {
+            Model::Builtin { .. } => builtin::default(&resource.id, &mut new),
+            Model::Custom(custom) => custom::default(custom, &mut new),
+        }
+        // Ownership is settled on what the client asked for, before the server has its own say.
+        match change {
+            Change::Apply(_) => {}
+            _ if endpoint == Endpoint::Scale => {
+                managed::scale(&old, &mut new, &write, &replicas_path(&resource.model))
+            }
+            _ => managed::update(Some(&old), &mut new, &write, resource.shape()),
+        }
+        // From here on an Event is what is stored of it.
+        let old = stored;
+        if events::is_redressed(&resource.id) {
+            new = events::as_core(&new);
+        }
+        match &resource.model {
+            Model::Builtin { .. } => {
+                let finalizers = new["spec"].get("finalizers").cloned();
+                builtin::prepare_update(&resource.id, &old, &mut new, endpoint, &self.context(""));
+                // A namespace lets go of its finalizers through this part alone.
+                if target.subresource == "finalize" {
+                    set(&mut new["spec"], "finalizers", finalizers);
+                }
+                self.assign_addresses(tx, target, &mut new);
+            }
+            Model::Custom(custom) => prepare_custom(custom, &old, &mut new, endpoint),
+        }
+        let mut errors = builtin::validate_update(&resource.id, &old, &new, endpoint);
+        match (&resource.model, endpoint) {
+            (Model::Builtin { .. }, _) => errors.extend(definition_errors(target, &new, Some(&old))),
+            (Model::Custom(custom), Endpoint::Status) => {
+                errors.extend(custom::validate_status(custom, &new, &old))
+            }
+            (Model::Custom(custom), _) => errors = custom::validate_after(errors, custom, &new, Some(&old)),
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid(target.about(), &errors));
+        }
+
+        managed::keep_times(&old, &mut new);
+        self.commit(tx, target, old, new, options, warnings)
+    }
+
+    /// Writes the new object if it differs, or takes it away if only its finalizers were holding it.
+    fn commit(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        old: Arc<Value>,
+        new: Value,
+        options: &WriteOptions,
+        warnings: Vec<String>,
+    ) -> Result<Written, Status> {
+        if *old == new {
+            return Ok(Written {
+                object: old,
+                created: false,
+                warnings,
+            });
+        }
+        let done = object::is_terminating(&new) && !object::has_finalizers(&new) && !is_held(target, &new);
+        let object = match (options.dry_run, done) {
+            (true, _) => Arc::new(new),
+            // What is told of it last still names the finalizer that held it.
+            (false, true) => {
+                tx.remove(target.shelf(), &target.key(), (*old).clone());
+                Arc::new(new)
+            }
+            (false, false) => tx.put(target.shelf(), target.key(), new),
+        };
+        Ok(Written {
+            object,
+            created: false,
+            warnings,
+        })
+    }
+
+    /// Some writes make what they do not find.
+    fn create_by_change(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        change: Change<'_>,
+        options: &WriteOptions,
+        caller: &Caller,
+    ) -> Result<Written, Status> {
+        let resource = &*target.resource;
+        match change {
+            Change::Replace(body) if resource.is_created_by_update() && target.subresource.is_empty() => {
+                if !object::uid(body).is_empty() {
+                    return Err(Status::conflict(
+                        target.about(),
+                        &other_uid(target, object::uid(body), "", options.dry_run),
+                    ));
+                }
+                self.create_in(tx, target, body, options, caller)
+            }
+            Change::Apply(config) if target.subresource.is_empty() => {
+                check_applied(target, config)?;
+                let write = Write {
+                    manager: manager(options, caller),
+                    subresource: "",
+                    api_version: &resource.api_version(),
+                    kind: &resource.kind,
+                    reset: never_owned(resource, Endpoint::Main),
+                    now: &self.now_text(),
+                };
+                let applied = managed::apply(None, config, options.force, &write, resource.shape())?;
+                self.create_applied_in(tx, target, &applied, options)
+            }
+            _ => Err(Status::not_found(target.about())),
+        }
+    }
+}
+
+/// The object that a request wishes for, before anything is checked.
+fn wish(
+    target: &Target,
+    old: &Value,
+    change: Change<'_>,
+    options: &WriteOptions,
+    write: &Write<'_>,
+) -> Result<Value, Status> {
+    let resource = &*target.resource;
+    match change {
+        Change::Replace(body) => {
+            check_kind(resource, body)?;
+            check_name(target, body)?;
+            Ok(body.clone())
+        }
+        Change::Json(patch) => Ok(patch::json(old, patch)?),
+        Change::Merge(patch) => Ok(patch::merge(old, patch)?),
+        Change::Strategic(patch) => match resource.model {
+            Model::Builtin { .. } => Ok(patch::strategic(old, patch, resource.shape())?),
+            Model::Custom(_) => Err(Status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+        },
+        Change::Apply(config) => {
+            check_applied(target, config)?;
+            Ok(managed::apply(
+                Some(old),
+                config,
+                options.force,
+                write,
+                resource.shape(),
+            )?)
+        }
+    }
+}
+
+/// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
+fn refusal(target: &Target, change: Change<'_>, wished: &Value, why: &Unreadable) -> Status {
+    let (shown, why) = match (change, why) {
+        (Change::Replace(_) | Change::Apply(_), _) => return unreadable(&target.resource, why),
+        (Change::Json(_) | Change::Merge(_), _) => (wished.to_string(), why.to_string()),
+        (Change::Strategic(patch), Unreadable::Mismatch(mismatch)) => {
+            (go::plain(patch), mismatch.converted())
+        }
+        (Change::Strategic(patch), Unreadable::Other(why)) => (go::plain(patch), why.clone()),
+    };
+    let nothing = About {
+        group: "",
+        plural: "",
+        kind: "",
+        name: "",
+    };
+    Status::invalid(nothing, &[FieldError::invalid("patch", &shown.into(), why)])
+}
+
+/// Whether a body is of the type.
+fn read_strictly(resource: &Resource, body: &Value, options: &WriteOptions) -> Result<(), Unreadable> {
+    let (_, unknown) = decode(resource, body)?;
+    unknown_fields(&unknown, options.validation)
+        .map(drop)
+        .map_err(Unreadable::Other)
+}
+
+/// What is applied must say what it is.
+fn check_applied(target: &Target, config: &Value) -> Result<(), Status> {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version.is_empty() || kind.is_empty() {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        return Err(Status::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
+    }
+    check_kind(&target.resource, config)?;
+    check_name(target, config)
+}
+
+fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
+    let given = object::name(body);
+    if given.is_empty() {
+        let name = &target.name;
+        let message =
+            format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Status::bad_request(message));
+    }
+    if given == target.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({given}) does not match the name on the URL ({})",
+        target.name
+    )))
+}
+
+/// Optimistic locking: whoever names a version must name the current one.
+fn check_version(target: &Target, old: &Value, new: &Value, change: Change<'_>) -> Result<(), Status> {
+    let (given, current) = (object::resource_version(new), object::resource_version(old));
+    if given.is_empty() {
+        if matches!(change, Change::Replace(_)) && !target.resource.may_update_unconditionally() {
+            let error = FieldError::invalid(
+                "metadata.resourceVersion",
+                &0.into(),
+                "must be specified for an update",
+            );
+            // Upstream names the resource here where it names the kind elsewhere.
+            let about = About {
+                kind: &target.resource.plural,
+                ..target.about()
+            };
+            return Err(Status::invalid(about, &[error]));
+        }
+        return Ok(());
+    }
+    if given != current {
+        return Err(Status::modified(target.about()));
+    }
+    Ok(())
+}
+
+/// Whoever names a UID means that very object and none of the same name.
+fn check_uid(target: &Target, old: &Value, new: &Value, dry_run: bool) -> Result<(), Status> {
+    let (given, current) = (object::uid(new), object::uid(old));
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    Err(Status::conflict(
+        target.about(),
+        &other_uid(target, given, current, dry_run),
+    ))
+}
+
+/// How the storage says that it holds another object of that name, or none.
+fn other_uid(target: &Target, given: &str, current: &str, dry_run: bool) -> String {
+    let resource = &*target.resource;
+    let place = match &*resource.id {
+        "services" => "services/specs".to_owned(),
+        "nodes" => "minions".to_owned(),
+        "endpoints" => "services/endpoints".to_owned(),
+        _ if resource.is_custom() || resource.group == "apiextensions.k8s.io" => {
+            format!("{}/{}", resource.group, resource.plural)
+        }
+        _ => resource.plural.clone(),
+    };
+    let key = [place.as_str(), &target.namespace, &target.name];
+    let root = if dry_run { "" } else { "/registry" };
+    let key: Vec<_> = key.into_iter().filter(|part| !part.is_empty()).collect();
+    format!(
+        "StorageError: invalid object, Code: 4, Key: {root}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+        key.join("/")
+    )
+}
+
+/// An empty list of managers is a wish to forget them, which reading the object would drop.
+fn keep_reset(model: &Model, wished: &Value, new: &mut Value) {
+    let reset = wished["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(Vec::is_empty);
+    if reset && matches!(model, Model::Builtin { .. }) {
+        object::metadata_mut(new).insert("managedFields".into(), Value::Array(Vec::new()));
+    }
+}
+
+/// What only the server may say of an object stays as it was.
+fn keep_system_fields(old: &Value, new: &mut Value) {
+    let kept = [
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ];
+    for field in kept {
+        keep(old, new, field);
+    }
+    // Another name, namespace or UID is refused by validation; an absent one is filled in.
+    for field in ["name", "namespace", "uid"] {
+        if new["metadata"][field].as_str().is_none_or(str::is_empty) {
+            keep(old, new, field);
+        }
+    }
+}
+
+fn keep(old: &Value, new: &mut Value, field: &str) {
+    let metadata = object::metadata_mut(new);
+    match old["metadata"].get(field) {
+        Some(value) => metadata.insert(field.to_owned(), value.clone()),
+        None => metadata.remove(field),
+    };
+}
+
+/// A custom resource's own rules: which part an endpoint may write, and what counts as a new generation.
+fn prepare_custom(custom: &CustomType, old: &Value, new: &mut Value, endpoint: Endpoint) {
+    let empty = Map::new();
+    match endpoint {
+        Endpoint::Status => {
+            let status = new.get("status").cloned();
+            let managed = new["metadata"].get("managedFields").cloned();
+            *new = old.clone();
+            set(new, "status", status);
+            if let Some(managed) = managed {
+                object::metadata_mut(new).insert("managedFields".into(), managed);
+            }
+        }
+        _ => {
+            if custom.version.has_status {
+                set(new, "status", old.get("status").cloned());
+            }
+            let old_fields = old.as_object().unwrap_or(&empty);
+            let new_fields = new.as_object().unwrap_or(&empty);
+            let counts = |key: &str| key != "metadata" && !(custom.version.has_status && key == "status");
+            let differs = |a: &Map<String, Value>, b: &Map<String, Value>| {
+                a.iter()
+                    .any(|(key, value)| counts(key) && b.get(key) != Some(value))
+            };
+            if differs(old_fields, new_fields) || differs(new_fields, old_fields) {
+                let next = object::generation(old) + 1;
+                object::metadata_mut(new).insert("generation".into(), next.into());
+            }
+        }
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    if let Value::Object(fields) = object {
+        match value {
+            Some(value) => fields.insert(field.to_owned(), value),
+            None => fields.remove(field),
+        };
+    }
+}
+
+/// The fields that a write through this endpoint can never own, because the server ignores them there.
+pub(super) fn never_owned(resource: &Resource, endpoint: Endpoint) -> &'static [&'static str] {
+    match (&resource.model, endpoint) {
+        (Model::Builtin { .. }, Endpoint::Status) if &*resource.id == "pods" => {
+            &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
+        }
+        (Model::Builtin { .. }, Endpoint::Status) => &["spec"],
+        (Model::Custom(_), Endpoint::Status) => &["spec", "metadata"],
+        (Model::Custom(custom), _) if !custom.version.has_status => &[],
+        _ => &["status"],
+    }
+}
+
+/// Whether a terminating object has a reason to stay besides finalizers: a pod its grace, a namespace its content.
+pub(super) fn is_held(target: &Target, object: &Value) -> bool {
+    match &*target.resource.id {
+        "pods" => object["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .is_some_and(|grace| grace > 0),
+        "namespaces" => object["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty()),
+        _ => false,
+    }
+}

@@ -1,0 +1,366 @@
+//! The one truth: every object, and the log of how it came to be.
+//!
+//! All writes go through [`Store::write`], one at a time, and each takes the next number of a single sequence: that number
+//! is the object's `resourceVersion`. What a watch sends, what a list at an older version shows and what "too old" means are
+//! all read off the same log. Objects are JSON behind `Arc`, so a reader never holds a writer up.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+/// Where objects of one kind are kept. Kinds that share storage, such as the two Events, share a shelf.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shelf(Arc<str>);
+
+impl Shelf {
+    pub(crate) fn new(group: &str, plural: &str) -> Self {
+        Self(if group.is_empty() {
+            plural.into()
+        } else {
+            format!("{plural}.{group}").into()
+        })
+    }
+
+    /// `pods`, `statefulsets.apps`
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+/// Which object on its shelf. Cluster-scoped ones have an empty namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// One committed write.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) key: Key,
+    /// The object after the write; for a deletion its last state, with the deletion's own resourceVersion.
+    pub(crate) object: Arc<Value>,
+    /// The object before the write.
+    pub(crate) previous: Option<Arc<Value>>,
+    pub(crate) deleted: bool,
+}
+
+/// The log no longer reaches back that far.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expired;
+
+/// Changes kept per shelf. A client that is further behind lists again, as with a real server.
+const LOG_LIMIT: usize = 20_000;
+
+/// A revisioned map of JSON objects.
+#[derive(Default)]
+pub(crate) struct Store {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    revision: u64,
+    shelves: BTreeMap<Shelf, Contents>,
+    feeds: Vec<mpsc::UnboundedSender<(Shelf, Change)>>,
+}
+
+impl Inner {
+    /// Writes a change down and tells everybody who follows the store.
+    fn record(&mut self, shelf: &Shelf, change: Change) {
+        self.feeds
+            .retain(|feed| feed.send((shelf.clone(), change.clone())).is_ok());
+        self.shelves.entry(shelf.clone()).or_default().record(change);
+    }
+}
+
+struct Contents {
+    objects: BTreeMap<Key, Arc<Value>>,
+    log: VecDeque<Change>,
+    /// The newest revision the log has forgotten.
+    forgotten: u64,
+    grown: watch::Sender<u64>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            forgotten: 0,
+            grown: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Store {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic in one request is that request's; every write below is complete before anything can panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` with the store to itself. What it wrote stays written, also when it then fails: callers write last.
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        let mut inner = self.inner();
+        work(&mut Transaction { inner: &mut inner })
+    }
+
+    /// The newest revision.
+    pub(crate) fn revision(&self) -> u64 {
+        self.inner().revision
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<Arc<Value>> {
+        self.inner().shelves.get(shelf)?.objects.get(key).cloned()
+    }
+
+    /// The objects of one namespace (or of all), by key, with the revision they were read at.
+    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> (Vec<Arc<Value>>, u64) {
+        let inner = self.inner();
+        let objects = inner
+            .shelves
+            .get(shelf)
+            .map(|contents| contents.in_namespace(namespace).cloned().collect());
+        (objects.unwrap_or_default(), inner.revision)
+    }
+
+    /// The same list as it was at an older revision.
+    pub(crate) fn list_at(
+        &self,
+        shelf: &Shelf,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Value>>, Expired> {
+        let inner = self.inner();
+        let Some(contents) = inner.shelves.get(shelf) else {
+            return Ok(Vec::new());
+        };
+        let mut objects: BTreeMap<&Key, &Arc<Value>> = contents.objects.iter().collect();
+        for change in contents.since(revision)?.rev() {
+            match &change.previous {
+                Some(previous) => objects.insert(&change.key, previous),
+                None => objects.remove(&change.key),
+            };
+        }
+        let here = |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        Ok(objects
+            .into_iter()
+            .filter(|(key, _)| here(key))
+            .map(|(_, object)| object.clone())
+            .collect())
+    }
+
+    /// What was committed to a shelf after `revision`, oldest first, and the revision that this is complete up to.
+    pub(crate) fn since(&self, shelf: &Shelf, revision: u64) -> Result<(Vec<Change>, u64), Expired> {
+        let inner = self.inner();
+        match inner.shelves.get(shelf) {
+            Some(contents) => Ok((contents.since(revision)?.cloned().collect(), inner.revision)),
+            None => Ok((Vec::new(), inner.revision)),
+        }
+    }
+
+    /// Wakes whenever something was committed to a shelf.
+    pub(crate) fn growth(&self, shelf: &Shelf) -> watch::Receiver<u64> {
+        self.inner()
+            .shelves
+            .entry(shelf.clone())
+            .or_default()
+            .grown
+            .subscribe()
+    }
+
+    /// Every change to every shelf from now on, in order: what controllers live on.
+    pub(crate) fn feed(&self) -> mpsc::UnboundedReceiver<(Shelf, Change)> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.inner().feeds.push(sender);
+        receiver
+    }
+
+    /// Forgets the log up to now, as compaction of etcd does: whoever is behind must list again.
+    pub(crate) fn compact(&self) {
+        let mut inner = self.inner();
+        let revision = inner.revision;
+        for contents in inner.shelves.values_mut() {
+            contents.log.clear();
+            contents.forgotten = revision;
+        }
+    }
+}
+
+impl Contents {
+    fn in_namespace(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
+        // Keys sort by namespace first, so one namespace is one range.
+        let (from, to) = match namespace {
+            Some(namespace) => (Key::new(namespace, ""), Some(namespace)),
+            None => (Key::new("", ""), None),
+        };
+        let inside = move |key: &Key| to.is_none_or(|namespace| key.namespace == namespace);
+        self.objects
+            .range(from..)
+            .take_while(move |(key, _)| inside(key))
+            .map(|(_, object)| object)
+    }
+
+    fn since(&self, revision: u64) -> Result<impl DoubleEndedIterator<Item = &Change>, Expired> {
+        if revision < self.forgotten {
+            return Err(Expired);
+        }
+        let first = self.log.partition_point(|change| change.revision <= revision);
+        Ok(self.log.range(first..))
+    }
+
+    fn record(&mut self, change: Change) {
+        if self.log.len() == LOG_LIMIT
+            && let Some(oldest) = self.log.pop_front()
+        {
+            self.forgotten = oldest.revision;
+        }
+        self.grown.send_replace(change.revision);
+        self.log.push_back(change);
+    }
+}
+
+/// The store, held by one writer.
+pub(crate) struct Transaction<'s> {
+    inner: &'s mut Inner,
+}
+
+impl Transaction<'_> {
+    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<&Arc<Value>> {
+        self.inner.shelves.get(shelf)?.objects.get(key)
+    }
+
+    /// The objects of one namespace, or of all.
+    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let contents = self.inner.shelves.get(shelf);
+        contents
+            .map(|contents| contents.in_namespace(namespace).cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Puts an object in its place and stamps it with its resourceVersion.
+    pub(crate) fn put(&mut self, shelf: &Shelf, key: Key, object: Value) -> Arc<Value> {
+        let (revision, object) = self.stamp(object);
+        let contents = self.inner.shelves.entry(shelf.clone()).or_default();
+        let previous = contents.objects.insert(key.clone(), object.clone());
+        self.inner.record(
+            shelf,
+            Change {
+                revision,
+                key,
+                object: object.clone(),
+                previous,
+                deleted: false,
+            },
+        );
+        object
+    }
+
+    /// Takes an object away. `last` is what watches are told it was.
+    pub(crate) fn remove(&mut self, shelf: &Shelf, key: &Key, last: Value) -> Arc<Value> {
+        let (revision, object) = self.stamp(last);
+        let contents = self.inner.shelves.entry(shelf.clone()).or_default();
+        let previous = contents.objects.remove(key);
+        let change = Change {
+            revision,
+            key: key.clone(),
+            object: object.clone(),
+            previous,
+            deleted: true,
+        };
+        self.inner.record(shelf, change);
+        object
+    }
+
+    fn stamp(&mut self, mut object: Value) -> (u64, Arc<Value>) {
+        self.inner.revision += 1;
+        object["metadata"]["resourceVersion"] = self.inner.revision.to_string().into();
+        (self.inner.revision, Arc::new(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pods() -> Shelf {
+        Shelf::new("", "pods")
+    }
+
+    fn put(store: &Store, namespace: &str, name: &str, image: &str) {
+        store.write(|tx| {
+            tx.put(
+                &pods(),
+                Key::new(namespace, name),
+                json!({"metadata": {"name": name}, "image": image}),
+            )
+        });
+    }
+
+    fn images(objects: &[Arc<Value>]) -> Vec<&str> {
+        objects
+            .iter()
+            .filter_map(|object| object["image"].as_str())
+            .collect()
+    }
+
+    #[test]
+    fn a_list_at_an_older_revision_shows_what_was_there() {
+        let store = Store::default();
+        put(&store, "a", "x", "v1");
+        put(&store, "a", "y", "v1");
+        put(&store, "a", "x", "v2");
+        store.write(|tx| tx.remove(&pods(), &Key::new("a", "y"), json!({"metadata": {}})));
+        put(&store, "a", "z", "v3");
+
+        assert_eq!(images(&store.list(&pods(), Some("a")).0), ["v2", "v3"]);
+        assert_eq!(
+            images(&store.list_at(&pods(), Some("a"), 2).unwrap()),
+            ["v1", "v1"]
+        );
+        assert_eq!(
+            images(&store.list_at(&pods(), Some("a"), 3).unwrap()),
+            ["v2", "v1"]
+        );
+        assert_eq!(
+            images(&store.list_at(&pods(), Some("a"), 0).unwrap()),
+            [] as [&str; 0]
+        );
+    }
+
+    #[test]
+    fn a_namespace_is_not_its_prefix() {
+        let store = Store::default();
+        put(&store, "a", "x", "a");
+        put(&store, "ab", "x", "ab");
+        assert_eq!(images(&store.list(&pods(), Some("a")).0), ["a"]);
+        assert_eq!(images(&store.list(&pods(), None).0), ["a", "ab"]);
+    }
+
+    #[test]
+    fn changes_come_in_order_and_a_compacted_past_is_expired() {
+        let store = Store::default();
+        put(&store, "a", "x", "v1");
+        put(&store, "a", "x", "v2");
+        let (changes, complete) = store.since(&pods(), 1).unwrap();
+        assert_eq!((changes.len(), changes[0].revision, complete), (1, 2, 2));
+
+        store.compact();
+        assert_eq!(store.since(&pods(), 1).unwrap_err(), Expired);
+        assert!(store.since(&pods(), 2).is_ok());
+    }
+}

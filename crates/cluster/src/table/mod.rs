@@ -1,0 +1,151 @@
+//! Tables: what `kubectl get` prints, made by the server.
+//!
+//! In flow objects as they are stored; out flows a `meta.k8s.io/v1` Table whose cells are the real server's, text for text.
+//! Everything is pure, and `now` is a parameter: ages are part of the cells.
+//!
+//! - here: [`render`], and which kind has which columns.
+//! - `sheet`: columns, rows, and reading fields.
+//! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
+//! - `age`: how long ago something was. `selector`: label selectors as text. `go`: how Go writes values.
+//! - `json_path`: Kubernetes' JSONPath.
+
+mod age;
+mod autoscaling;
+mod cluster;
+mod custom;
+pub(crate) mod go;
+mod json_path;
+mod json_path_parse;
+mod network;
+mod pods;
+mod selector;
+mod sheet;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod workloads;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub(crate) use json_path::JsonPath;
+use sheet::Sheet;
+
+use crate::custom::CustomType;
+
+/// What each row says about the object behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IncludeObject {
+    #[default]
+    Metadata,
+    Object,
+    None,
+}
+
+impl IncludeObject {
+    /// Reads the `includeObject` query parameter; `None` for a value that there is not.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" | "Metadata" => Some(Self::Metadata),
+            "Object" => Some(Self::Object),
+            "None" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+
+/// The table of some objects of one kind. `resource` is `pods`, `statefulsets.apps`, …
+///
+/// The metadata of the table is empty: its resourceVersion and the rest are those of the list or object it stands for. A
+/// watch sends column definitions in its first table only; use [`without_columns`] for the others.
+pub(crate) fn render(
+    resource: &str,
+    objects: &[&Value],
+    custom: Option<&CustomType>,
+    now: Timestamp,
+    include: IncludeObject,
+) -> Value {
+    let (columns, rows): (Vec<Value>, Vec<Value>) = match custom {
+        Some(custom) => {
+            let rows = objects
+                .iter()
+                .map(|object| row(object, custom::cells(custom, object, now), None, include));
+            (custom::columns(custom), rows.collect())
+        }
+        None => {
+            let sheet = sheet_of(resource);
+            let rows = objects.iter().map(|object| {
+                row(
+                    object,
+                    (sheet.cells)(object, now),
+                    sheet.conditions.and_then(|conditions| conditions(object)),
+                    include,
+                )
+            });
+            (
+                sheet.columns.iter().map(sheet::Column::to_value).collect(),
+                rows.collect(),
+            )
+        }
+    };
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "columnDefinitions": columns, "rows": rows,
+    })
+}
+
+/// The same table for a watch that has told its columns before.
+pub(crate) fn without_columns(mut table: Value) -> Value {
+    table["columnDefinitions"] = Value::Null;
+    table
+}
+
+fn row(object: &Value, cells: Vec<Value>, conditions: Option<Value>, include: IncludeObject) -> Value {
+    let shown = match include {
+        IncludeObject::Metadata => json!({
+            "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
+        }),
+        IncludeObject::Object => object.clone(),
+        IncludeObject::None => Value::Null,
+    };
+    let mut row = json!({"cells": cells, "object": shown});
+    if let Some(conditions) = conditions {
+        row["conditions"] = conditions;
+    }
+    row
+}
+
+/// The columns of a built-in kind. Kinds that have none of their own show their name and when they were made.
+fn sheet_of(resource: &str) -> &'static Sheet {
+    match resource.split('.').next().unwrap_or(resource) {
+        "pods" => &pods::PODS,
+        "statefulsets" => &workloads::STATEFULSETS,
+        "controllerrevisions" => &workloads::CONTROLLER_REVISIONS,
+        "replicasets" => &workloads::REPLICASETS,
+        "deployments" => &workloads::DEPLOYMENTS,
+        "daemonsets" => &workloads::DAEMONSETS,
+        "jobs" => &workloads::JOBS,
+        "cronjobs" => &workloads::CRONJOBS,
+        "poddisruptionbudgets" => &workloads::DISRUPTION_BUDGETS,
+        "horizontalpodautoscalers" => &autoscaling::AUTOSCALERS,
+        "scales" => &autoscaling::SCALES,
+        "services" => &network::SERVICES,
+        "endpoints" => &network::ENDPOINTS,
+        "endpointslices" => &network::ENDPOINT_SLICES,
+        "networkpolicies" => &network::NETWORK_POLICIES,
+        "persistentvolumes" => &storage::VOLUMES,
+        "persistentvolumeclaims" => &storage::CLAIMS,
+        "storageclasses" => &storage::CLASSES,
+        "nodes" => &cluster::NODES,
+        "namespaces" => &cluster::NAMESPACES,
+        "events" => &cluster::EVENTS,
+        "leases" => &cluster::LEASES,
+        "configmaps" => &cluster::CONFIG_MAPS,
+        "secrets" => &cluster::SECRETS,
+        "serviceaccounts" => &cluster::SERVICE_ACCOUNTS,
+        "resourcequotas" => &cluster::QUOTAS,
+        "priorityclasses" => &cluster::PRIORITY_CLASSES,
+        "rolebindings" | "clusterrolebindings" => &cluster::ROLE_BINDINGS,
+        _ => &sheet::PLAIN,
+    }
+}

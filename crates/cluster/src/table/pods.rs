@@ -1,0 +1,241 @@
+//! Pods: the one kind whose status has to be worked out.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::age::since;
+use super::sheet::{AGE, Column, NAME, Sheet, age, condition, is_set, list, name, number, text, text_or};
+
+pub(super) static PODS: Sheet = Sheet {
+    columns: &[
+        NAME,
+        Column::text("Ready", "How many of the pod's containers are ready."),
+        Column::text("Status", "What the pod is doing, or what keeps it from it."),
+        Column::text(
+            "Restarts",
+            "How often the pod's containers were restarted, and when last.",
+        ),
+        AGE,
+        Column::wide("IP", "The pod's address."),
+        Column::wide("Node", "The node that the pod runs on."),
+        Column::wide("Nominated Node", "The node that is being cleared for the pod."),
+        Column::wide(
+            "Readiness Gates",
+            "How many of the pod's readiness gates are open.",
+        ),
+    ],
+    cells,
+    conditions: Some(ended),
+};
+
+/// Pods that have ended are marked, so that clients can leave them out.
+fn ended(pod: &Value) -> Option<Value> {
+    let (reason, message) = match text(pod, "/status/phase") {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
+}
+
+fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
+    let Summary {
+        reason,
+        ready,
+        total,
+        restarts,
+        last_restart,
+    } = summary(pod);
+    let restarts = match last_restart {
+        Some(last) if restarts != 0 => format!("{restarts} ({} ago)", since(last, now)),
+        _ => restarts.to_string(),
+    };
+    vec![
+        name(pod),
+        format!("{ready}/{total}").into(),
+        reason.into(),
+        restarts.into(),
+        age(pod, now),
+        text_or(pod, "/status/podIPs/0/ip", "<none>").into(),
+        text_or(pod, "/spec/nodeName", "<none>").into(),
+        text_or(pod, "/status/nominatedNodeName", "<none>").into(),
+        readiness_gates(pod).into(),
+    ]
+}
+
+fn readiness_gates(pod: &Value) -> String {
+    let gates = list(pod, "/spec/readinessGates");
+    if gates.is_empty() {
+        return "<none>".to_owned();
+    }
+    let open = gates.iter().filter(|gate| {
+        gate["conditionType"]
+            .as_str()
+            .and_then(|kind| condition(pod, kind))
+            == Some("True")
+    });
+    format!("{}/{}", open.count(), gates.len())
+}
+
+struct Summary<'p> {
+    reason: String,
+    ready: usize,
+    total: usize,
+    restarts: i64,
+    last_restart: Option<&'p str>,
+}
+
+/// Restarts, and when the last one was.
+#[derive(Clone, Copy, Default)]
+struct Restarts<'p> {
+    count: i64,
+    last: Option<&'p str>,
+}
+
+impl<'p> Restarts<'p> {
+    fn add(&mut self, container: &'p Value) {
+        self.count = self.count.saturating_add(number(container, "/restartCount"));
+        let finished = text(container, "/lastState/terminated/finishedAt");
+        // Moments are all written in the same way, so text tells which is later.
+        if !finished.is_empty() && self.last.is_none_or(|last| last < finished) {
+            self.last = Some(finished);
+        }
+    }
+}
+
+fn summary(pod: &Value) -> Summary<'_> {
+    let mut reason = text_or(pod, "/status/reason", text(pod, "/status/phase")).to_owned();
+    let gated = |c: &Value| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated";
+    if list(pod, "/status/conditions").iter().any(gated) {
+        reason = "SchedulingGated".to_owned();
+    }
+    let sidecars = list(pod, "/spec/initContainers")
+        .iter()
+        .filter(|container| container["restartPolicy"] == "Always");
+    let total = list(pod, "/spec/containers").len() + sidecars.count();
+
+    let init = initialization(pod);
+    let mut ready = init.ready;
+    let mut restarts = init.all;
+    let initializing = init.reason.is_some();
+    if let Some(init_reason) = init.reason {
+        reason = init_reason;
+    }
+    if !initializing || condition(pod, "Initialized") == Some("True") {
+        restarts = init.sidecars;
+        ready += run(pod, &mut reason, &mut restarts);
+    }
+    if is_set(pod, "/metadata/deletionTimestamp") {
+        if text(pod, "/status/reason") == "NodeLost" {
+            reason = "Unknown".to_owned();
+        } else if !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
+            reason = "Terminating".to_owned();
+        }
+    }
+    Summary {
+        reason,
+        ready,
+        total,
+        restarts: restarts.count,
+        last_restart: restarts.last,
+    }
+}
+
+struct Initialization<'p> {
+    /// What the pod's initialization is at; `None` when it is done.
+    reason: Option<String>,
+    ready: usize,
+    all: Restarts<'p>,
+    /// Of the init containers that go on running beside the others.
+    sidecars: Restarts<'p>,
+}
+
+fn initialization(pod: &Value) -> Initialization<'_> {
+    let specs = list(pod, "/spec/initContainers");
+    let mut found = Initialization {
+        reason: None,
+        ready: 0,
+        all: Restarts::default(),
+        sidecars: Restarts::default(),
+    };
+    for (index, container) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+        let is_sidecar = specs
+            .iter()
+            .any(|spec| spec["name"] == container["name"] && spec["restartPolicy"] == "Always");
+        found.all.add(container);
+        if is_sidecar {
+            found.sidecars.add(container);
+        }
+        let terminated = container
+            .pointer("/state/terminated")
+            .filter(|state| !state.is_null());
+        let waiting = text(container, "/state/waiting/reason");
+        if terminated.is_some_and(|state| number(state, "/exitCode") == 0) {
+            continue;
+        }
+        if is_sidecar && container["started"] == true {
+            found.ready += usize::from(container["ready"] == true);
+            continue;
+        }
+        found.reason = Some(match terminated {
+            Some(state) => format!("Init:{}", end_of(state)),
+            None if !waiting.is_empty() && waiting != "PodInitializing" => format!("Init:{waiting}"),
+            None => format!("Init:{index}/{}", specs.len()),
+        });
+        break;
+    }
+    found
+}
+
+/// Looks at the containers, last to first. Gives how many are ready.
+fn run<'p>(pod: &'p Value, reason: &mut String, restarts: &mut Restarts<'p>) -> usize {
+    let mut ready = 0;
+    let mut failure = None;
+    for container in list(pod, "/status/containerStatuses").iter().rev() {
+        restarts.add(container);
+        let waiting = text(container, "/state/waiting/reason");
+        if !waiting.is_empty() {
+            *reason = waiting.to_owned();
+        } else if let Some(state) = container
+            .pointer("/state/terminated")
+            .filter(|state| !state.is_null())
+        {
+            *reason = end_of(state);
+            if number(state, "/exitCode") != 0 {
+                failure = Some(reason.clone());
+            }
+        } else if container["ready"] == true && is_set(container, "/state/running") {
+            ready += 1;
+        }
+    }
+    // A container that completed does not speak for those that still run.
+    if reason == "Completed" {
+        if ready > 0 && has_ready(pod) {
+            *reason = "Running".to_owned();
+        } else if let Some(failure) = failure {
+            *reason = failure;
+        } else if ready > 0 {
+            *reason = "NotReady".to_owned();
+        }
+    }
+    ready
+}
+
+fn has_ready(pod: &Value) -> bool {
+    list(pod, "/status/conditions")
+        .iter()
+        .any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// How a container ended.
+fn end_of(state: &Value) -> String {
+    match (
+        text(state, "/reason"),
+        number(state, "/signal"),
+        number(state, "/exitCode"),
+    ) {
+        ("", 0, code) => format!("ExitCode:{code}"),
+        ("", signal, _) => format!("Signal:{signal}"),
+        (reason, ..) => reason.to_owned(),
+    }
+}

@@ -1,0 +1,431 @@
+//! From loose JSON to exactly what the server stores.
+//!
+//! The real server reads JSON into Go structs and writes those structs back. That drops what the type does not know,
+//! drops empty values where the field says `omitempty`, and writes zero values where it does not. Revision hashes are made of
+//! the result, so every one of these rules counts.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use serde_json::{Map, Value};
+
+use super::quantity;
+use super::table::{Field, Kind, Struct, builtin};
+
+/// What reading an object gave.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    /// Fields that the type does not know, as paths: `spec.template.spec.containers[0].imagee`.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// A value that does not fit its field.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Mismatch {
+    #[error("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}")]
+    Type {
+        found: &'static str,
+        owner: String,
+        path: String,
+        wanted: String,
+    },
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+}
+
+impl Mismatch {
+    /// What the real server says where a strategic merge patch made the value: no JSON is read there, values are converted.
+    pub(crate) fn converted(&self) -> String {
+        let Self::Type { found, wanted, .. } = self else {
+            return self.to_string();
+        };
+        let found = match *found {
+            "number" => "int64",
+            "array" => "slice",
+            "object" => "map",
+            other => other,
+        };
+        match wanted.as_str() {
+            "string" if found == "int64" => "cannot convert int64 to string".to_owned(),
+            "string" | "bool" | "int32" | "int64" | "uint8" | "float64" => {
+                format!("unrecognized type: {wanted}")
+            }
+            list if list.starts_with("[]") => format!("cannot restore slice from {found}"),
+            map if map.starts_with("map[") => format!("cannot restore map from {found}"),
+            _ => format!("cannot restore struct from: {found}"),
+        }
+    }
+}
+
+/// Reads `value` as the built-in type `name`. `None` when there is no such type.
+pub(crate) fn decode(name: &str, value: &Value) -> Option<Result<Decoded, Mismatch>> {
+    let described = builtin(name)?;
+    let mut reader = Reader { unknown: Vec::new() };
+    let empty = Map::new();
+    let fields = value.as_object().unwrap_or(&empty);
+    Some(
+        reader
+            .structure(described, fields, &Path::root(name))
+            .map(|value| Decoded {
+                value,
+                unknown: reader.unknown,
+            }),
+    )
+}
+
+struct Reader {
+    unknown: Vec<String>,
+}
+
+/// Where we are: the innermost struct for Go's error text, and the path for ours.
+#[derive(Clone)]
+struct Path {
+    owner: String,
+    /// As Go's errors spell it: no indexes, no keys.
+    go: String,
+    path: String,
+}
+
+impl Path {
+    fn root(name: &str) -> Self {
+        Self {
+            owner: short(name),
+            go: String::new(),
+            path: String::new(),
+        }
+    }
+
+    fn field(&self, name: &str) -> Self {
+        let below = |path: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
+        Self {
+            owner: self.owner.clone(),
+            go: below(&self.go),
+            path: below(&self.path),
+        }
+    }
+
+    /// Go's errors do not say which key of a map they are about.
+    fn key(&self, key: &str) -> Self {
+        Self {
+            path: self.field(key).path,
+            go: self.go.clone(),
+            owner: self.owner.clone(),
+        }
+    }
+
+    fn index(&self, index: usize) -> Self {
+        Self {
+            path: format!("{}[{index}]", self.path),
+            ..self.clone()
+        }
+    }
+
+    fn inside(&self, name: &str) -> Self {
+        Self {
+            owner: short(name),
+            ..self.clone()
+        }
+    }
+}
+
+fn short(name: &str) -> String {
+    name.rsplit('.').next().unwrap_or(name).to_owned()
+}
+
+impl Reader {
+    fn structure(
+        &mut self,
+        described: &Struct,
+        fields: &Map<String, Value>,
+        at: &Path,
+    ) -> Result<Value, Mismatch> {
+        // Read in the order it is written in, so that complaints come in it too.
+        let mut read = BTreeMap::new();
+        for (name, given) in fields {
+            match described.fields.get(name) {
+                None => self.unknown.push(at.field(name).path),
+                Some(_) if given.is_null() => {}
+                Some(field) => drop(read.insert(name, self.value(&field.kind, given, &at.field(name))?)),
+            }
+        }
+        let mut out = Map::new();
+        for (name, field) in &described.fields {
+            let value = match read.remove(name) {
+                Some(value) => Some(value),
+                None if field.pointer => None,
+                None => zero(&field.kind),
+            };
+            if let Some(value) = written(field, value) {
+                out.insert(name.clone(), value);
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn value(&mut self, kind: &Kind, given: &Value, at: &Path) -> Result<Value, Mismatch> {
+        let mismatch = |wanted: &str| mismatch(given, at, wanted);
+        match (kind, given) {
+            (Kind::Any, _) => Ok(given.clone()),
+            (Kind::String | Kind::Duration, Value::String(_)) => Ok(given.clone()),
+            (Kind::Bool, Value::Bool(_)) => Ok(given.clone()),
+            (Kind::Int32, Value::Number(number)) => match number.as_i64() {
+                Some(number) if i32::try_from(number).is_ok() => Ok(given.clone()),
+                _ => Err(mismatch("int32")),
+            },
+            (Kind::Int64, Value::Number(number)) if number.is_i64() => Ok(given.clone()),
+            (Kind::Uint8, Value::Number(number)) if number.as_u64().is_some_and(|n| n < 256) => {
+                Ok(given.clone())
+            }
+            (Kind::Float, Value::Number(_)) => Ok(given.clone()),
+            (Kind::Bytes, Value::String(text)) => {
+                match base64::engine::general_purpose::STANDARD.decode(text) {
+                    Ok(_) => Ok(given.clone()),
+                    Err(error) => Err(Mismatch::Base64(corrupt_at(text, &error))),
+                }
+            }
+            (Kind::Time, Value::String(text)) => time(text, 0).ok_or_else(|| mismatch("v1.Time")),
+            (Kind::MicroTime, Value::String(text)) => time(text, 6).ok_or_else(|| mismatch("v1.MicroTime")),
+            (Kind::Quantity, Value::String(text)) => quantity::canonical(text)
+                .map(Value::from)
+                .ok_or_else(|| mismatch("resource.Quantity")),
+            (Kind::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string())
+                .map(Value::from)
+                .ok_or_else(|| mismatch("resource.Quantity")),
+            (Kind::IntOrString, Value::String(_)) => Ok(given.clone()),
+            (Kind::IntOrString, Value::Number(number)) if number.is_i64() => Ok(given.clone()),
+            (Kind::Struct(name), Value::Object(fields)) => match builtin(name) {
+                Some(described) => self.structure(described, fields, &at.inside(name)),
+                None => Ok(given.clone()),
+            },
+            (Kind::List(element), Value::Array(items)) => {
+                let items = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.item(element, item, &at.index(index)));
+                Ok(Value::Array(items.collect::<Result<_, _>>()?))
+            }
+            (Kind::Map(element), Value::Object(fields)) => {
+                let fields = fields
+                    .iter()
+                    .map(|(key, item)| Ok((key.clone(), self.item(element, item, &at.key(key))?)));
+                Ok(Value::Object(fields.collect::<Result<_, _>>()?))
+            }
+            (kind, _) => Err(mismatch(&go_type(kind))),
+        }
+    }
+
+    /// A null inside a list or a map is the zero value of its element.
+    fn item(&mut self, kind: &Kind, given: &Value, at: &Path) -> Result<Value, Mismatch> {
+        match given {
+            Value::Null => Ok(zero(kind).unwrap_or(Value::Null)),
+            given => self.value(kind, given, at),
+        }
+    }
+}
+
+/// What is written for a field that has this value; `None` for nothing.
+fn written(field: &Field, value: Option<Value>) -> Option<Value> {
+    let Some(value) = value else {
+        // An absent pointer, list or map: left out, or null where the field insists.
+        return if field.omit_empty || field.omit_zero {
+            None
+        } else {
+            Some(Value::Null)
+        };
+    };
+    if field.omit_zero && !field.pointer && zero(&field.kind).is_none_or(|zero| zero == value) {
+        return None;
+    }
+    let empty = match &value {
+        Value::Null => false,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty() && matches!(field.kind, Kind::Map(_)),
+    };
+    // Quantities and int-or-strings are structs in Go, however small they look in JSON.
+    let is_struct = matches!(field.kind, Kind::Quantity | Kind::IntOrString | Kind::Any);
+    if field.omit_empty && !field.pointer && !is_struct && empty {
+        None
+    } else {
+        Some(value)
+    }
+}
+
+/// What an untouched Go value of this kind is written as; `None` where it is nil.
+fn zero(kind: &Kind) -> Option<Value> {
+    match kind {
+        Kind::String => Some("".into()),
+        Kind::Bool => Some(false.into()),
+        Kind::Int32 | Kind::Int64 | Kind::Uint8 | Kind::Float | Kind::IntOrString => Some(0.into()),
+        Kind::Quantity => Some("0".into()),
+        Kind::Duration => Some("0s".into()),
+        // A zero time is written as null.
+        Kind::Time | Kind::MicroTime => Some(Value::Null),
+        Kind::Struct(name) => {
+            let fields = &builtin(name)?.fields;
+            let zeros = fields.iter().filter_map(|(name, field)| {
+                let value = if field.pointer { None } else { zero(&field.kind) };
+                Some((name.clone(), written(field, value)?))
+            });
+            Some(Value::Object(zeros.collect()))
+        }
+        Kind::Bytes | Kind::Any | Kind::List(_) | Kind::Map(_) => None,
+    }
+}
+
+/// Times are kept in UTC, cut to the field's precision.
+fn time(text: &str, digits: usize) -> Option<Value> {
+    let parsed: jiff::Timestamp = text.parse().ok()?;
+    Some(if digits == 0 {
+        jiff::Timestamp::from_second(parsed.as_second())
+            .ok()?
+            .to_string()
+            .into()
+    } else {
+        format!("{parsed:.digits$}").into()
+    })
+}
+
+fn mismatch(given: &Value, at: &Path, wanted: &str) -> Mismatch {
+    let found = match given {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Mismatch::Type {
+        found,
+        owner: at.owner.clone(),
+        path: at.go.clone(),
+        wanted: wanted.to_owned(),
+    }
+}
+
+/// Where Go's decoder gives up: at the wrong byte, or at the start of the last four where some are missing.
+fn corrupt_at(text: &str, error: &base64::DecodeError) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        base64::DecodeError::InvalidLength(length) => length / 4 * 4,
+        base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
+    }
+}
+
+/// The Go type as its errors spell it.
+fn go_type(kind: &Kind) -> String {
+    match kind {
+        Kind::String => "string".into(),
+        Kind::Bool => "bool".into(),
+        Kind::Int32 => "int32".into(),
+        Kind::Int64 => "int64".into(),
+        Kind::Uint8 => "uint8".into(),
+        Kind::Float => "float64".into(),
+        Kind::Bytes => "[]uint8".into(),
+        Kind::Time => "v1.Time".into(),
+        Kind::MicroTime => "v1.MicroTime".into(),
+        Kind::Duration => "v1.Duration".into(),
+        Kind::Quantity => "resource.Quantity".into(),
+        Kind::IntOrString => "intstr.IntOrString".into(),
+        Kind::Any => "interface {}".into(),
+        Kind::Struct(name) => {
+            let mut parts = name.rsplit('.');
+            let (kind, version) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            format!("{version}.{kind}")
+        }
+        Kind::List(element) => format!("[]{}", go_type(element)),
+        Kind::Map(element) => format!("map[string]{}", go_type(element)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SET: &str = "io.k8s.api.apps.v1.StatefulSet";
+    const TEMPLATE: &str = "io.k8s.api.core.v1.PodTemplateSpec";
+
+    fn read(name: &str, value: Value) -> Decoded {
+        decode(name, &value).unwrap().unwrap()
+    }
+
+    #[test]
+    fn empty_values_are_left_out_and_zero_structs_written() {
+        let template = json!({"spec": {"hostNetwork": false, "volumes": [], "nodeSelector": {}, "containers": [
+            {"name": "c", "image": "", "env": [{"name": "A", "value": ""}], "ports": null},
+        ], "securityContext": {}, "terminationGracePeriodSeconds": 0}});
+        assert_eq!(
+            read(TEMPLATE, template).value,
+            json!({"metadata": {}, "spec": {"containers": [{"name": "c", "env": [{"name": "A"}], "resources": {}}],
+                "securityContext": {}, "terminationGracePeriodSeconds": 0}})
+        );
+    }
+
+    #[test]
+    fn a_new_set_has_the_status_that_its_type_cannot_leave_out() {
+        let status = &read(SET, json!({"metadata": {"name": "db"}})).value["status"];
+        assert_eq!(status, &json!({"replicas": 0, "availableReplicas": 0}));
+    }
+
+    #[test]
+    fn a_condition_without_a_time_says_null() {
+        let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        assert_eq!(
+            read("io.k8s.api.core.v1.Pod", pod).value["status"]["conditions"][0],
+            json!({"type": "Ready", "status": "True", "lastProbeTime": null, "lastTransitionTime": null})
+        );
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_and_named() {
+        let set = json!({"spec": {"replicaz": 3, "template": {"spec": {"containers": [{"name": "c", "imagee": "x"}]}}}});
+        let decoded = read(SET, set);
+        assert_eq!(
+            decoded.unknown,
+            ["spec.replicaz", "spec.template.spec.containers[0].imagee"]
+        );
+        assert_eq!(decoded.value["spec"].get("replicaz"), None);
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused_as_go_refuses_it() {
+        let error = decode(SET, &json!({"spec": {"replicas": "3"}}))
+            .unwrap()
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "json: cannot unmarshal string into Go struct field StatefulSetSpec.spec.replicas of type int32"
+        );
+    }
+
+    #[test]
+    fn what_is_not_base64_is_refused_where_it_stops_being_it() {
+        let error = decode("io.k8s.api.core.v1.Secret", &json!({"data": {"a": "not base64"}}))
+            .unwrap()
+            .unwrap_err();
+        assert_eq!(error.to_string(), "illegal base64 data at input byte 3");
+    }
+
+    #[test]
+    fn times_are_utc_at_their_fields_precision() {
+        assert_eq!(
+            time("2026-01-01T02:00:00.5+02:00", 0),
+            Some("2026-01-01T00:00:00Z".into())
+        );
+        assert_eq!(
+            time("2026-01-01T00:00:00.5Z", 6),
+            Some("2026-01-01T00:00:00.500000Z".into())
+        );
+        assert_eq!(time("yesterday", 0), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! The built-in types, read once from the table beside the sources.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+static TABLE: LazyLock<BTreeMap<String, Struct>> =
+    LazyLock::new(
+        || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
+            Ok(data) => data.types,
+            Err(error) => {
+                unreachable!("the table of types is part of the binary and was read by its tests: {error}")
+            }
+        },
+    );
+
+/// The file; beside the types it says where they come from.
+#[derive(Deserialize)]
+struct Data {
+    types: BTreeMap<String, Struct>,
+}
+
+/// The built-in type with this OpenAPI name, such as `io.k8s.api.apps.v1.StatefulSet`.
+pub(crate) fn builtin(name: &str) -> Option<&'static Struct> {
+    TABLE.get(name)
+}
+
+/// A struct of the Kubernetes API.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Struct {
+    /// Owned and merged as one value.
+    pub(crate) atomic: bool,
+    pub(crate) fields: BTreeMap<String, Field>,
+}
+
+/// A field of one, and how it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Field {
+    #[serde(rename = "type")]
+    pub(crate) kind: Kind,
+    /// The way to the field in protobuf: its number, after those of the structs that JSON inlines. Empty where it is not
+    /// part of the message.
+    #[serde(default)]
+    pub(crate) wire: Vec<u32>,
+    /// A pointer: absent and zero are two things.
+    #[serde(default)]
+    pub(crate) pointer: bool,
+    /// Left out when it is false, 0, "", an empty list, an empty map or an absent pointer. A struct is never empty.
+    #[serde(default)]
+    pub(crate) omit_empty: bool,
+    /// Left out when it is zero, structs included.
+    #[serde(default)]
+    pub(crate) omit_zero: bool,
+    /// Whether upstream's OpenAPI requires it.
+    #[serde(default)]
+    pub(crate) required: bool,
+    #[serde(default)]
+    pub(crate) patch_strategy: String,
+    #[serde(default)]
+    pub(crate) patch_merge_key: String,
+    #[serde(default)]
+    pub(crate) list_type: String,
+    #[serde(default)]
+    pub(crate) list_map_keys: Vec<String>,
+    /// A map or struct that is owned and merged as one value here.
+    #[serde(default)]
+    pub(crate) atomic: bool,
+    #[serde(default)]
+    pub(crate) default: Option<Value>,
+    /// The values it may have, where upstream lists them.
+    #[serde(default, rename = "enum")]
+    pub(crate) allowed: Vec<Value>,
+    /// What upstream says of each of them.
+    #[serde(default)]
+    pub(crate) enum_text: String,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub(crate) enum Kind {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Uint8,
+    Float,
+    /// base64 in JSON
+    Bytes,
+    Time,
+    MicroTime,
+    Duration,
+    Quantity,
+    IntOrString,
+    /// Any JSON, kept as it is.
+    Any,
+    Struct(String),
+    List(Box<Kind>),
+    Map(Box<Kind>),
+}
+
+impl From<String> for Kind {
+    fn from(spelled: String) -> Self {
+        match spelled.as_str() {
+            "string" => Self::String,
+            "bool" => Self::Bool,
+            "int32" => Self::Int32,
+            "int64" => Self::Int64,
+            "uint8" => Self::Uint8,
+            "float64" => Self::Float,
+            "bytes" => Self::Bytes,
+            "time" => Self::Time,
+            "microtime" => Self::MicroTime,
+            "duration" => Self::Duration,
+            "quantity" => Self::Quantity,
+            "intstr" => Self::IntOrString,
+            "any" => Self::Any,
+            other => match (other.strip_prefix("[]"), other.strip_prefix("{}")) {
+                (Some(element), _) => Self::List(Box::new(Self::from(element.to_owned()))),
+                (_, Some(element)) => Self::Map(Box::new(Self::from(element.to_owned()))),
+                _ => Self::Struct(spelled),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_that_a_field_names_is_in_the_table() {
+        fn check(kind: &Kind, at: &str) {
+            match kind {
+                Kind::Struct(name) => assert!(builtin(name).is_some(), "{at} names {name}"),
+                Kind::List(element) | Kind::Map(element) => check(element, at),
+                _ => {}
+            }
+        }
+        assert!(TABLE.len() > 100, "only {} types", TABLE.len());
+        for (name, described) in TABLE.iter() {
+            for (field, described) in &described.fields {
+                check(&described.kind, &format!("{name}.{field}"));
+            }
+        }
+    }
+}
