@@ -1,0 +1,116 @@
+//! `stateward cluster`: an embedded Kubernetes for the user's own kubectl.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use stateward_clock::Clock;
+use stateward_cluster::{Cluster, Options};
+use stateward_kubelet::{Behaviours, Kubelet};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::kubeconfig;
+use crate::tls::{Identity, TlsListener};
+
+/// `stateward cluster …`
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The loopback port to serve on; 0 takes any that is free
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// How many times faster than the wall clock the cluster's time runs
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
+    /// Where to write the kubeconfig
+    #[arg(long, default_value = "stateward.kubeconfig")]
+    kubeconfig: PathBuf,
+    /// Serve without TLS, and to whoever is on this machine: kubectl shows its token only over TLS
+    #[arg(long)]
+    plain: bool,
+}
+
+/// The fastest time may run: past this, timers are shorter than a machine can keep.
+const FASTEST: f64 = 10_000.0;
+
+/// Serves a cluster until it is interrupted.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    let Args {
+        port,
+        speed,
+        kubeconfig,
+        plain,
+    } = args;
+    if !(speed > 0.0 && speed <= FASTEST) {
+        bail!("--speed: {speed} is not between 0 and {FASTEST}");
+    }
+    // Before anything is started: who interrupts us early must be heard too.
+    let (mut interrupted, mut terminated) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .await
+        .with_context(|| format!("cannot listen on port {port}; choose another with --port, or 0 for any"))?;
+    let port = listener.local_addr()?.port();
+    let identity = if plain {
+        None
+    } else {
+        Some(Identity::for_loopback()?)
+    };
+    let authority = identity.as_ref().map(|identity| identity.authority.as_str());
+    let token = kubeconfig::new_token()?;
+
+    // Wall time at speed 1 too: a clock that starts now and never jumps.
+    let clock = Clock::starting_at(Clock::wall().now(), speed);
+    let cluster = Cluster::start(Options {
+        seed: fastrand::u64(..),
+        users: BTreeMap::from([(token.clone(), "kubernetes-admin".to_owned())]),
+        certificate: authority.unwrap_or_default().to_owned(),
+        anonymous: plain,
+        ..Options::at(clock.clone())
+    });
+    let behaviours = Behaviours::default();
+    let nodes = ["node-a", "node-b", "node-c"];
+    let _kubelet = Kubelet::new(cluster.client("system:nodes"), clock)
+        .nodes(nodes)
+        .behaviours(behaviours)
+        .heartbeat(Some(Duration::from_secs(10)))
+        .spawn();
+
+    let scheme = if plain { "http" } else { "https" };
+    let server = format!("{scheme}://127.0.0.1:{port}");
+    let access = kubeconfig::Access {
+        server: server.clone(),
+        authority,
+        token: &token,
+    };
+    kubeconfig::write(&kubeconfig, &access)?;
+    eprintln!("an embedded Kubernetes serves on {server}; its pods are played, not run");
+    eprintln!("try: kubectl --kubeconfig {} get nodes", kubeconfig.display());
+    eprintln!("stop with Ctrl-C");
+
+    let stop = async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    };
+    let served = tokio::select! {
+        served = serve(listener, identity.as_ref(), cluster.router()) => served,
+        () = stop => Ok(()),
+    };
+    // A kubeconfig that leads nowhere is worse than none.
+    kubeconfig::remove(&kubeconfig, &access)?;
+    served?;
+    eprintln!("stopped");
+    Ok(())
+}
+
+async fn serve(listener: TcpListener, identity: Option<&Identity>, router: axum::Router) -> Result<()> {
+    match identity {
+        Some(identity) => axum::serve(TlsListener::new(listener, identity)?, router).await?,
+        None => axum::serve(listener, router).await?,
+    }
+    Ok(())
+}
