@@ -1,0 +1,244 @@
+//! The cluster as one scenario has it: a namespace of its own, a kubelet that plays its pods, and eyes on both.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use stateward_clock::Clock;
+use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
+
+use super::audit::{AuditLog, Write};
+use super::failure::{Doing, Failure, Outcome, Unmet};
+use super::observer::{Observer, View};
+use super::set::{Set, SetBuilder};
+
+/// The scheduler that scenario pods ask for, so that a real one beside us leaves them alone.
+pub(crate) const SCHEDULER: &str = "stateward";
+
+/// A namespace of its own on some control plane, with a programmable kubelet.
+pub struct Cluster {
+    client: Client,
+    namespace: String,
+    nodes: Vec<String>,
+    behaviours: Behaviours,
+    observer: Observer,
+    audit: Option<AuditLog>,
+    patience: Duration,
+    kubelet: Running,
+}
+
+impl Cluster {
+    /// Makes a namespace for `scenario` on the control plane behind `client` and starts a kubelet for it.
+    pub(crate) async fn open(
+        client: Client,
+        clock: Clock,
+        scenario: &str,
+        settings: Settings,
+    ) -> Outcome<Self> {
+        let namespace = create_namespace(&client, scenario).await?;
+        // Nodes have no namespace: named after ours they belong to this scenario alone.
+        let nodes: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .map(|node| format!("{namespace}-{node}"))
+            .collect();
+        let behaviours = Behaviours::default();
+        let kubelet = Kubelet::new(client.clone(), clock.clone())
+            .namespace(&namespace)
+            .nodes(nodes.iter().map(|node| NodeSpec::new(node).reserved()))
+            .schedulers([SCHEDULER])
+            .behaviours(behaviours.clone())
+            .heartbeat(settings.heartbeat)
+            .spawn();
+        let observer = Observer::start(&client, &namespace, clock);
+        let Settings { patience, audit, .. } = settings;
+        Ok(Self {
+            client,
+            namespace,
+            nodes,
+            behaviours,
+            observer,
+            audit,
+            patience,
+            kubelet,
+        })
+    }
+
+    /// A client with all rights, for what the handles have no word for.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The scenario's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// How the pods of this cluster behave.
+    pub fn pods(&self) -> &Behaviours {
+        &self.behaviours
+    }
+
+    /// The kubelet itself, to make its nodes vanish and return.
+    pub fn kubelet(&self) -> &Running {
+        &self.kubelet
+    }
+
+    /// Describes a StatefulSet to create.
+    pub fn statefulset(&self, name: &str) -> SetBuilder<'_> {
+        SetBuilder::new(self, name)
+    }
+
+    /// A StatefulSet that is there already.
+    pub fn existing(&self, name: &str) -> Set<'_> {
+        Set::new(self, name, 0)
+    }
+
+    /// Every write to this namespace that the API server has answered, oldest first. `None` where the control plane
+    /// shows us no audit log.
+    pub fn writes(&self) -> Outcome<Option<Vec<Write>>> {
+        self.audit
+            .as_ref()
+            .map(|log| log.writes(&self.namespace))
+            .transpose()
+    }
+
+    /// How long to wait for what may never come.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Goes on only where `MaxUnavailableStatefulSet` is off: with the gate on, sets update by another algorithm. It was on
+    /// in 1.35.0, off again in 1.35.4 and 1.36, and is on in 1.37.
+    pub async fn needs_max_unavailable_off(&self) -> Outcome {
+        let strategy = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
+        if self
+            .statefulset("gate")
+            .spec(strategy)
+            .would_keep_max_unavailable()
+            .await?
+        {
+            return Err(Failure::NotHere("MaxUnavailableStatefulSet is on".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// From now on an expectation that is not met at once fails at once.
+    pub fn impatient(&mut self) {
+        self.patience = Duration::ZERO;
+    }
+
+    /// Waits until `check` answers `Ok`, asking again whenever a watch shows a change. `check` says in its error what it
+    /// sees instead; `expected` says what it looks for.
+    pub async fn eventually<T>(
+        &self,
+        expected: impl Into<String>,
+        mut check: impl FnMut(&View) -> Result<T, String>,
+    ) -> Outcome<T> {
+        let mut changes = self.observer.changes();
+        let mut seen = String::new();
+        let met = tokio::time::timeout(self.patience, async {
+            loop {
+                changes.mark_unchanged();
+                match self.observer.look(&mut check) {
+                    Ok(answer) => return answer,
+                    Err(instead) => seen = instead,
+                }
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        })
+        .await;
+        met.map_err(|_| self.unmet(expected, seen))
+    }
+
+    /// Looks at what the watches have shown until now.
+    pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
+        self.observer.look(look)
+    }
+
+    /// A failure that tells the pods' time line.
+    pub(crate) fn unmet(&self, expected: impl Into<String>, seen: impl Into<String>) -> Failure {
+        Failure::Unmet(Box::new(Unmet {
+            expected: expected.into(),
+            seen: seen.into(),
+            timeline: self.observer.timeline(),
+        }))
+    }
+
+    /// Notes in the time line what the scenario does.
+    pub(crate) fn note(&self, doing: &str) {
+        self.observer.note(format!("-- {doing}"));
+    }
+
+    /// Gives back what the scenario took. The namespace's own controllers finish the work.
+    pub(crate) async fn close(self) -> Outcome {
+        let namespace = &self.namespace;
+        let at_once = DeleteParams::default().grace_period(0);
+        Api::<Namespace>::all(self.client.clone())
+            .delete(namespace, &DeleteParams::background())
+            .await
+            .doing(format!("delete namespace {namespace}"))?;
+        Api::<Pod>::namespaced(self.client.clone(), namespace)
+            .delete_collection(&at_once, &ListParams::default())
+            .await
+            .doing(format!("delete the pods in {namespace}"))?;
+        let nodes = Api::<Node>::all(self.client.clone());
+        for node in &self.nodes {
+            if_there(nodes.delete(node, &at_once).await, format!("delete node {node}"))?;
+        }
+        // Volumes have no namespace, so nobody else would clear them away.
+        let volumes = Api::<PersistentVolume>::all(self.client.clone());
+        let all = volumes.list(&ListParams::default()).await.doing("list volumes")?;
+        let is_ours = |volume: &&PersistentVolume| {
+            let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+            claim.is_some_and(|claim| claim.namespace.as_ref() == Some(namespace))
+        };
+        for volume in all.iter().filter(is_ours) {
+            let name = volume.name_any();
+            if_there(
+                volumes.delete(&name, &at_once).await,
+                format!("delete volume {name}"),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What is gone already need not be deleted.
+fn if_there<T>(answer: Result<T, kube::Error>, doing: String) -> Outcome {
+    match answer {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => other.doing(doing).map(drop),
+    }
+}
+
+/// What differs between control planes.
+pub(crate) struct Settings {
+    /// How long an expectation waits for a change.
+    pub(crate) patience: Duration,
+    /// Where the writes can be read back.
+    pub(crate) audit: Option<AuditLog>,
+    /// How often the nodes say they are alive, where somebody listens.
+    pub(crate) heartbeat: Option<Duration>,
+}
+
+async fn create_namespace(client: &Client, scenario: &str) -> Outcome<String> {
+    // The server's own suffix keeps scenarios of the same name apart, also across runs on a shared cluster.
+    let prefix: String = scenario.replace('_', "-").chars().take(50).collect();
+    let namespace = json!({"metadata": {
+        "generateName": format!("{}-", prefix.trim_end_matches('-')),
+        // What a run that was killed leaves behind can be found by this.
+        "labels": {"app.kubernetes.io/managed-by": "stateward-scenarios"},
+    }});
+    let namespace = serde_json::from_value(namespace)
+        .map_err(kube::Error::SerdeError)
+        .doing("name a namespace")?;
+    let created = Api::<Namespace>::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+        .doing(format!("create a namespace for {scenario}"))?;
+    Ok(created.name_any())
+}

@@ -1,0 +1,35 @@
+//! What a scenario stands on: a cluster to act on, eyes to observe it, and words to expect something of it.
+
+mod audit;
+mod backend;
+mod cluster;
+mod failure;
+mod observer;
+mod pod;
+mod runner;
+mod set;
+mod timeline;
+
+pub use audit::Write;
+pub use backend::Backend;
+pub use cluster::Cluster;
+pub(crate) use cluster::SCHEDULER;
+pub(crate) use failure::Doing;
+pub use failure::{Failure, Outcome};
+pub use observer::View;
+pub use pod::PodRow;
+pub use runner::{Scenario, run};
+pub use set::{Set, SetBuilder};
+
+/// Names async functions as scenarios: `scenarios![first_behaviour, second_behaviour]`.
+#[macro_export]
+macro_rules! scenarios {
+    ($($function:ident),+ $(,)?) => {
+        /// The scenarios of this module.
+        pub(crate) fn all() -> Vec<$crate::harness::Scenario> {
+            vec![$($crate::harness::Scenario::new(module_path!(), stringify!($function), |cluster| {
+                Box::pin($function(cluster))
+            })),+]
+        }
+    };
+}

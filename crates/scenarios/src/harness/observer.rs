@@ -1,0 +1,267 @@
+//! The eyes of a scenario: watches of one namespace, kept as a view that expectations wait on.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use stateward_clock::Clock;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::pod::PodRow;
+use super::timeline::Timeline;
+
+/// The objects of one namespace, by name, as the watches last showed them.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// StatefulSets.
+    pub sets: BTreeMap<String, StatefulSet>,
+    /// Pods.
+    pub pods: BTreeMap<String, PodRow>,
+    /// Every pod there ever was, as it first appeared, in that order.
+    pub births: Vec<PodRow>,
+    /// ControllerRevisions.
+    pub revisions: BTreeMap<String, ControllerRevision>,
+    /// PersistentVolumeClaims.
+    pub claims: BTreeMap<String, PersistentVolumeClaim>,
+}
+
+/// Keeps a [`View`] and a time line of one namespace for as long as it lives.
+pub(crate) struct Observer {
+    shared: Arc<Shared>,
+    _watches: JoinSet<()>,
+}
+
+struct Shared {
+    clock: Clock,
+    seen: Mutex<Seen>,
+    changed: watch::Sender<()>,
+}
+
+struct Seen {
+    view: View,
+    timeline: Timeline,
+}
+
+impl Observer {
+    pub(crate) fn start(client: &Client, namespace: &str, clock: Clock) -> Self {
+        let timeline = Timeline::starting(clock.now());
+        let seen = Mutex::new(Seen {
+            view: View::default(),
+            timeline,
+        });
+        let shared = Arc::new(Shared {
+            clock,
+            seen,
+            changed: watch::Sender::new(()),
+        });
+
+        let mut watches = JoinSet::new();
+        watches.spawn(follow::<Pod>(
+            client.clone(),
+            namespace.to_owned(),
+            shared.clone(),
+            |seen, now, change| {
+                let before = seen.view.pods.get(change.name()).cloned();
+                let after = change.object().map(PodRow::of);
+                seen.timeline.note_pod(now, before.as_ref(), after.as_ref());
+                if let Some(born) = after
+                    .as_ref()
+                    .filter(|after| before.as_ref().is_none_or(|before| before.uid != after.uid))
+                {
+                    seen.view.births.push(born.clone());
+                }
+                replace(&mut seen.view.pods, change.name(), after);
+            },
+        ));
+        watches.spawn(follow::<StatefulSet>(
+            client.clone(),
+            namespace.to_owned(),
+            shared.clone(),
+            |seen, now, change| {
+                let before = seen.view.sets.get(change.name()).map(describe_set);
+                let after = change.object().map(describe_set);
+                if before != after {
+                    seen.timeline.note(
+                        now,
+                        format!("{} {}", change.name(), after.as_deref().unwrap_or("gone")),
+                    );
+                }
+                replace(&mut seen.view.sets, change.name(), change.object().cloned());
+            },
+        ));
+        watches.spawn(follow::<ControllerRevision>(
+            client.clone(),
+            namespace.to_owned(),
+            shared.clone(),
+            |seen, _, change| {
+                replace(&mut seen.view.revisions, change.name(), change.object().cloned());
+            },
+        ));
+        watches.spawn(follow::<PersistentVolumeClaim>(
+            client.clone(),
+            namespace.to_owned(),
+            shared.clone(),
+            |seen, _, change| {
+                replace(&mut seen.view.claims, change.name(), change.object().cloned());
+            },
+        ));
+        Self {
+            shared,
+            _watches: watches,
+        }
+    }
+
+    /// Adds a line to the time line, such as what the scenario did.
+    pub(crate) fn note(&self, happening: impl Into<String>) {
+        let now = self.shared.clock.now();
+        self.shared.seen().timeline.note(now, happening);
+    }
+
+    pub(crate) fn timeline(&self) -> String {
+        self.shared.seen().timeline.to_string()
+    }
+
+    /// A receiver that wakes at every change of the view.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Looks at the view as it is now.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
+        look(&self.shared.seen().view)
+    }
+}
+
+impl Shared {
+    /// A panic while holding the lock is a failed scenario already; what was seen until then is still worth telling.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One object as a watch showed it, or that it is gone.
+enum Change<K> {
+    Is(String, Box<K>),
+    Gone(String),
+}
+
+impl<K> Change<K> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Is(name, _) | Self::Gone(name) => name,
+        }
+    }
+
+    fn object(&self) -> Option<&K> {
+        match self {
+            Self::Is(_, object) => Some(object),
+            Self::Gone(_) => None,
+        }
+    }
+}
+
+/// Feeds every change of one kind in one namespace into what was seen.
+async fn follow<K>(
+    client: Client,
+    namespace: String,
+    shared: Arc<Shared>,
+    mut apply: impl FnMut(&mut Seen, jiff::Timestamp, &Change<K>),
+) where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let api: Api<K> = Api::namespaced(client, &namespace);
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    // A fresh list says what there is; what it no longer names has gone while the watch was away.
+    let mut known: Vec<String> = Vec::new();
+    let mut listed: Vec<String> = Vec::new();
+    while let Some(event) = events.next().await {
+        let changes = match event {
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                Vec::new()
+            }
+            Ok(watcher::Event::InitApply(object)) => {
+                listed.push(object.name_any());
+                vec![Change::Is(object.name_any(), Box::new(object))]
+            }
+            Ok(watcher::Event::InitDone) => {
+                let lost = known
+                    .iter()
+                    .filter(|name| !listed.contains(name))
+                    .cloned()
+                    .map(Change::Gone)
+                    .collect();
+                known = std::mem::take(&mut listed);
+                lost
+            }
+            Ok(watcher::Event::Apply(object)) => {
+                let name = object.name_any();
+                if !known.contains(&name) {
+                    known.push(name.clone());
+                }
+                vec![Change::Is(name, Box::new(object))]
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                let name = object.name_any();
+                known.retain(|one| *one != name);
+                vec![Change::Gone(name)]
+            }
+            // The watcher starts again by itself.
+            Err(_) => Vec::new(),
+        };
+        for change in changes {
+            apply(&mut shared.seen(), shared.clock.now(), &change);
+        }
+        shared.changed.send_replace(());
+    }
+}
+
+fn replace<T>(map: &mut BTreeMap<String, T>, name: &str, value: Option<T>) {
+    match value {
+        Some(value) => {
+            map.insert(name.to_owned(), value);
+        }
+        None => {
+            map.remove(name);
+        }
+    }
+}
+
+/// The part of a set that tells its story in one line.
+fn describe_set(set: &StatefulSet) -> String {
+    let spec = set.spec.as_ref();
+    let partition = spec
+        .and_then(|spec| spec.update_strategy.as_ref()?.rolling_update.as_ref()?.partition)
+        .map_or("none".to_owned(), |partition| partition.to_string());
+    let status = set.status.as_ref();
+    let count = |count: Option<i32>| count.unwrap_or(0);
+    format!(
+        "set: generation {} observed {}, replicas {}, partition {partition}; status replicas {} ready {} available {} current {} updated {}, {} -> {}",
+        set.metadata.generation.unwrap_or(0),
+        status.and_then(|status| status.observed_generation).unwrap_or(0),
+        count(spec.and_then(|spec| spec.replicas)),
+        status.map_or(0, |status| status.replicas),
+        count(status.and_then(|status| status.ready_replicas)),
+        count(status.and_then(|status| status.available_replicas)),
+        count(status.and_then(|status| status.current_replicas)),
+        count(status.and_then(|status| status.updated_replicas)),
+        status
+            .and_then(|status| status.current_revision.as_deref())
+            .unwrap_or("?"),
+        status
+            .and_then(|status| status.update_revision.as_deref())
+            .unwrap_or("?"),
+    )
+}

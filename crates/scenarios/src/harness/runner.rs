@@ -1,0 +1,99 @@
+//! Runs scenarios as ordinary test cases, on every back end there is.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures::future::LocalBoxFuture;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tokio::runtime::Runtime;
+
+use super::backend::Backend;
+use super::cluster::Cluster;
+use super::failure::{Failure, Outcome};
+
+/// A behaviour by name. Made by [`scenarios!`](crate::scenarios).
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    module: &'static str,
+    name: &'static str,
+    play: for<'c> fn(&'c mut Cluster) -> LocalBoxFuture<'c, Outcome>,
+}
+
+impl Scenario {
+    /// Names a behaviour.
+    pub fn new(
+        module: &'static str,
+        name: &'static str,
+        play: for<'c> fn(&'c mut Cluster) -> LocalBoxFuture<'c, Outcome>,
+    ) -> Self {
+        Self { module, name, play }
+    }
+
+    /// `kubernetes::partition::raising_it_moves_no_pod_back`
+    fn path(&self) -> String {
+        let module = self
+            .module
+            .split_once("::")
+            .map_or(self.module, |(_crate, module)| module);
+        format!("{module}::{}", self.name)
+    }
+
+    async fn run(self, backend: Backend) -> Outcome {
+        let mut cluster = backend.cluster(self.name).await?;
+        let outcome = (self.play)(&mut cluster).await;
+        let closed = cluster.close().await;
+        outcome.and(closed)
+    }
+}
+
+/// Scenarios wait more than they work, so many share a core.
+const SCENARIOS_AT_ONCE: usize = 12;
+
+/// The `main` of a test binary.
+pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(SCENARIOS_AT_ONCE);
+    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?);
+    let real = runtime.block_on(Backend::real())?;
+    let on_real = scenarios
+        .iter()
+        .map(|scenario| on_real(*scenario, real.clone(), runtime.clone()));
+    let trials = scenarios
+        .iter()
+        .copied()
+        .map(on_embedded)
+        .chain(on_real)
+        .collect();
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+/// The embedded cluster and everything around it live on one thread whose time is virtual.
+fn on_embedded(scenario: Scenario) -> Trial {
+    Trial::ignorable_test(format!("embedded::{}", scenario.path()), move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()?;
+        told(runtime.block_on(scenario.run(Backend::Embedded)))
+    })
+}
+
+fn told(outcome: Outcome) -> Result<Completion, Failed> {
+    match outcome {
+        Ok(()) => Ok(Completion::Completed),
+        Err(Failure::NotHere(why)) => Ok(Completion::ignored_with(why)),
+        Err(failure) => Err(Failed::from(format!("\n{failure}"))),
+    }
+}
+
+/// Without a real control plane its scenarios are shown as ignored; in CI, where nobody reads that, they fail.
+fn on_real(scenario: Scenario, real: Option<Backend>, runtime: Arc<Runtime>) -> Trial {
+    let name = format!("real::{}", scenario.path());
+    match real {
+        Some(backend) => Trial::ignorable_test(name, move || told(runtime.block_on(scenario.run(backend)))),
+        None if std::env::var_os("CI").is_some_and(|ci| ci == "true") => Trial::test(name, || {
+            Err("no real control plane; run the tests with: cargo xtask test".into())
+        }),
+        None => Trial::test(name, || Ok(())).with_ignored_flag(true),
+    }
+}

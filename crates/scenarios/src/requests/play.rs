@@ -1,0 +1,275 @@
+//! Sends a sequence to one server.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures::io::Lines;
+use futures::{AsyncBufRead, AsyncBufReadExt, StreamExt, TryStreamExt};
+use http::header;
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body as ClientBody;
+use serde_json::{Value, json};
+
+use super::kinds;
+use super::memory::Memory;
+use super::normal::{self, Normal};
+use super::request::{Body, Request, Step};
+
+/// What both servers are told we are; its first word becomes the field manager.
+const AGENT: &str = "stateward-requests/1";
+
+/// How long to wait for what may never come.
+const PATIENCE: Duration = Duration::from_secs(20);
+const GLANCE: Duration = Duration::from_millis(15);
+
+type Events = Lines<Box<dyn AsyncBufRead + Send + Unpin>>;
+
+/// A sequence under way on one server.
+pub(super) struct Play {
+    client: Client,
+    memory: Memory,
+    normal: Normal,
+    watch: Option<Events>,
+}
+
+impl Play {
+    /// Makes the namespace of the sequence, and the custom types where they are missing.
+    pub(super) async fn open(client: Client, namespace: &str) -> Result<Self> {
+        let play = Self {
+            client,
+            memory: Memory::new(namespace),
+            normal: Normal::new(namespace),
+            watch: None,
+        };
+        for definition in kinds::definitions() {
+            let name = definition["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            play.send(&Request::new("POST", path).json(definition)).await?;
+            play.until(&format!("{path}/{name}"), |crd| {
+                let conditions = crd["status"]["conditions"].as_array();
+                conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|one| one["type"] == "Established" && one["status"] == "True")
+            })
+            .await?;
+        }
+        for path in kinds::custom_collections() {
+            play.until(&path, |list| list["items"].is_array()).await?;
+        }
+        let made = json!({"metadata": {"name": namespace}});
+        play.send(&Request::new("POST", "/api/v1/namespaces").json(made))
+            .await?;
+        for furniture in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+            let path = format!("/api/v1/namespaces/{namespace}/{furniture}");
+            play.until(&path, |object| object["metadata"]["uid"].is_string())
+                .await?;
+        }
+        Ok(play)
+    }
+
+    /// Does one step; the answer as it is compared.
+    pub(super) async fn step(&mut self, step: &Step) -> Result<Value> {
+        match step {
+            Step::Send(request) => self.compared(request).await,
+            Step::Watch(request) => {
+                let (parts, body) = self.begin(request).await?.into_parts();
+                let code = parts.status.as_u16();
+                if code == 200 {
+                    let reader: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(
+                        body.into_data_stream()
+                            .map_err(std::io::Error::other)
+                            .into_async_read(),
+                    );
+                    self.watch = Some(reader.lines());
+                    return Ok(normal::answer(code, headers(&parts.headers), Value::Null));
+                }
+                let bytes = body.collect_bytes().await?;
+                let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+                Ok(normal::answer(
+                    code,
+                    headers(&parts.headers),
+                    self.normal.value(&body),
+                ))
+            }
+            Step::Events(request) => {
+                let marker = self.compared(request).await?;
+                let events = self.events(&self.memory.fill(&marker_name(request))).await?;
+                Ok(json!({"marker": marker["code"], "events": events}))
+            }
+        }
+    }
+
+    /// Gives the namespace back; its controllers finish the work.
+    pub(super) async fn close(self) -> Result<()> {
+        for path in [
+            "/api/v1/namespaces/«ns»".to_owned(),
+            kinds::CLUSTER_SCOPED.to_owned() + "?labelSelector=sequence%3D«ns»",
+        ] {
+            let request = http::Request::delete(self.memory.fill(&path)).body(Vec::new())?;
+            drop(self.client.send(request.map(ClientBody::from)).await?);
+        }
+        Ok(())
+    }
+
+    async fn compared(&mut self, request: &Request) -> Result<Value> {
+        let (code, headers, body) = self.send(request).await?;
+        self.memory.learn(request, &body);
+        let answer = normal::answer(code, headers, self.normal.value(&body));
+        if request.settles {
+            self.settle(request).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn begin(&self, request: &Request) -> Result<http::Response<ClientBody>> {
+        let mut uri = self.memory.fill(&request.path);
+        if !request.query.is_empty() {
+            let pairs = request
+                .query
+                .iter()
+                .map(|(name, value)| (*name, self.memory.fill(value)));
+            let query = form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(pairs)
+                .finish();
+            uri = format!("{uri}?{query}");
+        }
+        let mut built = http::Request::builder()
+            .method(request.method)
+            .uri(uri)
+            .header(header::USER_AGENT, AGENT);
+        built = built.header(header::ACCEPT, request.accept.unwrap_or("application/json"));
+        match (&request.content_type, &request.body) {
+            (Some(media), _) => built = built.header(header::CONTENT_TYPE, media),
+            (None, Body::Nothing) => {}
+            (None, _) => built = built.header(header::CONTENT_TYPE, "application/json"),
+        }
+        let bytes = self.memory.body(request);
+        let built = built
+            .body(ClientBody::from(bytes))
+            .with_context(|| format!("cannot write {request}"))?;
+        self.client
+            .send(built)
+            .await
+            .with_context(|| format!("no answer to {request}"))
+    }
+
+    async fn send(&self, request: &Request) -> Result<(u16, Value, Value)> {
+        let (parts, body) = self.begin(request).await?.into_parts();
+        let bytes = body.collect_bytes().await?;
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+        Ok((parts.status.as_u16(), headers(&parts.headers), body))
+    }
+
+    /// What the watch says, up to the object with this name.
+    async fn events(&mut self, marker: &str) -> Result<Vec<Value>> {
+        let mut watch = self.watch.take().context("no watch is open")?;
+        let mut events = Vec::new();
+        loop {
+            let line = tokio::time::timeout(PATIENCE, watch.next()).await;
+            let Ok(Some(line)) = line else {
+                bail!("the watch ended before {marker}: {}", Value::from(events));
+            };
+            let event: Value = serde_json::from_str(&line?)?;
+            let metadata = match &event["object"]["rows"][0]["object"]["metadata"] {
+                Value::Null => &event["object"]["metadata"],
+                row => row,
+            };
+            let is_end = metadata["name"] == marker;
+            // Bookmarks come when the server likes, but for the one after what was there at the beginning.
+            let initial_end = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
+            if event["type"] != "BOOKMARK" {
+                events.push(self.normal.value(&event));
+            } else if initial_end {
+                events.push(json!("«end of initial events»"));
+            }
+            if is_end || event["type"] == "ERROR" {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Waits until controllers have answered to a write.
+    async fn settle(&mut self, request: &Request) -> Result<()> {
+        let Some((plural, name)) = request.about.as_ref().and_then(|key| key.split_once('/')) else {
+            return Ok(());
+        };
+        let path = kinds::path(plural, &self.memory.fill(name));
+        let path = self.memory.fill(&path);
+        let seen = self.until(&path, is_settled).await?;
+        if seen["metadata"]["uid"].is_string() {
+            self.memory.learn(request, &seen);
+        }
+        Ok(())
+    }
+
+    async fn until(&self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value> {
+        let request = Request::new("GET", path);
+        let wait = async {
+            loop {
+                let (_, _, body) = self.send(&request).await?;
+                if settled(&body) {
+                    return Ok(body);
+                }
+                tokio::time::sleep(GLANCE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait)
+            .await
+            .with_context(|| format!("{path} never settled"))?
+    }
+}
+
+/// Whether no controller has anything left to do with an object.
+fn is_settled(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    if !metadata["uid"].is_string() {
+        return true;
+    }
+    if metadata["deletionTimestamp"].is_string() {
+        let finalizers = metadata["finalizers"].as_array();
+        let ours = |one: &Value| one.as_str().is_some_and(|one| one.starts_with("example.com/"));
+        let held = metadata["deletionGracePeriodSeconds"]
+            .as_i64()
+            .is_some_and(|grace| grace > 0);
+        return held
+            || finalizers.is_some_and(|finalizers| !finalizers.is_empty() && finalizers.iter().all(ours));
+    }
+    match object["kind"].as_str() {
+        Some("StatefulSet" | "PodDisruptionBudget") => {
+            object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
+        }
+        // Its protection comes back when somebody takes it away.
+        Some("PersistentVolumeClaim") => metadata["finalizers"]
+            .as_array()
+            .is_some_and(|all| all.contains(&"kubernetes.io/pvc-protection".into())),
+        _ => true,
+    }
+}
+
+fn marker_name(request: &Request) -> String {
+    match &request.body {
+        Body::Json(object) => object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The headers that say something about the answer.
+fn headers(headers: &http::HeaderMap) -> Value {
+    let mut said = json!({});
+    for name in [header::CONTENT_TYPE, header::WARNING, header::RETRY_AFTER] {
+        let values: Vec<_> = headers
+            .get_all(&name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        if !values.is_empty() && values != ["application/json"] {
+            said[name.as_str()] = json!(values);
+        }
+    }
+    said
+}
