@@ -58,7 +58,10 @@ pub(crate) async fn settle(
 }
 
 /// How often a namespace may turn out not to be at rest after all.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 20;
+
+/// Longer than any controller waits. Virtual time costs nothing, but a cluster that goes round in circles costs all of it.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Asks again whenever something has changed, until the answer is `Ok`.
 pub(crate) async fn until<T>(
@@ -69,7 +72,7 @@ pub(crate) async fn until<T>(
 ) -> Outcome<T> {
     let mut changes = watched.changes();
     let mut seen = String::new();
-    let met = tokio::time::timeout(cluster.patience(), async {
+    let met = tokio::time::timeout(cluster.patience().min(PATIENCE), async {
         loop {
             changes.mark_unchanged();
             match watched.look(&mut check) {

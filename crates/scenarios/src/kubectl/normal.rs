@@ -53,11 +53,15 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             "$1-<random>",
         ),
         (r"\b([a-z0-9][a-z0-9.-]*)\.[0-9a-f]{16}\b", "$1.<random>"),
+        // Thousandths of a processor look like minutes: marked here, and the mark is gone below.
+        (r"((?i)\bcpu:?\s+\d+)m\b", "${1}\u{1}m"),
+        (r"(\d)m( \(\d+%\))", "${1}\u{1}m$2"),
         // An age as kubectl writes it, alone in its column.
         (
             r"(?m)(^|\s|\()(\d{1,3}(ms|us|µs|s)|\d{1,3}[mhdy](\d{1,2}[smhd])?)( ago)?($|[\s),])",
             "$1<age>$5$6",
         ),
+        (r"\x01", ""),
         (r"(?m)[ \t]+$", ""),
     ];
     // The patterns are constants, and the tests below use every one of them.
@@ -125,7 +129,9 @@ mod tests {
         "diff -u -N <dir>/LIVE/v1.x <dir>/MERGED/v1.x"
     )]
     #[case("db-0.18783d5e1c2a3b4c", "db-0.<random>")]
-    #[case("cpu: 100m", "cpu: 100m")]
+    #[case("cpu:\t100m", "cpu:\t100m")]
+    #[case("db-0   100m (0%)   0 (0%)   3s", "db-0  100m (0%)  0 (0%)  <age>")]
+    #[case("kubernetes   ClusterIP   104m", "kubernetes  ClusterIP  <age>")]
     #[case("  cpu      200m (0%)   0 (0%)", "  cpu  200m (0%)  0 (0%)")]
     #[case("+      value: info", "+      value: info")]
     #[case(r#"{\"resourceVersion\":\"12\"}"#, r#"{\"resourceVersion\":\"<version>\"}"#)]
