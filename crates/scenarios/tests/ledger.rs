@@ -34,7 +34,7 @@ fn every_test_that_the_ledger_names_exists() {
     );
 }
 
-/// The names of all functions below a directory.
+/// The names of all functions below a directory, and of the cases that are data: `"a_name_like_this"`.
 fn functions(dir: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut dirs: Vec<PathBuf> = vec![dir.to_path_buf()];
@@ -45,8 +45,13 @@ fn functions(dir: &Path) -> BTreeSet<String> {
                 dirs.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(path).unwrap();
-                let after = text.split("fn ").skip(1);
-                names.extend(after.map(|rest| rest.split(['(', '<']).next().unwrap_or_default().to_owned()));
+                let functions = text.split("fn ").skip(1);
+                let functions = functions.map(|rest| rest.split(['(', '<']).next().unwrap_or_default());
+                let is_name = |text: &&str| {
+                    text.contains('_') && !text.contains(|c: char| !c.is_alphanumeric() && c != '_')
+                };
+                let cases = text.split('"').filter(is_name);
+                names.extend(functions.chain(cases).map(str::to_owned));
             }
         }
     }
