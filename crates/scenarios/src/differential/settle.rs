@@ -60,8 +60,12 @@ pub(crate) async fn settle(
 /// How often a namespace may turn out not to be at rest after all.
 const ROUNDS: usize = 20;
 
-/// Longer than any controller waits. Virtual time costs nothing, but a cluster that goes round in circles costs all of it.
+/// Longer than any controller waits.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// More changes than any operation makes. Virtual time costs nothing, but a cluster that goes round in circles all that
+/// time costs gigabytes.
+const CHANGES: usize = 2000;
 
 /// Asks again whenever something has changed, until the answer is `Ok`.
 pub(crate) async fn until<T>(
@@ -73,19 +77,20 @@ pub(crate) async fn until<T>(
     let mut changes = watched.changes();
     let mut seen = String::new();
     let met = tokio::time::timeout(cluster.patience().min(PATIENCE), async {
-        loop {
+        for _ in 0..CHANGES {
             changes.mark_unchanged();
             match watched.look(&mut check) {
-                Ok(answer) => return answer,
+                Ok(answer) => return Some(answer),
                 Err(instead) => seen = instead,
             }
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
+        None
     })
     .await;
-    met.map_err(|_| cluster.unmet(expected, seen))
+    met.ok().flatten().ok_or_else(|| cluster.unmet(expected, seen))
 }
 
 /// Makes the controller look at each set twice: with a longer history than it asks for, and with its own again.
