@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::go::{quoted, shown};
+
 /// Why a request was refused, as the API server words it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Status {
@@ -31,105 +33,79 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: impl AsRef<str>) -> Self {
-        let (field, shown, detail) = (field.into(), shown(value), detail.as_ref());
+    pub(crate) fn new(field: impl Into<String>, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            field,
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {shown}: {detail}"),
+            field: field.into(),
+            reason,
+            message: message.into(),
         }
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: impl AsRef<str>) -> Self {
+        let message = format!("Invalid value: {}: {}", shown(value), detail.as_ref());
+        Self::new(field, "FieldValueInvalid", message)
     }
 
     /// As `invalid`, for a value that is shown in a way JSON would not show it. An empty `detail` is left out.
     pub(crate) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) -> Self {
-        let parts: Vec<_> = ["Invalid value", shown, detail]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect();
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message: parts.join(": "),
-        }
+        let mut parts = vec!["Invalid value", shown, detail];
+        parts.retain(|part| !part.is_empty());
+        Self::new(field, "FieldValueInvalid", parts.join(": "))
     }
 
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
-        let message = format!("Not found: {}", shown(value));
-        Self {
-            field: field.into(),
-            reason: "FieldValueNotFound",
-            message,
-        }
+        Self::new(
+            field,
+            "FieldValueNotFound",
+            format!("Not found: {}", shown(value)),
+        )
     }
 
-    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
-        let message = format!("Too many: {count}: must have at most {limit} items");
-        Self {
-            field: field.into(),
-            reason: "FieldValueTooMany",
-            message,
-        }
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: u64) -> Self {
+        let items = if limit == 1 { "item" } else { "items" };
+        let message = format!("Too many: {count}: must have at most {limit} {items}");
+        Self::new(field, "FieldValueTooMany", message)
     }
 
     pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".into()
-        } else {
-            format!("Required value: {detail}")
+        let message = match detail {
+            "" => "Required value".to_owned(),
+            detail => format!("Required value: {detail}"),
         };
-        Self {
-            field: field.into(),
-            reason: "FieldValueRequired",
-            message,
-        }
+        Self::new(field, "FieldValueRequired", message)
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {detail}"),
-        }
+        Self::new(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        let message = format!("Duplicate value: {}", shown(value));
-        Self {
-            field: field.into(),
-            reason: "FieldValueDuplicate",
-            message,
-        }
+        Self::duplicate_as(field, &shown(value))
+    }
+
+    /// For a value that is shown in a way JSON would not show it.
+    pub(crate) fn duplicate_as(field: impl Into<String>, shown: &str) -> Self {
+        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {shown}"))
     }
 
     pub(crate) fn not_supported(field: impl Into<String>, value: &Value, allowed: &[&str]) -> Self {
-        let allowed: Vec<_> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
+        Self::not_supported_as(field, &shown(value), allowed)
+    }
+
+    /// For a value that is shown in a way JSON would not show it.
+    pub(crate) fn not_supported_as(field: impl Into<String>, shown: &str, allowed: &[&str]) -> Self {
+        let allowed: Vec<_> = allowed.iter().map(|one| quoted(one)).collect();
         let message = format!(
-            "Unsupported value: {}: supported values: {}",
-            shown(value),
+            "Unsupported value: {shown}: supported values: {}",
             allowed.join(", ")
         );
-        Self {
-            field: field.into(),
-            reason: "FieldValueNotSupported",
-            message,
-        }
+        Self::new(field, "FieldValueNotSupported", message)
     }
 
-    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
-        let message = format!("Too long: may not be more than {limit} bytes");
-        Self {
-            field: field.into(),
-            reason: "FieldValueTooLong",
-            message,
-        }
-    }
-}
-
-/// A value as Go prints it in a field error.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+    pub(crate) fn too_long(field: impl Into<String>, limit: u64) -> Self {
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        let message = format!("Too long: may not be more than {limit} {bytes}");
+        Self::new(field, "FieldValueTooLong", message)
     }
 }
 

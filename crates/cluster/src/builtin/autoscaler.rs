@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::fields::{fill, int, items, made, part, set, text};
-use super::names;
 use super::problems::{At, Problems};
+use crate::names;
 
 pub(super) fn default(object: &mut Value) {
     let Some(spec) = made(object, "spec") else { return };

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::amount::round_list;
 use super::fields::{fill, fill_text, has, items, made, part, set, text, unset};
+use crate::types::quantity::round_list;
 
 pub(super) fn default(object: &mut Value) {
     if let Some(status) = made(object, "status") {

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::amount::Amount;
 use super::fields::{copy, has, items, part, same, text};
 use super::problems::{At, IMMUTABLE, Problems};
-use super::{metadata_validation, names, resource_validation, selector};
+use super::{metadata_validation, resource_validation, selector};
+use crate::names;
+use crate::types::quantity::Quantity;
 
 pub(super) const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -67,7 +68,7 @@ fn storage(at: &At, requests: &Value, problems: &mut Problems) {
     let size = &requests["storage"];
     if size.is_null() {
         problems.required(at, "");
-    } else if !Amount::of(size).is_positive() {
+    } else if !Quantity::of(size).is_positive() {
         problems.invalid(at, size.clone(), "must be greater than zero");
     } else {
         resource_validation::quantity(at, "storage", size, problems);
@@ -142,8 +143,8 @@ pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     if !same(&before, &after) {
         problems.forbidden(&At::new("spec"), SPEC_IS_IMMUTABLE);
     }
-    let size = |object: &Value| Amount::of(&object["spec"]["resources"]["requests"]["storage"]);
-    if size(new) < size(old) && size(new) <= Amount::of(&old["status"]["capacity"]["storage"]) {
+    let size = |object: &Value| Quantity::of(&object["spec"]["resources"]["requests"]["storage"]);
+    if size(new) < size(old) && size(new) <= Quantity::of(&old["status"]["capacity"]["storage"]) {
         let at = At::new("spec.resources.requests.storage");
         problems.forbidden(&at, "field can not be less than status.capacity");
     }
@@ -162,7 +163,7 @@ pub(super) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
         problems.required(&At::new("Spec.accessModes"), "");
     }
     for (name, amount) in super::fields::entries(&new["status"], "capacity") {
-        if Amount::of(amount).is_negative() {
+        if Quantity::of(amount).is_negative() {
             let at = At::new("status.capacity").key(name);
             problems.invalid(&at, amount.clone(), "must be a valid resource quantity");
         }

@@ -4,8 +4,9 @@ use base64::Engine;
 use serde_json::Value;
 
 use super::fields::{entries, flag, has, same, text};
+use super::metadata_validation;
 use super::problems::{At, IMMUTABLE, Problems};
-use super::{metadata_validation, names};
+use crate::names;
 
 /// All values of one object together, in bytes.
 const LIMIT: usize = 1024 * 1024;

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::amount::round_list;
 use super::fields::{each, fill, fill_text, part, text};
 use super::image;
+use crate::types::quantity::round_list;
 
 /// Fills a container, an init container or an ephemeral one: they share every default.
 pub(super) fn container(container: &mut Value) {

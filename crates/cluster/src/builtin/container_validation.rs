@@ -6,7 +6,8 @@ use super::fields::{flag, has, int, items, text};
 use super::problems::{At, Problems, between};
 use super::security_validation::container_security;
 use super::volume_validation::backsteps;
-use super::{env_validation, names, probe_validation, resource_validation};
+use super::{env_validation, probe_validation, resource_validation};
+use crate::names;
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];

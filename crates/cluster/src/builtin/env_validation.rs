@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::fields::{has, items, text};
-use super::names;
 use super::problems::{At, Problems};
+use crate::names;
 
 /// What the environment may take from the pod.
 const POD_FIELDS: [&str; 9] = [

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::fields::text;
-use super::names;
 use super::problems::{At, Problems};
+use crate::names;
 
 /// As `validate`, for a new Event of `events.k8s.io`, which must do without what that group has left behind.
 pub(super) fn create_of_new_group(object: &Value, problems: &mut Problems) {

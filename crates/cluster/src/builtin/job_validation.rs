@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{copy, each, flag, has, int, items, made, same, text, unset};
 use super::problems::{At, IMMUTABLE, Problems, in_order};
-use super::{metadata_validation, names, pod_validation, selector};
+use super::{metadata_validation, pod_validation, selector};
+use crate::names;
+use crate::selector::label_selector_matches;
 
 const RESOURCE: &str = "jobs.batch";
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
@@ -63,7 +65,7 @@ fn generated_selector(object: &Value, problems: &mut Problems) {
             Some(_) => {}
         }
     }
-    if selector::is_usable(&spec["selector"]) && !selector::matches(&spec["selector"], &expected) {
+    if selector::is_usable(&spec["selector"]) && !label_selector_matches(&spec["selector"], &expected) {
         let shown = in_order(&spec["selector"]);
         problems.invalid_as(&At::new("spec.selector"), &shown, "`selector` not auto-generated");
     }
@@ -77,7 +79,8 @@ fn spec(at: &At, spec: &Value, problems: &mut Problems) {
     } else {
         problems.required(&at.field("selector"), "");
     }
-    if selector::is_usable(selector) && !selector::matches(selector, &spec["template"]["metadata"]["labels"])
+    if selector::is_usable(selector)
+        && !label_selector_matches(selector, &spec["template"]["metadata"]["labels"])
     {
         let labels = spec["template"]["metadata"]["labels"].clone();
         let detail = "`selector` does not match template `labels`";

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::amount::round_list;
 use super::fields::{each, entries, fill, made, part, set, text};
+use crate::types::quantity::round_list;
 
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::fields::{entries, flag, has, int, items, text};
-use super::names;
 use super::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
 use super::selector;
+use crate::names;
 
 /// All annotations of an object together, keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

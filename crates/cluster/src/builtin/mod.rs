@@ -10,7 +10,6 @@
 //!
 //! Facts are those of Kubernetes v1.36.3; `golden.rs` holds them against answers recorded from it.
 
-mod amount;
 #[cfg(test)]
 mod arbitrary;
 mod autoscaler;
@@ -38,7 +37,6 @@ mod legacy_volume_validation;
 mod limits;
 mod metadata;
 mod metadata_validation;
-mod names;
 mod namespace;
 mod node;
 mod persistent_volume;

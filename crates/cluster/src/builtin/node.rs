@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::amount::round_list;
 use super::fields::{fill, items, made, part, set, text};
 use super::problems::{At, Problems};
 use super::scheduling_validation::taints;
+use crate::types::quantity::round_list;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

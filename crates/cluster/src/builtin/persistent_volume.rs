@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::amount::round_list;
 use super::claim::protect;
 use super::claim_validation::ACCESS_MODES;
 use super::fields::{copy, fill, fill_text, has, items, made, part, set, text};
 use super::metadata::timestamp;
 use super::problems::{At, Problems};
 use super::volume_defaults::source;
+use crate::types::quantity::round_list;
 
 pub(super) fn default(object: &mut Value) {
     if let Some(status) = made(object, "status") {

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::amount::{Amount, round_list};
 use super::container_defaults::{container, host_ports, requests_from_limits};
 use super::fields::{each, entries, fill, fill_text, flag, has, int, items, made, part, set, text, unset};
 use super::volume_defaults::volume;
+use crate::types::quantity::{Quantity, round_list};
 
 const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
@@ -183,20 +183,20 @@ fn of_all_containers(spec: &Value, list: &str) -> BTreeMap<String, Value> {
         .collect()
 }
 
-fn add(total: &mut BTreeMap<String, Amount>, resources: &Value, list: &str) {
+fn add(total: &mut BTreeMap<String, Quantity>, resources: &Value, list: &str) {
     for (name, amount) in entries(resources, list) {
-        plus(total, name, Amount::of(amount));
+        plus(total, name, Quantity::of(amount));
     }
 }
 
-fn plus(total: &mut BTreeMap<String, Amount>, name: &str, amount: Amount) {
+fn plus(total: &mut BTreeMap<String, Quantity>, name: &str, amount: Quantity) {
     total
         .entry(name.to_owned())
         .and_modify(|sum| *sum = sum.plus(amount))
         .or_insert(amount);
 }
 
-fn raise(total: &mut BTreeMap<String, Amount>, least: &BTreeMap<String, Amount>) {
+fn raise(total: &mut BTreeMap<String, Quantity>, least: &BTreeMap<String, Quantity>) {
     for (name, amount) in least {
         let entry = total.entry(name.clone()).or_insert(*amount);
         if *amount > *entry {

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use super::Endpoint;
 use super::fields::{copy, entries, has, int, items, same, set, text};
 use super::metadata_validation as metadata;
 use super::pod_validation;
 use super::problems::{At, IMMUTABLE, Problems};
 use super::scheduling_validation::tolerations;
-use super::{Endpoint, names};
+use crate::names;
 
 /// What upstream says, without the diff of Go structs that it appends.
 const OTHER_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\

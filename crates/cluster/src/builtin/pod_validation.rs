@@ -6,9 +6,8 @@ use super::fields::{entries, flag, has, int, items, text};
 use super::problems::{At, Problems, between};
 use super::scheduling_validation as scheduling;
 use super::security_validation::pod_security;
-use super::{
-    container_validation, metadata_validation, names, resource_validation, selector, volume_validation,
-};
+use super::{container_validation, metadata_validation, resource_validation, selector, volume_validation};
+use crate::names;
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::fields::{has, int, items, text};
-use super::names;
 use super::problems::{At, Problems, between};
+use crate::names;
 
 /// Checks the hooks of a container. `grace` is the pod's termination grace period.
 pub(super) fn lifecycle(at: &At, container: &Value, grace: Option<i64>, problems: &mut Problems) {

@@ -83,11 +83,7 @@ impl Problems {
 
     /// For a value that is shown in a way JSON would not show it.
     pub(super) fn duplicate_as(&mut self, at: &At, shown: &str) {
-        let error = FieldError::duplicate(at.to_string(), &Value::Null);
-        self.0.push(FieldError {
-            message: error.message.replacen("null", shown, 1),
-            ..error
-        });
+        self.0.push(FieldError::duplicate_as(at.to_string(), shown));
     }
 
     pub(super) fn not_found(&mut self, at: &At, value: &str) {
@@ -95,11 +91,12 @@ impl Problems {
     }
 
     pub(super) fn too_long(&mut self, at: &At, limit: usize) {
-        self.0.push(FieldError::too_long(at.to_string(), limit));
+        self.0.push(FieldError::too_long(at.to_string(), limit as u64));
     }
 
     pub(super) fn too_many(&mut self, at: &At, count: usize, limit: usize) {
-        self.0.push(FieldError::too_many(at.to_string(), count, limit));
+        self.0
+            .push(FieldError::too_many(at.to_string(), count, limit as u64));
     }
 
     pub(super) fn not_supported(&mut self, at: &At, value: impl Into<Value>, allowed: &[&str]) {
@@ -109,11 +106,8 @@ impl Problems {
 
     /// For a value that is shown in a way JSON would not show it.
     pub(super) fn not_supported_as(&mut self, at: &At, shown: &str, allowed: &[&str]) {
-        let error = FieldError::not_supported(at.to_string(), &Value::Null, allowed);
-        self.0.push(FieldError {
-            message: error.message.replacen("null", shown, 1),
-            ..error
-        });
+        self.0
+            .push(FieldError::not_supported_as(at.to_string(), shown, allowed));
     }
 
     /// A choice that must be made: required when empty, otherwise one of `allowed`.

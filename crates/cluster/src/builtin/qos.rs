@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::amount::Amount;
 use super::fields::{entries, items};
+use crate::types::quantity::Quantity;
 
-type Totals = BTreeMap<String, Amount>;
+type Totals = BTreeMap<String, Quantity>;
 
 /// The class of a pod: Guaranteed when everything has a limit that is its request, BestEffort when nothing asks for anything.
 pub(super) fn class(spec: &Value) -> &'static str {
@@ -39,7 +39,7 @@ pub(super) fn class(spec: &Value) -> &'static str {
 /// Adds what counts for the class; answers whether both CPU and memory were there.
 fn add(totals: &mut Totals, resources: &Value, list: &str) -> bool {
     let counted = entries(resources, list)
-        .map(|(name, amount)| (name, Amount::of(amount)))
+        .map(|(name, amount)| (name, Quantity::of(amount)))
         .filter(|(name, amount)| matches!(*name, "cpu" | "memory") && amount.is_positive());
     let mut found = 0;
     for (name, amount) in counted {

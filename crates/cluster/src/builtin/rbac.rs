@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::fields::{each, fill_text, items, made, same, text};
+use super::metadata_validation;
 use super::problems::{At, Problems};
-use super::{metadata_validation, names};
+use crate::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

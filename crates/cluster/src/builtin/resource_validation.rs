@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::amount::Amount;
 use super::fields::{entries, has, items, text};
-use super::names;
 use super::problems::{At, NEGATIVE, Problems};
+use crate::names;
+use crate::types::quantity::Quantity;
 
 /// What a container can ask for without naming a domain.
 const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -111,8 +111,8 @@ pub(super) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
 fn amount(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
     resource_name(at, name, problems);
     quantity(at, name, amount, problems);
-    let worth = Amount::of(amount);
-    if is_huge_page(name) && !worth.is_multiple_of(Amount::of(&name["hugepages-".len()..].into())) {
+    let worth = Quantity::of(amount);
+    if is_huge_page(name) && !worth.is_multiple_of(Quantity::of(&name["hugepages-".len()..].into())) {
         let shown = amount.as_str().unwrap_or_default();
         problems.invalid(
             at,
@@ -142,7 +142,7 @@ fn resource_name(at: &At, name: &str, problems: &mut Problems) {
 
 /// Checks the amount of a resource: not negative, and whole where it cannot be divided.
 pub(super) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
-    let worth = Amount::of(amount);
+    let worth = Quantity::of(amount);
     if worth.is_negative() {
         problems.invalid(at, amount.clone(), NEGATIVE);
     }
@@ -166,7 +166,7 @@ fn against_limit(
         }
         return;
     }
-    let (asked, most) = (Amount::of(request), Amount::of(limit));
+    let (asked, most) = (Quantity::of(request), Quantity::of(limit));
     let shown = limit.as_str().unwrap_or_default();
     if asked != most && !is_overcommitted(name) {
         problems.invalid(

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::fields::{entries, has, int, items, text};
 use super::problems::{At, Problems};
-use super::{names, selector};
+use super::selector;
+use crate::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const UNSATISFIABLE: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
@@ -125,35 +126,14 @@ fn node_term(at: &At, term: &Value, check_values: bool, problems: &mut Problems)
         let at = at.field("matchExpressions").index(index);
         let values = items(requirement, "values");
         match text(requirement, "operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                problems.required(
-                    &at.field("values"),
-                    "must be specified when `operator` is 'In' or 'NotIn'",
-                );
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                problems.forbidden(&at.field("values"), detail);
-            }
-            "Gt" | "Lt" if values.len() != 1 => {
-                problems.required(
-                    &at.field("values"),
-                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
-                );
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            operator => problems.invalid(&at.field("operator"), operator, "not a valid selector operator"),
+            "Gt" | "Lt" if values.len() != 1 => problems.required(
+                &at.field("values"),
+                "must be specified single value when `operator` is 'Lt' or 'Gt'",
+            ),
+            "Gt" | "Lt" => {}
+            _ => selector::operator(&at, requirement, problems),
         }
-        let key = text(requirement, "key");
-        problems.invalid_for(&at.field("key"), key, names::qualified_name(key));
-        for (index, value) in values
-            .iter()
-            .filter_map(Value::as_str)
-            .enumerate()
-            .filter(|_| check_values)
-        {
-            problems.invalid_for(&at.field("values").index(index), value, names::label_value(value));
-        }
+        selector::key_and_values(&at, requirement, check_values, problems);
     }
 }
 

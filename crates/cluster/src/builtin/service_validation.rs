@@ -6,7 +6,8 @@ use super::container_validation::PROTOCOLS;
 use super::fields::{has, int, items, text};
 use super::probe_validation::port as port_reference;
 use super::problems::{At, Problems, between};
-use super::{metadata_validation, names, selector};
+use super::{metadata_validation, selector};
+use crate::names;
 
 const RESOURCE: &str = "services";
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];

@@ -8,9 +8,8 @@ use super::Gates;
 use super::fields::{copy, each, fill, fill_text, has, int, items, made, part, same, set, text, unset};
 use super::pod_defaults::template;
 use super::problems::{At, Problems, in_order};
-use super::{
-    claim, claim_validation, metadata_validation, names, pod_validation, selector, workload_validation,
-};
+use super::{claim, claim_validation, metadata_validation, pod_validation, selector, workload_validation};
+use crate::names;
 
 pub(super) fn default(object: &mut Value) {
     let Some(spec) = made(object, "spec") else { return };

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::fields::{fill, text};
-use super::names;
 use super::problems::{At, Problems};
+use crate::names;
 
 pub(super) fn default(object: &mut Value) {
     fill(object, "reclaimPolicy", "Delete");

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use super::amount::Amount;
 use super::container_validation::PULL_POLICIES;
 use super::fields::{has, int, items, text};
 use super::problems::{At, Problems};
-use super::{claim_validation, env_validation, legacy_volume_validation, names};
+use super::{claim_validation, env_validation, legacy_volume_validation};
+use crate::names;
+use crate::types::quantity::Quantity;
 
 /// The sources a volume can have, in the order in which upstream looks for them.
 const SOURCES: [&str; 30] = [
@@ -91,7 +92,7 @@ fn source(at: &At, volume: &Value, pod: Option<&str>, problems: &mut Problems) {
         }
         found = true;
         match name {
-            "emptyDir" if Amount::of(&it["sizeLimit"]).is_negative() => {
+            "emptyDir" if Quantity::of(&it["sizeLimit"]).is_negative() => {
                 problems.forbidden(
                     &inner.field("sizeLimit"),
                     "SizeLimit field must be a valid resource quantity",

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::fields::{has, int, same, text};
 use super::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
-use super::{metadata_validation, names, pod_validation, selector};
+use super::{metadata_validation, pod_validation, selector};
+use crate::names;
 
 /// Checks a new workload of one of the three kinds.
 pub(super) fn create(resource: &str, object: &Value, problems: &mut Problems) {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::decode::joined;
 use super::fault;
-use super::names;
 use super::schema::Schema;
+use crate::names;
 use crate::status::FieldError;
 
 /// What is wrong with the embedded resources of an object.
@@ -47,7 +47,7 @@ fn check_type(resource: &Value, at: &str, errors: &mut Vec<FieldError>) {
             Some("") => Some("must not be empty".to_owned()),
             Some(version) if name == "apiVersion" => (version.matches('/').count() > 1)
                 .then(|| format!("unexpected GroupVersion string: {version}")),
-            Some(kind) => names::dns_label(&kind.to_lowercase())
+            Some(kind) => names::dns_1035_label(&kind.to_lowercase())
                 .map(|why| format!("may have mixed case, but should otherwise match: {why}")),
         };
         errors.extend(detail.map(|detail| fault::invalid(place, Some(value), detail)));
@@ -64,13 +64,22 @@ fn check_metadata(resource: &Value, at: &str, errors: &mut Vec<FieldError>) {
             continue;
         };
         let text = value.as_str().unwrap_or_default();
-        let wrong = names::path_segment(text, name == "generateName");
-        errors.extend(wrong.map(|detail| fault::invalid(format!("{at}.{name}"), Some(value), detail)));
+        let wrong = if name == "name" {
+            names::path_segment(text)
+        } else {
+            names::path_segment_prefix(text)
+        };
+        let place = format!("{at}.{name}");
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|why| fault::invalid(&place, Some(value), why)),
+        );
     }
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
         let place = format!("{at}.labels");
         errors.extend(
-            names::qualified(key)
+            names::qualified_name(key)
                 .into_iter()
                 .map(|why| fault::invalid(&place, Some(&key.as_str().into()), why)),
         );
@@ -87,7 +96,7 @@ fn check_metadata(resource: &Value, at: &str, errors: &mut Vec<FieldError>) {
         .flatten()
         .map(|(key, _)| key)
     {
-        let wrong = names::qualified(&key.to_lowercase()).into_iter();
+        let wrong = names::qualified_name(&key.to_lowercase()).into_iter();
         errors.extend(
             wrong.map(|why| fault::invalid(format!("{at}.annotations"), Some(&key.as_str().into()), why)),
         );

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+pub(super) use crate::go::{json, plain, quoted, shown};
 use crate::status::FieldError;
-pub(super) use crate::table::go::{json, plain, quoted, shown};
 
 /// Where an error about the whole object is said to be: Go's empty path.
 pub(super) const NOWHERE: &str = "<nil>";
@@ -19,61 +19,33 @@ pub(super) fn invalid(
         Some(value) => format!("Invalid value: {}: {detail}", shown(value)),
         None => format!("Invalid value: {detail}"),
     };
-    FieldError {
-        field: path(field),
-        reason: "FieldValueInvalid",
-        message,
-    }
+    FieldError::new(path(field), "FieldValueInvalid", message)
 }
 
 /// A value of the wrong type. Go shows the type's name in the place of the value.
 pub(super) fn wrong_type(field: impl Into<String>, found: &str, detail: &str) -> FieldError {
     let message = format!("Invalid value: {}: {detail}", quoted(found));
-    FieldError {
-        field: path(field),
-        reason: "FieldValueTypeInvalid",
-        message,
-    }
+    FieldError::new(path(field), "FieldValueTypeInvalid", message)
 }
 
 pub(super) fn too_many(field: impl Into<String>, found: usize, limit: u64) -> FieldError {
-    let items = if limit == 1 { "item" } else { "items" };
-    let message = format!("Too many: {found}: must have at most {limit} {items}");
-    FieldError {
-        field: path(field),
-        reason: "FieldValueTooMany",
-        message,
-    }
+    FieldError::too_many(path(field), found, limit)
 }
 
 pub(super) fn too_long(field: impl Into<String>, limit: u64) -> FieldError {
-    let bytes = if limit == 1 { "byte" } else { "bytes" };
-    let message = format!("Too long: may not be more than {limit} {bytes}");
-    FieldError {
-        field: path(field),
-        reason: "FieldValueTooLong",
-        message,
-    }
+    FieldError::too_long(path(field), limit)
 }
 
 pub(super) fn not_supported(field: impl Into<String>, value: &Value, allowed: &[Value]) -> FieldError {
     let allowed: Vec<_> = allowed
         .iter()
         .map(|one| match one {
-            Value::String(text) => quoted(text),
-            other => quoted(&json(other)),
+            Value::String(text) => text.clone(),
+            other => json(other),
         })
         .collect();
-    let message = format!(
-        "Unsupported value: {}: supported values: {}",
-        shown(value),
-        allowed.join(", ")
-    );
-    FieldError {
-        field: path(field),
-        reason: "FieldValueNotSupported",
-        message,
-    }
+    let allowed: Vec<_> = allowed.iter().map(String::as_str).collect();
+    FieldError::not_supported(path(field), value, &allowed)
 }
 
 /// `None` for a value that Go leaves out.
@@ -82,11 +54,7 @@ pub(super) fn duplicate(field: impl Into<String>, value: Option<&Value>) -> Fiel
         Some(value) => format!("Duplicate value: {}", shown(value)),
         None => "Duplicate value".to_owned(),
     };
-    FieldError {
-        field: path(field),
-        reason: "FieldValueDuplicate",
-        message,
-    }
+    FieldError::new(path(field), "FieldValueDuplicate", message)
 }
 
 /// Whether rules cannot be trusted with an object that has this error.

@@ -21,7 +21,6 @@ mod field_path;
 mod format;
 mod list;
 mod mend;
-mod names;
 mod number;
 mod outcome;
 mod pattern;

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 use super::schema::Bounds;
-use crate::table::go::{plain_float, plain_number};
+use crate::go::{plain_float, plain_number};
 
 /// Whether a float counts as an integer: exactly, or within a billionth of the one below.
 pub(super) fn is_whole(number: &Number) -> bool {

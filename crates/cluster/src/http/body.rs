@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, Request, header};
 use serde_json::Value;
 
 use super::{protobuf, syntax};
+use crate::go;
 use crate::status::Status;
 
 /// As upstream: three mebibytes.
@@ -56,13 +57,13 @@ fn typed(bytes: &[u8], custom: bool) -> Result<Value, String> {
                     Kind string \"json:\\\"kind,omitempty\\\"\" }";
         return Err(unread(format!(
             "json: cannot unmarshal {} into Go value of type {what}",
-            syntax::name(&value)
+            go::json_kind(&value)
         )));
     }
     for field in ["apiVersion", "kind"] {
         let given = &value[field];
         if !given.is_string() && !given.is_null() {
-            let name = syntax::name(given);
+            let name = go::json_kind(given);
             return Err(unread(format!(
                 "json: cannot unmarshal {name} into Go struct field .{field} of type string"
             )));
@@ -111,7 +112,7 @@ pub(super) fn yaml(bytes: &[u8]) -> Result<Value, Status> {
         other => Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \
              type map[string]interface {{}}",
-            syntax::name(&other)
+            go::json_kind(&other)
         ))),
     }
 }

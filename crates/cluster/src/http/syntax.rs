@@ -1,7 +1,5 @@
 //! What Go says of JSON that it cannot read.
 
-use serde_json::Value;
-
 /// The sentence for a body that `error` was found in.
 pub(crate) fn of(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
@@ -46,17 +44,5 @@ pub(super) fn quoted(byte: u8) -> String {
         b'\r' => "'\\r'".to_owned(),
         0x80..=0xad => format!("'\\u{byte:04x}'"),
         _ => format!("'\\x{byte:02x}'"),
-    }
-}
-
-/// What Go calls a JSON value.
-pub(super) fn name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

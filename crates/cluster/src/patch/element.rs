@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::go;
+use crate::go;
 
 /// A step: into a field, or to one item of a list.
 #[derive(Clone, Debug)]
@@ -58,9 +58,9 @@ impl Element {
             Self::Field(name) => format!("f:{name}"),
             Self::Key(fields) => {
                 let fields: Map<String, Value> = fields.iter().cloned().collect();
-                format!("k:{}", go::json_text(&fields.into()))
+                format!("k:{}", go::json(&fields.into()))
             }
-            Self::Value(value) => format!("v:{}", go::json_text(value)),
+            Self::Value(value) => format!("v:{}", go::json(value)),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -109,7 +109,7 @@ fn shown(value: &Value) -> String {
             .iter()
             .map(|(key, value)| format!("{key}={}", shown(value)))
             .collect(),
-        other => go::printed(other),
+        other => go::plain(other),
     }
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
-use super::go;
+use crate::go;
 
 /// The most operations that one patch may have.
 const MOST_OPERATIONS: usize = 10_000;

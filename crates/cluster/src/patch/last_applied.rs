@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::fields::FieldSet;
-use super::go;
 use super::typed::{compare, validate};
+use crate::go;
 use crate::types::Shape;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -34,7 +34,7 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
     }
-    object["metadata"]["annotations"][ANNOTATION] = format!("{}\n", go::json_text(&applied)).into();
+    object["metadata"]["annotations"][ANNOTATION] = format!("{}\n", go::json(&applied)).into();
 }
 
 fn text(object: &Value) -> Option<&str> {

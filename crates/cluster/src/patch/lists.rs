@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::error::PatchError;
-use super::go;
 use super::order::{Order, find, no_key, split};
 use super::strategic::{DIRECTIVE, merge_fields, unknown_directive};
 use super::strategy::Field;
+use crate::go;
 
 /// Merges two lists of one field as its type says; a list of things to delete always merges.
 pub(super) fn merge_list(
@@ -122,7 +122,7 @@ pub(super) fn holds_maps(old: &[Value], new: &[Value]) -> Result<bool, PatchErro
         ));
     }
     if first.is_null() || items.any(|item| go::type_name(item) != go::type_name(first)) {
-        let lists = format!("[{} {}]", go::printed_list(old), go::printed_list(new));
+        let lists = format!("[{} {}]", go::plain_list(old), go::plain_list(new));
         return Err(PatchError::Internal(format!(
             "list element types are not identical: {lists}"
         )));

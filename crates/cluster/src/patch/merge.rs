@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
-use super::go;
+use crate::go;
 
 /// `live` with `patch` merged into it.
 pub(crate) fn merge(live: &Value, patch: &Value) -> Result<Value, PatchError> {

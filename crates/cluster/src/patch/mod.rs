@@ -10,7 +10,6 @@
 //! - `managed` (with `scale`): who owns what after every other write. Callers find all of ownership here.
 //! - `managers`, `fields`, `element`: the `managedFields` of an object, read and written.
 //! - `typed`: walks over a value along with its shape; what structured-merge-diff does upstream.
-//! - `go`: values spelled as Go prints them, for messages.
 
 mod apply;
 #[cfg(test)]
@@ -19,7 +18,6 @@ mod conflict;
 mod element;
 mod error;
 mod fields;
-mod go;
 mod json;
 mod last_applied;
 mod lists;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::error::PatchError;
-use super::go;
+use crate::go;
 
 /// The key that tells items apart; empty for a list of scalars.
 #[derive(Clone, Copy)]
@@ -164,7 +164,7 @@ pub(super) fn find(items: &[Value], key: &str, value: &Value) -> Result<Option<u
 pub(super) fn no_key(item: &Value, key: &str) -> PatchError {
     PatchError::Internal(format!(
         "map: {} does not contain declared merge key: {key}",
-        go::printed(item)
+        go::plain(item)
     ))
 }
 

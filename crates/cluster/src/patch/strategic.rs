@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
-use super::go;
 use super::lists::{holds_maps, merge_list};
 use super::order::{Order, expected, is_deletion, key_of, left_behind, split};
 use super::strategy::{lookup, lookup_list};
+use crate::go;
 use crate::types::Shape;
 
 pub(super) const DIRECTIVE: &str = "$patch";
@@ -196,8 +196,8 @@ fn check_order(patch: &[Value], wanted: &[Value], key: &str) -> Result<(), Patch
     }
     Err(PatchError::Internal(format!(
         "The order in patch list:\n{}\n doesn't match {ELEMENT_ORDER} list:\n{}\n",
-        go::printed_list(patch),
-        go::printed_list(wanted)
+        go::plain_list(patch),
+        go::plain_list(wanted)
     )))
 }
 
@@ -241,8 +241,8 @@ fn without_directives(value: Value) -> Option<Value> {
 pub(super) fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
     PatchError::Internal(format!(
         "unknown patch type: {} in map: {}",
-        go::printed(directive),
-        go::printed(map)
+        go::plain(directive),
+        go::plain(map)
     ))
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{SelectorError, key, parse};
+use super::{SelectorError, parse};
+use crate::names;
 
 /// Requirements that all must hold. Without any it selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,7 +124,7 @@ impl Requirement {
         let mut invalid = |field: String, value: String, why: &str| {
             errors.push(format!("{field}: Invalid value: {value}: {why}"))
         };
-        let faults = key::faults(key);
+        let faults = names::qualified_name(key).join("; ");
         if !faults.is_empty() {
             invalid("key".to_owned(), format!("{key:?}"), &faults);
         }
@@ -152,7 +153,7 @@ impl Requirement {
             }
         }
         for (index, value) in values.iter().enumerate() {
-            let faults = key::value_faults(value);
+            let faults = names::label_value(value).join("; ");
             if !faults.is_empty() {
                 invalid(format!("values[{index}][{key}]"), format!("{value:?}"), &faults);
             }

@@ -5,11 +5,9 @@
 //!
 //! - `label`: requirements on labels, and how they match.
 //! - `parse`: their query syntax.
-//! - `key`: what a label's key and value may look like.
 //! - `field`: requirements on fields.
 
 mod field;
-mod key;
 mod label;
 mod parse;
 

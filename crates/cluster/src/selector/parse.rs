@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::key;
 use super::label::{Operator, Requirement};
+use crate::names;
 
 /// Reads `a=b,c in (d,e),!f`.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
@@ -134,7 +134,7 @@ impl<'t> Parser<'t> {
         let Token::Word(key) = token else {
             return Err(format!("found '{}', expected: identifier", token.text()));
         };
-        let faults = key::faults(key);
+        let faults = names::qualified_name(key).join("; ");
         if !faults.is_empty() {
             return Err(format!("<nil>: Invalid value: {key:?}: {faults}"));
         }

@@ -12,6 +12,7 @@ use super::{
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
 use crate::events;
+use crate::go;
 use crate::object;
 use crate::patch::{
     self,
@@ -20,7 +21,6 @@ use crate::patch::{
 use crate::resource::{Model, Resource};
 use crate::status::{About, FieldError, Status};
 use crate::store::Transaction;
-use crate::table::go;
 
 /// What to change.
 #[derive(Clone, Copy, Debug)]

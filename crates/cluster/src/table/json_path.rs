@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::go::plain;
 use super::json_path_parse;
+use crate::go::plain;
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +115,7 @@ impl JsonPath {
 pub(crate) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Array(_) | Value::Object(_) => super::go::json(value),
+        Value::Array(_) | Value::Object(_) => crate::go::json(value),
         scalar => plain(scalar),
     }
 }

@@ -6,14 +6,13 @@
 //! - here: [`render`], and which kind has which columns.
 //! - `sheet`: columns, rows, and reading fields.
 //! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
-//! - `age`: how long ago something was. `selector`: label selectors as text. `go`: how Go writes values.
+//! - `age`: how long ago something was. `selector`: label selectors as text.
 //! - `json_path`: Kubernetes' JSONPath.
 
 mod age;
 mod autoscaling;
 mod cluster;
 mod custom;
-pub(crate) mod go;
 mod json_path;
 mod json_path_parse;
 mod network;

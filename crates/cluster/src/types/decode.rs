@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use serde_json::{Map, Value};
 
-use super::quantity;
+use super::quantity::Quantity;
 use super::table::{Field, Kind, Struct, builtin};
+use crate::go;
 
 /// What reading an object gave.
 #[derive(Debug, Default, PartialEq)]
@@ -192,10 +193,10 @@ impl Reader {
             }
             (Kind::Time, Value::String(text)) => time(text, 0).ok_or_else(|| mismatch("v1.Time")),
             (Kind::MicroTime, Value::String(text)) => time(text, 6).ok_or_else(|| mismatch("v1.MicroTime")),
-            (Kind::Quantity, Value::String(text)) => quantity::canonical(text)
+            (Kind::Quantity, Value::String(text)) => canonical(text)
                 .map(Value::from)
                 .ok_or_else(|| mismatch("resource.Quantity")),
-            (Kind::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string())
+            (Kind::Quantity, Value::Number(number)) => canonical(&number.to_string())
                 .map(Value::from)
                 .ok_or_else(|| mismatch("resource.Quantity")),
             (Kind::IntOrString, Value::String(_)) => Ok(given.clone()),
@@ -295,17 +296,13 @@ fn time(text: &str, digits: usize) -> Option<Value> {
     })
 }
 
+fn canonical(text: &str) -> Option<String> {
+    Some(Quantity::parse(text)?.to_string())
+}
+
 fn mismatch(given: &Value, at: &Path, wanted: &str) -> Mismatch {
-    let found = match given {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     Mismatch::Type {
-        found,
+        found: go::json_kind(given),
         owner: at.owner.clone(),
         path: at.go.clone(),
         wanted: wanted.to_owned(),

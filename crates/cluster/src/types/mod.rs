@@ -7,10 +7,10 @@
 //!
 //! - `table`: the built-in table.
 //! - `decode`: from loose JSON to exactly what the server would store: unknown fields dropped, empty ones written or not.
-//! - `quantity`: the canonical spelling of resource quantities.
+//! - `quantity`: what resource quantities are worth, and how they are spelled.
 
 mod decode;
-mod quantity;
+pub(crate) mod quantity;
 mod shape;
 mod table;
 

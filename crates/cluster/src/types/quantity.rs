@@ -1,47 +1,113 @@
-//! The canonical spelling of a resource quantity: the same amount is always written the same way.
+//! Resource quantities: how much one is worth, and its canonical spelling. The same amount is always written the same way.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Value;
 
 /// The suffixes of powers of 1024, smallest first.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The suffixes of powers of 1000 from 10^-9 to 10^18.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 /// Where 10^0 is among them.
-const ONE: usize = 3;
+const PLACE_OF_ONE: usize = 3;
+
+const MILLI: i128 = 1_000_000;
+const ONE: i128 = 1_000_000_000;
 
 /// How the suffix was written decides how the canonical one is.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Format {
     Binary,
     Decimal,
     Exponent,
 }
 
-/// The canonical form of `text`, or `None` if it is no quantity. Amounts finer than 10^-9 are rounded up, as upstream does.
-pub(crate) fn canonical(text: &str) -> Option<String> {
-    let (negative, unsigned) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
+/// An amount in billionths, and how it is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantity {
+    nanos: i128,
+    format: Format,
+}
+
+impl Quantity {
+    pub(crate) const ZERO: Self = Self {
+        nanos: 0,
+        format: Format::Decimal,
     };
-    let end = unsigned
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(unsigned.len());
-    let (number, suffix) = unsigned.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return None;
+
+    /// The quantity of a field that decoding has let pass; anything else is zero.
+    pub(crate) fn of(value: &Value) -> Self {
+        value.as_str().and_then(Self::parse).unwrap_or(Self::ZERO)
     }
-    let (format, base, exponent) = scale(suffix)?;
-    let nanos = nanos(whole, fraction, base, exponent)?;
-    let written = write(nanos, format);
-    Some(if negative && nanos != 0 {
-        format!("-{written}")
-    } else {
-        written
-    })
+
+    /// `None` for what is no quantity. Amounts finer than 10^-9 are rounded away from zero, as upstream does.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (sign, unsigned) = match text.as_bytes().first()? {
+            b'-' => (-1, &text[1..]),
+            b'+' => (1, &text[1..]),
+            _ => (1, text),
+        };
+        let end = unsigned
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return None;
+        }
+        let (format, base, exponent) = scale(suffix)?;
+        Some(Self {
+            nanos: sign * nanos(whole, fraction, base, exponent)?,
+            format,
+        })
+    }
+
+    pub(crate) fn is_positive(self) -> bool {
+        self.nanos > 0
+    }
+
+    pub(crate) fn is_negative(self) -> bool {
+        self.nanos < 0
+    }
+
+    pub(crate) fn is_zero(self) -> bool {
+        self.nanos == 0
+    }
+
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % ONE == 0
+    }
+
+    /// Whether this is a positive number of pages of that size.
+    pub(crate) fn is_multiple_of(self, size: Self) -> bool {
+        size.nanos > 0 && self.nanos > 0 && self.nanos % size.nanos == 0
+    }
+
+    /// Whether nothing finer than a thousandth is asked for.
+    pub(crate) fn is_in_thousandths(self) -> bool {
+        self.nanos % MILLI == 0
+    }
+
+    /// The sum, written as this amount is, unless that is zero.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            format: if self.is_zero() { other.format } else { self.format },
+        }
+    }
+
+    fn rounded_up_to_thousandths(self) -> Self {
+        let missing = (MILLI - self.nanos.rem_euclid(MILLI)) % MILLI;
+        Self {
+            nanos: self.nanos.saturating_add(missing),
+            ..self
+        }
+    }
 }
 
 /// The format, base and exponent that a suffix stands for.
-fn scale(suffix: &str) -> Option<(Format, u32, i32)> {
+fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     if let Some(power) = BINARY
         .iter()
         .position(|known| *known == suffix)
@@ -57,52 +123,78 @@ fn scale(suffix: &str) -> Option<(Format, u32, i32)> {
 }
 
 /// The amount in billionths, rounded away from zero. `None` past what 128 bits hold.
-fn nanos(whole: &str, fraction: &str, base: u32, exponent: i32) -> Option<u128> {
-    let digits: u128 = match format!("{whole}{fraction}").trim_start_matches('0') {
+fn nanos(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
+    let digits: i128 = match format!("{whole}{fraction}").trim_start_matches('0') {
         "" => return Some(0),
         digits => digits.parse().ok()?,
     };
     let mut shift = 9 - i32::try_from(fraction.len()).ok()?;
     let mut amount = digits;
     if base == 1024 {
-        amount = amount.checked_mul(1024_u128.checked_pow(exponent.unsigned_abs())?)?;
+        amount = amount.checked_mul(base.checked_pow(exponent.unsigned_abs())?)?;
     } else {
         shift = shift.checked_add(exponent)?;
     }
-    if shift >= 0 {
-        amount.checked_mul(10_u128.checked_pow(shift.unsigned_abs())?)
-    } else {
-        Some(match 10_u128.checked_pow(shift.unsigned_abs()) {
-            Some(divisor) => amount.div_ceil(divisor),
-            None => 1,
-        })
+    let factor = 10_i128.checked_pow(shift.unsigned_abs());
+    match (factor, shift >= 0) {
+        (factor, true) => amount.checked_mul(factor?),
+        (Some(factor), false) => Some(amount / factor + (amount % factor).signum()),
+        (None, false) => Some(1),
     }
 }
 
-const NANOS: u128 = 1_000_000_000;
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
 
-fn write(nanos: u128, format: Format) -> String {
-    if nanos == 0 {
-        return "0".into();
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.nanos.partial_cmp(&other.nanos)
     }
-    // Binary suffixes are for whole numbers from 1024 up; anything else is written in decimal.
-    if format == Format::Binary && nanos.is_multiple_of(NANOS) && nanos / NANOS >= 1024 {
-        let (mut amount, mut power) = (nanos / NANOS, 0);
-        while amount.is_multiple_of(1024) && power + 1 < BINARY.len() {
-            amount /= 1024;
-            power += 1;
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("0");
         }
-        return format!("{amount}{}", BINARY[power]);
+        // Binary suffixes are for whole numbers from 1024 up; anything else is written in decimal.
+        if self.format == Format::Binary && self.is_whole() && self.nanos.abs() >= 1024 * ONE {
+            let (amount, power) = divided(self.nanos / ONE, 1024, BINARY.len());
+            return write!(f, "{amount}{}", BINARY[power]);
+        }
+        let (amount, place) = divided(self.nanos, 1000, DECIMAL.len());
+        match self.format {
+            Format::Exponent if place > PLACE_OF_ONE => write!(f, "{amount}e{}", (place - PLACE_OF_ONE) * 3),
+            Format::Exponent if place < PLACE_OF_ONE => write!(f, "{amount}e-{}", (PLACE_OF_ONE - place) * 3),
+            _ => write!(f, "{amount}{}", DECIMAL[place]),
+        }
     }
-    let (mut amount, mut place) = (nanos, 0);
-    while amount.is_multiple_of(1000) && place + 1 < DECIMAL.len() {
-        amount /= 1000;
-        place += 1;
+}
+
+/// Divides as often as nothing is left over and there are suffixes.
+fn divided(mut amount: i128, by: i128, suffixes: usize) -> (i128, usize) {
+    let mut times = 0;
+    while amount % by == 0 && times + 1 < suffixes {
+        (amount, times) = (amount / by, times + 1);
     }
-    match format {
-        Format::Exponent if place > ONE => format!("{amount}e{}", (place - ONE) * 3),
-        Format::Exponent if place < ONE => format!("{amount}e-{}", (ONE - place) * 3),
-        _ => format!("{amount}{}", DECIMAL[place]),
+    (amount, times)
+}
+
+/// Rounds every quantity of a resource list up to thousandths, as upstream still does for compatibility.
+pub(crate) fn round_list(list: Option<&mut Value>) {
+    for value in list
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(|list| list.values_mut())
+    {
+        if let Some(quantity) = value.as_str().and_then(Quantity::parse)
+            && !quantity.is_in_thousandths()
+        {
+            *value = quantity.rounded_up_to_thousandths().to_string().into();
+        }
     }
 }
 
@@ -134,7 +226,7 @@ mod tests {
     #[case("123456789k", "123456789k")]
     #[case("0.0000000001", "1n")]
     fn a_quantity_has_one_spelling(#[case] given: &str, #[case] expected: &str) {
-        assert_eq!(canonical(given).as_deref(), Some(expected));
+        assert_eq!(Quantity::parse(given).unwrap().to_string(), expected);
     }
 
     #[rstest]
@@ -147,6 +239,43 @@ mod tests {
     #[case("--1")]
     #[case("1e")]
     fn what_is_no_quantity_is_refused(#[case] given: &str) {
-        assert_eq!(canonical(given), None);
+        assert!(Quantity::parse(given).is_none());
+    }
+
+    #[rstest]
+    #[case("1", "500m", "1500m")]
+    #[case("1Gi", "512Mi", "1536Mi")]
+    #[case("0", "1Gi", "1Gi")]
+    #[case("1Gi", "1k", "1073742824")]
+    #[case("500m", "500m", "1")]
+    #[case("1e3", "1", "1001")]
+    fn a_sum_is_written_as_its_first_amount(#[case] left: &str, #[case] right: &str, #[case] sum: &str) {
+        assert_eq!(
+            Quantity::of(&left.into())
+                .plus(Quantity::of(&right.into()))
+                .to_string(),
+            sum
+        );
+    }
+
+    #[rstest]
+    #[case("1u", "1m")]
+    #[case("1500u", "2m")]
+    #[case("1n", "1m")]
+    #[case("1e-6", "1e-3")]
+    #[case("999999u", "1")]
+    #[case("5m", "5m")]
+    #[case("nonsense", "nonsense")]
+    fn lists_are_rounded_up_to_thousandths(#[case] given: &str, #[case] expected: &str) {
+        let mut list = serde_json::json!({"cpu": given});
+        round_list(Some(&mut list));
+        assert_eq!(list["cpu"], expected);
+    }
+
+    #[test]
+    fn amounts_compare_by_worth() {
+        assert!(Quantity::of(&"1Gi".into()) > Quantity::of(&"1G".into()));
+        assert!(Quantity::of(&"1000m".into()) == Quantity::of(&"1".into()));
+        assert!(Quantity::of(&"-1".into()).is_negative());
     }
 }

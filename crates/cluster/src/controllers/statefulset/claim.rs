@@ -6,15 +6,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, all_of, doing, failure, retry_on_conflict};
 use super::object::{Metadata, PODS, Pod, SETS, Set, controller_ref, map_at, text};
-use super::selector::Selector;
 
 /// The pods of a set, from one list: this snapshot is what the whole sync acts on. An orphan that could not be adopted
 /// or a pod that could not be released ends the sync.
-pub(super) fn pods(access: &dyn Access, set: &Set, selector: &Selector) -> Result<Vec<Pod>, Status> {
+pub(super) fn pods(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Result<Vec<Pod>, Status> {
     let may_adopt = OnceCell::new();
     let (mut claimed, mut errors) = (Vec::new(), Vec::new());
     for pod in access.list(PODS, set.namespace()).into_iter().map(Pod::new) {
@@ -44,7 +44,7 @@ enum Claim {
     Ignore,
 }
 
-fn claim(set: &Set, selector: &Selector, pod: &Pod) -> Claim {
+fn claim(set: &Set, selector: &LabelSelector, pod: &Pod) -> Claim {
     let member =
         || selector.matches(pod.labels()) && pod.parent().is_some_and(|(parent, _)| parent == set.name());
     match pod.controller() {

@@ -25,7 +25,6 @@ mod replicas;
 mod retention;
 mod revisions;
 mod round;
-mod selector;
 mod status;
 mod update;
 
@@ -37,6 +36,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Key;
 
@@ -44,7 +44,6 @@ use self::object::{Metadata, PODS, Pod, Revision, SETS, Set, text};
 use self::replicas::Replicas;
 use self::revisions::Chosen;
 use self::round::Round;
-use self::selector::Selector;
 use self::status::{Report, Tally};
 pub use self::update::MaxUnavailable;
 use super::{Changed, Controller, Next};
@@ -130,7 +129,7 @@ impl Controller for StatefulSets {
             return Ok(Next::Wait);
         };
         // Trying again would not make the selector valid.
-        let Some(selector) = Selector::parse(set.selector()) else {
+        let Ok(selector) = LabelSelector::of(set.selector()) else {
             return Ok(Next::Wait);
         };
         revisions::adopt_orphans(access, &set, &selector)?;
@@ -188,8 +187,8 @@ fn sets_that_select(pod: &Value, access: &dyn Access) -> Vec<Key> {
         .flatten()
         .map(Set::new);
     let selects = |set: &Set| {
-        Selector::parse(set.selector())
-            .is_some_and(|selector| !selector.is_empty() && selector.matches(pod.labels()))
+        LabelSelector::of(set.selector())
+            .is_ok_and(|selector| !selector.is_empty() && selector.matches(pod.labels()))
     };
     sets.filter(selects)
         .map(|set| Key::new(set.namespace(), set.name()))

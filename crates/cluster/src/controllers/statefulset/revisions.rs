@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use stateward_core::revision;
 
 use crate::access::Access;
+use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::claim::{adopt, still_there};
 use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_conflict};
 use super::object::{Metadata, Pod, REVISIONS, Revision, Set, controller_ref, map, map_at, number, text};
-use super::selector::Selector;
 
 /// The revisions a sync works with.
 pub(super) struct Chosen {
@@ -22,7 +22,7 @@ pub(super) struct Chosen {
 }
 
 /// Takes orphaned revisions that match under the set. A set that is being deleted cannot, and its sync ends here.
-pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, selector: &Selector) -> Result<(), Status> {
+pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Result<(), Status> {
     let mut orphans = list(access, set, selector);
     orphans.retain(|revision| revision.controller().is_none());
     if orphans.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, selector: &Selector)
 }
 
 /// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
-pub(super) fn list(access: &dyn Access, set: &Set, selector: &Selector) -> Vec<Revision> {
+pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Vec<Revision> {
     let mut revisions: Vec<_> = access
         .list(REVISIONS, set.namespace())
         .into_iter()

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::structural::list;
+use crate::go;
 use crate::types::Decoded;
 
 /// What a keyword holds, and whether an empty value of it is kept.
@@ -99,16 +100,8 @@ impl Place {
     }
 
     fn wrong(&self, owner: &'static str, keyword: &str, value: &Value, wanted: &'static str) -> WrongKeyword {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
         WrongKeyword {
-            found,
+            found: go::json_kind(value),
             owner,
             path: format!("{}.{keyword}", self.go_path),
             wanted,

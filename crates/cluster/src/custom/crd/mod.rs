@@ -26,8 +26,8 @@ pub(crate) use keywords::decode_schemas;
 
 use super::definition::{Names, is_storage};
 use super::fault;
-use super::names;
 use super::schema::text;
+use crate::names;
 use crate::status::FieldError;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
@@ -95,7 +95,7 @@ fn check_preserve(spec: &Value) -> Option<FieldError> {
 
 fn check_name(crd: &Value) -> Vec<FieldError> {
     let name = text(&crd["metadata"], "name");
-    let mut wrong = names::subdomain(&name);
+    let mut wrong = names::domain(&name);
     if name
         != format!(
             "{}.{}",
@@ -103,7 +103,7 @@ fn check_name(crd: &Value) -> Vec<FieldError> {
             text(&crd["spec"], "group")
         )
     {
-        wrong.push(r#"must be spec.names.plural+"."+spec.group"#);
+        wrong.push(r#"must be spec.names.plural+"."+spec.group"#.to_owned());
     }
     wrong
         .into_iter()
@@ -113,7 +113,7 @@ fn check_name(crd: &Value) -> Vec<FieldError> {
 
 fn check_group(spec: &Value) -> Option<FieldError> {
     let group = text(spec, "group");
-    let wrong = names::subdomain(&group).join(",");
+    let wrong = names::domain(&group).join(",");
     let invalid = |why: &str| Some(fault::invalid("spec.group", Some(&group.as_str().into()), why));
     match group.as_str() {
         "" => Some(FieldError::required("spec.group", "")),
@@ -145,10 +145,10 @@ fn check_names(names: &Value) -> Vec<FieldError> {
     for (field, name) in all.iter().filter(|(_, name)| !name.is_empty()) {
         let mixed = matches!(*field, "kind" | "listKind");
         let wrong = if mixed {
-            let wrong = names::dns_label(&name.to_lowercase());
+            let wrong = names::dns_1035_label(&name.to_lowercase());
             wrong.map(|why| format!("may have mixed case, but should otherwise match: {why}"))
         } else {
-            names::dns_label(name)
+            names::dns_1035_label(name)
         };
         let place = format!("spec.names.{field}");
         errors.extend(wrong.map(|why| fault::invalid(place, Some(&name.as_str().into()), why)));
@@ -156,7 +156,7 @@ fn check_names(names: &Value) -> Vec<FieldError> {
     let mut check_list = |field: &str, list: &[String]| {
         for (index, name) in list.iter().enumerate() {
             let place = format!("spec.names.{field}[{index}]");
-            let wrong = names::dns_label(name);
+            let wrong = names::dns_1035_label(name);
             errors.extend(wrong.map(|why| fault::invalid(place, Some(&name.as_str().into()), why)));
         }
     };

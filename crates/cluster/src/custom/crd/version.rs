@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{defaults, openapi, structural};
 use crate::custom::definition::is_storage;
 use crate::custom::schema::{Schema, flag, text};
-use crate::custom::{fault, field_path, names};
+use crate::custom::{fault, field_path};
+use crate::names;
 use crate::status::FieldError;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -62,7 +63,7 @@ pub(super) fn check_all(spec: &Value) -> Vec<FieldError> {
     }
     for (index, version) in versions.iter().enumerate() {
         let at = format!("spec.versions[{index}]");
-        let wrong = names::dns_label(&text(version, "name"));
+        let wrong = names::dns_1035_label(&text(version, "name"));
         let wrong = wrong.map(|why| fault::invalid(format!("{at}.name"), Some(&version["name"]), why));
         let names_twice = versions.len() == 1;
         errors.extend(wrong.clone());

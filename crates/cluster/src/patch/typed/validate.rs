@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::element::Element;
-use super::super::go;
 use super::form::{Form, Scalar, allowed, declares, element_of, form};
+use crate::go;
 use crate::types::{ListKind, Shape};
 
 /// What does not fit, as one text. Duplicates in sets and lists with keys do not.
@@ -38,7 +38,7 @@ impl Walk {
             (_, Value::Null) => {}
             (Form::Scalar, value) => self.visit_scalar(value, allowed(shape).scalar.unwrap_or(Scalar::Any)),
             (Form::List, Value::Array(items)) => self.visit_items(items, shape),
-            (Form::List, other) => self.error(format!("expected list, got &{{{}}}", go::printed(other))),
+            (Form::List, other) => self.error(format!("expected list, got &{{{}}}", go::plain(other))),
             (Form::Map, Value::Object(fields)) => {
                 for (name, value) in fields {
                     self.path.push(Element::field(name));
@@ -55,7 +55,7 @@ impl Walk {
                     }
                 }
             }
-            (Form::Map, other) => self.error(format!("expected map, got &{{{}}}", go::printed(other))),
+            (Form::Map, other) => self.error(format!("expected map, got &{{{}}}", go::plain(other))),
         }
     }
 
@@ -77,10 +77,8 @@ impl Walk {
                     go::syntax(other)
                 ));
             }
-            (Scalar::Bool, other) => self.error(format!("expected boolean, got &{{{}}}", go::printed(other))),
-            (Scalar::Any, other) => {
-                self.error(format!("expected any scalar, got &{{{}}}", go::printed(other)))
-            }
+            (Scalar::Bool, other) => self.error(format!("expected boolean, got &{{{}}}", go::plain(other))),
+            (Scalar::Any, other) => self.error(format!("expected any scalar, got &{{{}}}", go::plain(other))),
         }
     }
 

@@ -46,7 +46,7 @@ fn is_wrapped(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool)
 }
 
 /// An RFC 1123 label: a pod's hostname, a namespace, a container.
-pub(super) fn dns_label(text: &str) -> Vec<String> {
+pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > 63 {
         complaints.push(too_long(63, "characters"));
@@ -63,9 +63,32 @@ pub(super) fn dns_label(text: &str) -> Vec<String> {
     complaints
 }
 
+/// A DNS-1035 label, such as the plural or a version of a custom resource: its complaints in one text.
+pub(crate) fn dns_1035_label(text: &str) -> Option<String> {
+    let mut complaints = Vec::new();
+    if text.len() > 63 {
+        complaints.push(too_long(63, "bytes"));
+    }
+    if !(is_dns_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase())) {
+        let rule = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character";
+        complaints.push(pattern(
+            rule,
+            "[a-z]([-a-z0-9]*[a-z0-9])?",
+            &["my-name", "abc-123"],
+        ));
+    }
+    (!complaints.is_empty()).then(|| complaints.join(","))
+}
+
 /// An RFC 1123 subdomain: most names of objects.
-pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
+pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain(text, "characters")
+}
+
+/// The same where a newer check looks: the group of a definition, the domain of a label's key.
+pub(crate) fn domain(text: &str) -> Vec<String> {
+    subdomain(text, "bytes")
 }
 
 fn subdomain(text: &str, unit: &str) -> Vec<String> {
@@ -80,7 +103,7 @@ fn subdomain(text: &str, unit: &str) -> Vec<String> {
 }
 
 /// A DNS search path, where labels may have underscores.
-pub(super) fn search_path(text: &str) -> Vec<String> {
+pub(crate) fn search_path(text: &str) -> Vec<String> {
     let is_label = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
         is_wrapped(
@@ -102,7 +125,7 @@ pub(super) fn search_path(text: &str) -> Vec<String> {
 }
 
 /// A label key, a finalizer, a condition type: an optional domain, then a name.
-pub(super) fn qualified_name(text: &str) -> Vec<String> {
+pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     let name_rule = || pattern(QUALIFIED_RULE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
     let mut complaints = Vec::new();
     let mut parts = text.split('/');
@@ -114,7 +137,7 @@ pub(super) fn qualified_name(text: &str) -> Vec<String> {
         }
         (Some(prefix), Some(name), None) => {
             complaints.extend(
-                subdomain(prefix, "bytes")
+                domain(prefix)
                     .into_iter()
                     .map(|complaint| format!("prefix part {complaint}")),
             );
@@ -144,7 +167,7 @@ fn is_qualified(text: &str) -> bool {
     )
 }
 
-pub(super) fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > 63 {
         complaints.push(too_long(63, "bytes"));
@@ -164,7 +187,7 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
 }
 
 /// A name that can stand in a URL: all that RBAC asks of its objects.
-pub(super) fn path_segment(text: &str) -> Vec<String> {
+pub(crate) fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
         text => path_segment_prefix(text),
@@ -172,7 +195,7 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
 }
 
 /// The start of such a name.
-pub(super) fn path_segment_prefix(text: &str) -> Vec<String> {
+pub(crate) fn path_segment_prefix(text: &str) -> Vec<String> {
     let complaint = |part: &&str| format!("may not contain '{part}'");
     ["/", "%"]
         .iter()
@@ -182,7 +205,7 @@ pub(super) fn path_segment_prefix(text: &str) -> Vec<String> {
 }
 
 /// The name of a port in a container.
-pub(super) fn port_name(text: &str) -> Vec<String> {
+pub(crate) fn port_name(text: &str) -> Vec<String> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase();
     let mut complaints = Vec::new();
     if text.len() > 15 {
@@ -208,7 +231,7 @@ pub(super) fn port_name(text: &str) -> Vec<String> {
 }
 
 /// The name of an environment variable, or the start of one.
-pub(super) fn variable_name(text: &str) -> Vec<String> {
+pub(crate) fn variable_name(text: &str) -> Vec<String> {
     let fits = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     if text.bytes().all(fits) {
         return Vec::new();
@@ -219,7 +242,7 @@ pub(super) fn variable_name(text: &str) -> Vec<String> {
 }
 
 /// A key of a ConfigMap or a Secret.
-pub(super) fn config_key(text: &str) -> Vec<String> {
+pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.len() > 253 {
         complaints.push(too_long(253, "characters"));
@@ -244,7 +267,7 @@ pub(super) fn config_key(text: &str) -> Vec<String> {
     complaints
 }
 
-pub(super) fn http_header(text: &str) -> Vec<String> {
+pub(crate) fn http_header(text: &str) -> Vec<String> {
     if !text.is_empty()
         && text
             .bytes()
@@ -256,7 +279,7 @@ pub(super) fn http_header(text: &str) -> Vec<String> {
     vec![pattern(rule, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-pub(super) fn percent(text: &str) -> Vec<String> {
+pub(crate) fn percent(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').unwrap_or_default();
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Vec::new();
@@ -266,7 +289,7 @@ pub(super) fn percent(text: &str) -> Vec<String> {
 }
 
 /// Upstream still takes the addresses it used to take, but no others are made any more.
-pub(super) fn address(text: &str) -> Vec<String> {
+pub(crate) fn address(text: &str) -> Vec<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Vec::new();
     }
@@ -275,7 +298,7 @@ pub(super) fn address(text: &str) -> Vec<String> {
 
 /// What the start of a generated name is checked as: a dash at its end becomes something that can end a name. Upstream
 /// cuts one character too many, and so do we.
-pub(super) fn mask_trailing_dash(text: &str) -> String {
+pub(crate) fn mask_trailing_dash(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
             let mut rest: String = rest.to_owned();
@@ -304,6 +327,26 @@ mod tests {
     #[case("ä", false)]
     fn labels_are_lower_case_words(#[case] text: &str, #[case] fits: bool) {
         assert_eq!(dns_label(text).is_empty(), fits);
+    }
+
+    #[rstest]
+    #[case("widgets", true)]
+    #[case("a-1", true)]
+    #[case("1a", false)]
+    #[case("a-", false)]
+    #[case("A", false)]
+    #[case("", false)]
+    fn dns_1035_labels_start_with_a_letter(#[case] text: &str, #[case] fits: bool) {
+        assert_eq!(dns_1035_label(text).is_none(), fits);
+    }
+
+    #[rstest]
+    #[case("example.com", true)]
+    #[case("1.2", true)]
+    #[case("a..b", false)]
+    #[case("-a", false)]
+    fn domains_are_labels_with_dots(#[case] text: &str, #[case] fits: bool) {
+        assert_eq!(domain(text).is_empty(), fits);
     }
 
     #[rstest]

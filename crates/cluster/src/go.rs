@@ -1,4 +1,4 @@
-//! How Go writes values. Clients see it in cells and in errors, so it has to be the same.
+//! How Go writes values. Clients see it in cells and compare it in messages, so it has to be the same.
 
 use serde_json::Value;
 
@@ -34,14 +34,14 @@ pub(crate) fn plain_float(float: f64) -> String {
     format!("{float}")
 }
 
-/// A value as Go's `%v` writes it.
+/// A value as Go's `%v` writes it: `map[a:1 b:[x <nil>]]`.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => plain_number(number),
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => plain_list(items),
         Value::Object(fields) => {
             let fields: Vec<_> = fields
                 .iter()
@@ -49,6 +49,57 @@ pub(crate) fn plain(value: &Value) -> String {
                 .collect();
             format!("map[{}]", fields.join(" "))
         }
+    }
+}
+
+/// The same of a list.
+pub(crate) fn plain_list(items: &[Value]) -> String {
+    let items: Vec<_> = items.iter().map(plain).collect();
+    format!("[{}]", items.join(" "))
+}
+
+/// `%#v`: `map[string]interface {}{"a":1}`
+pub(crate) fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        Value::Bool(_) | Value::Number(_) => plain(value),
+    }
+}
+
+/// `%T`: `map[string]interface {}`
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// What Go's JSON decoder calls a value: `cannot unmarshal array into …`.
+pub(crate) fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 
@@ -114,5 +165,22 @@ mod tests {
     #[case(json!(null), "null")]
     fn a_value_is_shown_as_go_does(#[case] value: Value, #[case] expected: &str) {
         assert_eq!(shown(&value), expected);
+    }
+
+    /// Spellings seen in answers of the real server.
+    #[rstest]
+    #[case(json!({"b": [1, "x", null], "a": {"c": 1.5}}), "map[a:map[c:1.5] b:[1 x <nil>]]")]
+    #[case(json!([true, {}, []]), "[true map[] []]")]
+    #[case(json!(2.0), "2")]
+    fn values_are_printed_as_go_prints_them(#[case] value: Value, #[case] expected: &str) {
+        assert_eq!(plain(&value), expected);
+    }
+
+    /// From the real server: `expected string, got &value.valueUnstructured{Value:…}`.
+    #[rstest]
+    #[case(json!({"a": 1, "b": [true, "x"]}), r#"map[string]interface {}{"a":1, "b":[]interface {}{true, "x"}}"#)]
+    #[case(json!(1.5), "1.5")]
+    fn values_are_spelled_as_go_source(#[case] value: Value, #[case] expected: &str) {
+        assert_eq!(syntax(&value), expected);
     }
 }
