@@ -48,16 +48,25 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 
 /// The object's metadata as a map, made where it is missing.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
+    map_at(object, "metadata")
+}
+
+/// The map at a field, made where it is missing.
+pub(crate) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
+    map_in(map(object), field)
+}
+
+pub(crate) fn map_in<'o>(fields: &'o mut Map<String, Value>, field: &str) -> &'o mut Map<String, Value> {
+    map(fields.entry(field).or_insert(Value::Null))
+}
+
+pub(crate) fn map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
     }
-    let metadata = &mut object["metadata"];
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
-    }
-    match metadata {
+    match value {
         Value::Object(fields) => fields,
-        _ => unreachable!("it was made an object above"),
+        _ => unreachable!("made an object above"),
     }
 }
 

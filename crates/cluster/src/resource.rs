@@ -161,6 +161,14 @@ static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
         .collect()
 });
 
+/// The built-in resource of that id.
+pub(crate) fn builtin(id: &str) -> Option<&'static Resource> {
+    BUILTIN
+        .iter()
+        .map(|resource| &**resource)
+        .find(|resource| &*resource.id == id)
+}
+
 fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
     let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
     let (parts, wholes): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.name.contains('/'));

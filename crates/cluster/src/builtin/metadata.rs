@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::fields::{copy, has, made, part, set, text, unset};
+use crate::resource;
 
 /// Seconds are all that metadata keeps of a time.
 pub(super) fn timestamp(now: Timestamp) -> String {
@@ -62,16 +63,7 @@ pub(super) fn keep(old: &Value, new: &mut Value, name: &str) {
 
 /// Whether objects of this kind live outside namespaces.
 pub(super) fn is_cluster_scoped(resource: &str) -> bool {
-    matches!(
-        resource,
-        "namespaces"
-            | "nodes"
-            | "persistentvolumes"
-            | "storageclasses.storage.k8s.io"
-            | "clusterroles.rbac.authorization.k8s.io"
-            | "clusterrolebindings.rbac.authorization.k8s.io"
-            | "customresourcedefinitions.apiextensions.k8s.io"
-    )
+    resource::builtin(resource).is_some_and(|resource| !resource.namespaced)
 }
 
 #[cfg(test)]

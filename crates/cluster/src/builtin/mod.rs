@@ -68,6 +68,7 @@ mod workload_validation;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::resource;
 use crate::status::FieldError;
 use problems::Problems;
 
@@ -248,47 +249,12 @@ fn has_generation(resource: &str) -> bool {
 
 /// Whether this is a built-in kind that lives here.
 fn is_known(resource: &str) -> bool {
-    metadata::is_cluster_scoped(resource)
-        || has_status(resource)
-        || matches!(
-            resource,
-            "podtemplates"
-                | "configmaps"
-                | "secrets"
-                | "serviceaccounts"
-                | "endpoints"
-                | "limitranges"
-                | "controllerrevisions.apps"
-                | "leases.coordination.k8s.io"
-                | "endpointslices.discovery.k8s.io"
-                | "roles.rbac.authorization.k8s.io"
-                | "rolebindings.rbac.authorization.k8s.io"
-                | "events"
-                | "scales.autoscaling"
-        )
+    resource::builtin(resource).is_some() || resource == "scales.autoscaling"
 }
 
 /// Whether the status of this kind has its own endpoint.
-pub(crate) fn has_status(resource: &str) -> bool {
-    matches!(
-        resource,
-        "pods"
-            | "statefulsets.apps"
-            | "deployments.apps"
-            | "daemonsets.apps"
-            | "replicasets.apps"
-            | "jobs.batch"
-            | "cronjobs.batch"
-            | "services"
-            | "persistentvolumeclaims"
-            | "persistentvolumes"
-            | "namespaces"
-            | "nodes"
-            | "resourcequotas"
-            | "poddisruptionbudgets.policy"
-            | "horizontalpodautoscalers.autoscaling"
-            | "customresourcedefinitions.apiextensions.k8s.io"
-    )
+fn has_status(resource: &str) -> bool {
+    resource::builtin(resource).is_some_and(|resource| resource.subresource("status").is_some())
 }
 
 /// Whether an update may come without a resourceVersion; the server then takes the stored one.

@@ -1,5 +1,7 @@
 //! Numbers against their limits. Whole numbers are compared as integers, which cuts the limits to integers too.
 
+use std::cmp::Ordering;
+
 use serde_json::{Number, Value};
 
 use super::schema::Bounds;
@@ -66,42 +68,35 @@ pub(super) fn out_of_bounds(
         let whole = limit(factor, "MultipleOf", &mut broken);
         broken.extend(not_multiple(whole, float, factor, at));
     }
-    if let Some(minimum) = bounds.minimum {
-        let whole = limit(minimum, "Minimum boundary", &mut broken);
-        let exclusive = bounds.exclusive_minimum;
-        let low = match whole {
-            Some(whole) => whole < cut(minimum) || (exclusive && whole == cut(minimum)),
-            None => float < minimum || (exclusive && float == minimum),
+    let sides = [
+        (
+            bounds.minimum,
+            bounds.exclusive_minimum,
+            "Minimum boundary",
+            "greater than",
+            Ordering::Less,
+        ),
+        (
+            bounds.maximum,
+            bounds.exclusive_maximum,
+            "Maximum boundary",
+            "less than",
+            Ordering::Greater,
+        ),
+    ];
+    for (bound, exclusive, what, words, beyond) in sides {
+        let Some(bound) = bound else {
+            continue;
         };
-        if low {
-            let words = if exclusive {
-                "greater than"
-            } else {
-                "greater than or equal to"
-            };
-            broken.push((
-                sentence(at, words, whole, minimum),
-                Some(Value::Number(number.clone())),
-            ));
-        }
-    }
-    if let Some(maximum) = bounds.maximum {
-        let whole = limit(maximum, "Maximum boundary", &mut broken);
-        let exclusive = bounds.exclusive_maximum;
-        let high = match whole {
-            Some(whole) => whole > cut(maximum) || (exclusive && whole == cut(maximum)),
-            None => float > maximum || (exclusive && float == maximum),
+        let whole = limit(bound, what, &mut broken);
+        let order = match whole {
+            Some(whole) => Some(whole.cmp(&cut(bound))),
+            None => float.partial_cmp(&bound),
         };
-        if high {
-            let words = if exclusive {
-                "less than"
-            } else {
-                "less than or equal to"
-            };
-            broken.push((
-                sentence(at, words, whole, maximum),
-                Some(Value::Number(number.clone())),
-            ));
+        if order == Some(beyond) || (exclusive && order == Some(Ordering::Equal)) {
+            let or_equal = if exclusive { "" } else { " or equal to" };
+            let sentence = sentence(at, &format!("{words}{or_equal}"), whole, bound);
+            broken.push((sentence, Some(Value::Number(number.clone()))));
         }
     }
     broken

@@ -41,7 +41,7 @@ fn merge_fields(live: &mut Map<String, Value>, patch: Map<String, Value>) {
 }
 
 /// A null has nothing to remove in a value that was not there before.
-fn drop_nulls(value: &mut Value) {
+pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());

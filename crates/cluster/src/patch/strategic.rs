@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::error::PatchError;
 use super::lists::{holds_maps, merge_list};
+use super::merge::drop_nulls;
 use super::order::{Order, expected, is_deletion, key_of, left_behind, split};
 use super::strategy::{lookup, lookup_list};
 use crate::go;
@@ -206,18 +207,6 @@ fn name_after<'k>(key: &'k str, directive: &str, otherwise: &str) -> Result<&'k 
     match key.split_once('/') {
         Some((found, name)) if found == directive => Ok(name),
         _ => Err(PatchError::BadRequest(otherwise.to_owned())),
-    }
-}
-
-/// A null has nothing to remove in a value that was not there before.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
     }
 }
 

@@ -2,62 +2,49 @@
 
 use serde_json::Value;
 
-use super::sheet::{AGE, Column, NAME, Sheet, age, list, name, number, text};
+use super::sheet::Cell::{Made, Number};
+use super::sheet::{AGE, Column, NAME, list, text};
 
 /// More metrics than this are only counted.
 const SHOWN: usize = 2;
 
-pub(super) static AUTOSCALERS: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Reference", "What is scaled."),
-        Column::text("Targets", "The metrics, and what they should be."),
-        Column::text("MinPods", "The fewest pods."),
-        Column::text("MaxPods", "The most pods."),
-        Column::text("Replicas", "How many pods there are."),
-        AGE,
-    ],
-    cells: |scaler, now| {
-        let least = match scaler.pointer("/spec/minReplicas").and_then(Value::as_i64) {
-            Some(least) => least.to_string(),
-            None => "<unset>".to_owned(),
-        };
-        let target = [
-            text(scaler, "/spec/scaleTargetRef/kind"),
-            text(scaler, "/spec/scaleTargetRef/name"),
-        ]
-        .join("/");
-        vec![
-            name(scaler),
-            target.into(),
-            metrics(scaler).into(),
-            least.into(),
-            number(scaler, "/spec/maxReplicas").into(),
-            number(scaler, "/status/currentReplicas").into(),
-            age(scaler, now),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static AUTOSCALERS: &[Column] = &[
+    NAME,
+    Column::text("Reference", "What is scaled.", Made(target)),
+    Column::text(
+        "Targets",
+        "The metrics, and what they should be.",
+        Made(|scaler| metrics(scaler).into()),
+    ),
+    Column::text(
+        "MinPods",
+        "The fewest pods.",
+        Made(|scaler| match scaler["spec"]["minReplicas"].as_i64() {
+            Some(least) => least.to_string().into(),
+            None => "<unset>".into(),
+        }),
+    ),
+    Column::text("MaxPods", "The most pods.", Number("/spec/maxReplicas")),
+    Column::text(
+        "Replicas",
+        "How many pods there are.",
+        Number("/status/currentReplicas"),
+    ),
+    AGE,
+];
 
 /// The part of an object that says how many there are.
-pub(super) static SCALES: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::integer("Desired", "How many are wanted."),
-        Column::integer("Available", "How many there are."),
-        AGE,
-    ],
-    cells: |scale, now| {
-        vec![
-            name(scale),
-            number(scale, "/spec/replicas").into(),
-            number(scale, "/status/replicas").into(),
-            age(scale, now),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static SCALES: &[Column] = &[
+    NAME,
+    Column::integer("Desired", "How many are wanted.", Number("/spec/replicas")),
+    Column::integer("Available", "How many there are.", Number("/status/replicas")),
+    AGE,
+];
+
+fn target(scaler: &Value) -> Value {
+    let target = &scaler["spec"]["scaleTargetRef"];
+    format!("{}/{}", text(target, "/kind"), text(target, "/name")).into()
+}
 
 fn metrics(scaler: &Value) -> String {
     let wanted = list(scaler, "/spec/metrics");

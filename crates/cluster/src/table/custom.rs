@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::age::since;
 use super::json_path::printed;
-use super::sheet::{NAME, age, name};
+use super::sheet::{NAME, age};
 use crate::custom::{Column, CustomType};
 
 const AGE_DESCRIPTION: &str = "How long ago the object was created.";
@@ -26,7 +26,7 @@ pub(super) fn columns(custom: &CustomType) -> Vec<Value> {
 }
 
 pub(super) fn cells(custom: &CustomType, object: &Value, now: Timestamp) -> Vec<Value> {
-    let mut cells = vec![name(object)];
+    let mut cells = vec![NAME.cell(object, now)];
     if custom.version.columns.is_empty() {
         cells.push(age(object, now));
     }

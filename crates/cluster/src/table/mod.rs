@@ -4,7 +4,7 @@
 //! Everything is pure, and `now` is a parameter: ages are part of the cells.
 //!
 //! - here: [`render`], and which kind has which columns.
-//! - `sheet`: columns, rows, and reading fields.
+//! - `sheet`: columns and reading fields.
 //! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
 //! - `age`: how long ago something was. `selector`: label selectors as text.
 //! - `json_path`: Kubernetes' JSONPath.
@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use json_path::JsonPath;
-use sheet::Sheet;
+use sheet::Column;
 
 use crate::custom::CustomType;
 
@@ -72,17 +72,14 @@ pub(crate) fn render(
             (custom::columns(custom), rows.collect())
         }
         None => {
-            let sheet = sheet_of(resource);
+            let columns = columns_of(resource);
             let rows = objects.iter().map(|object| {
-                row(
-                    object,
-                    (sheet.cells)(object, now),
-                    sheet.conditions.and_then(|conditions| conditions(object)),
-                    include,
-                )
+                let cells = columns.iter().map(|column| column.cell(object, now));
+                let conditions = (resource == "pods").then(|| pods::ended(object)).flatten();
+                row(object, cells.collect(), conditions, include)
             });
             (
-                sheet.columns.iter().map(sheet::Column::to_value).collect(),
+                columns.iter().map(|column| column.to_value()).collect(),
                 rows.collect(),
             )
         }
@@ -115,36 +112,34 @@ fn row(object: &Value, cells: Vec<Value>, conditions: Option<Value>, include: In
 }
 
 /// The columns of a built-in kind. Kinds that have none of their own show their name and when they were made.
-fn sheet_of(resource: &str) -> &'static Sheet {
+fn columns_of(resource: &str) -> &'static [Column] {
     match resource.split('.').next().unwrap_or(resource) {
-        "pods" => &pods::PODS,
-        "statefulsets" => &workloads::STATEFULSETS,
-        "controllerrevisions" => &workloads::CONTROLLER_REVISIONS,
-        "replicasets" => &workloads::REPLICASETS,
-        "deployments" => &workloads::DEPLOYMENTS,
-        "daemonsets" => &workloads::DAEMONSETS,
-        "jobs" => &workloads::JOBS,
-        "cronjobs" => &workloads::CRONJOBS,
-        "poddisruptionbudgets" => &workloads::DISRUPTION_BUDGETS,
-        "horizontalpodautoscalers" => &autoscaling::AUTOSCALERS,
-        "scales" => &autoscaling::SCALES,
-        "services" => &network::SERVICES,
-        "endpoints" => &network::ENDPOINTS,
-        "endpointslices" => &network::ENDPOINT_SLICES,
-        "networkpolicies" => &network::NETWORK_POLICIES,
-        "persistentvolumes" => &storage::VOLUMES,
-        "persistentvolumeclaims" => &storage::CLAIMS,
-        "storageclasses" => &storage::CLASSES,
-        "nodes" => &cluster::NODES,
-        "namespaces" => &cluster::NAMESPACES,
-        "events" => &cluster::EVENTS,
-        "leases" => &cluster::LEASES,
-        "configmaps" => &cluster::CONFIG_MAPS,
-        "secrets" => &cluster::SECRETS,
-        "serviceaccounts" => &cluster::SERVICE_ACCOUNTS,
-        "resourcequotas" => &cluster::QUOTAS,
-        "priorityclasses" => &cluster::PRIORITY_CLASSES,
-        "rolebindings" | "clusterrolebindings" => &cluster::ROLE_BINDINGS,
-        _ => &sheet::PLAIN,
+        "pods" => pods::PODS,
+        "statefulsets" => workloads::STATEFULSETS,
+        "controllerrevisions" => workloads::CONTROLLER_REVISIONS,
+        "replicasets" => workloads::REPLICASETS,
+        "deployments" => workloads::DEPLOYMENTS,
+        "daemonsets" => workloads::DAEMONSETS,
+        "jobs" => workloads::JOBS,
+        "cronjobs" => workloads::CRONJOBS,
+        "poddisruptionbudgets" => workloads::DISRUPTION_BUDGETS,
+        "horizontalpodautoscalers" => autoscaling::AUTOSCALERS,
+        "scales" => autoscaling::SCALES,
+        "services" => network::SERVICES,
+        "endpoints" => network::ENDPOINTS,
+        "endpointslices" => network::ENDPOINT_SLICES,
+        "persistentvolumes" => storage::VOLUMES,
+        "persistentvolumeclaims" => storage::CLAIMS,
+        "storageclasses" => storage::CLASSES,
+        "nodes" => cluster::NODES,
+        "namespaces" => cluster::NAMESPACES,
+        "events" => cluster::EVENTS,
+        "leases" => cluster::LEASES,
+        "configmaps" => cluster::CONFIG_MAPS,
+        "secrets" => cluster::SECRETS,
+        "serviceaccounts" => cluster::SERVICE_ACCOUNTS,
+        "resourcequotas" => cluster::QUOTAS,
+        "rolebindings" | "clusterrolebindings" => cluster::ROLE_BINDINGS,
+        _ => sheet::PLAIN,
     }
 }

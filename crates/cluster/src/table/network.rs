@@ -4,87 +4,76 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::selector::{of_labels, of_selector};
-use super::sheet::{AGE, Column, NAME, SELECTOR, Sheet, age, list, name, number, text, text_or};
+use super::selector::of_labels;
+use super::sheet::Cell::{Made, Text, TextOr};
+use super::sheet::{AGE, Column, NAME, SELECTOR, list, number, text, text_or};
 
 /// More addresses or ports than this are only counted.
 const SHOWN: usize = 3;
 
-pub(super) static SERVICES: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Type", "How the service is reached."),
-        Column::text("Cluster-IP", "The service's address inside."),
-        Column::text("External-IP", "The service's addresses outside."),
-        Column::text("Port(s)", "The service's ports."),
-        AGE,
-        SELECTOR,
-    ],
-    cells: |service, now| {
-        vec![
-            name(service),
-            text(service, "/spec/type").into(),
-            text_or(service, "/spec/clusterIPs/0", "<none>").into(),
-            external(service).into(),
-            ports(service).into(),
-            age(service, now),
-            of_labels(service.pointer("/spec/selector")).into(),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static SERVICES: &[Column] = &[
+    NAME,
+    Column::text("Type", "How the service is reached.", Text("/spec/type")),
+    Column::text(
+        "Cluster-IP",
+        "The service's address inside.",
+        TextOr("/spec/clusterIPs/0", "<none>"),
+    ),
+    Column::text(
+        "External-IP",
+        "The service's addresses outside.",
+        Made(|service| external(service).into()),
+    ),
+    Column::text(
+        "Port(s)",
+        "The service's ports.",
+        Made(|service| ports(service).into()),
+    ),
+    AGE,
+    SELECTOR.showing(Made(|service| {
+        of_labels(service.pointer("/spec/selector")).into()
+    })),
+];
 
-pub(super) static ENDPOINTS: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Endpoints", "The addresses behind the service."),
-        AGE,
-    ],
-    cells: |endpoints, now| vec![name(endpoints), addresses(endpoints).into(), age(endpoints, now)],
-    conditions: None,
-};
+pub(super) static ENDPOINTS: &[Column] = &[
+    NAME,
+    Column::text(
+        "Endpoints",
+        "The addresses behind the service.",
+        Made(|endpoints| addresses(endpoints).into()),
+    ),
+    AGE,
+];
 
-pub(super) static ENDPOINT_SLICES: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("AddressType", "What kind of addresses these are."),
-        Column::text("Ports", "The ports of every address."),
-        Column::text("Endpoints", "The addresses."),
-        AGE,
-    ],
-    cells: |slice, now| {
-        let ports = list(slice, "/ports")
-            .iter()
-            .map(|port| match port["port"].as_i64() {
-                Some(number) => number.to_string(),
-                None => port["name"].as_str().unwrap_or("*").to_owned(),
-            });
-        let endpoints = list(slice, "/endpoints")
-            .iter()
-            .flat_map(|endpoint| list(endpoint, "/addresses"));
-        let endpoints = endpoints.filter_map(Value::as_str).map(str::to_owned);
-        vec![
-            name(slice),
-            text(slice, "/addressType").into(),
-            unset_or(some(ports.collect())).into(),
-            unset_or(some(endpoints.collect())).into(),
-            age(slice, now),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static ENDPOINT_SLICES: &[Column] = &[
+    NAME,
+    Column::text(
+        "AddressType",
+        "What kind of addresses these are.",
+        Text("/addressType"),
+    ),
+    Column::text("Ports", "The ports of every address.", Made(slice_ports)),
+    Column::text("Endpoints", "The addresses.", Made(slice_addresses)),
+    AGE,
+];
 
-pub(super) static NETWORK_POLICIES: Sheet = Sheet {
-    columns: &[NAME, Column::text("Pod-Selector", "Which pods are meant."), AGE],
-    cells: |policy, now| {
-        vec![
-            name(policy),
-            of_selector(policy.pointer("/spec/podSelector")).into(),
-            age(policy, now),
-        ]
-    },
-    conditions: None,
-};
+fn slice_ports(slice: &Value) -> Value {
+    let ports = list(slice, "/ports")
+        .iter()
+        .map(|port| match port["port"].as_i64() {
+            Some(number) => number.to_string(),
+            None => port["name"].as_str().unwrap_or("*").to_owned(),
+        });
+    unset_or(some(ports.collect())).into()
+}
+
+fn slice_addresses(slice: &Value) -> Value {
+    let endpoints = list(slice, "/endpoints")
+        .iter()
+        .flat_map(|endpoint| list(endpoint, "/addresses"));
+    let addresses = endpoints.filter_map(Value::as_str).map(str::to_owned);
+    unset_or(some(addresses.collect())).into()
+}
 
 fn external(service: &Value) -> String {
     let own: Vec<_> = list(service, "/spec/externalIPs")

@@ -4,32 +4,51 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::since;
-use super::sheet::{AGE, Column, NAME, Sheet, age, condition, is_set, list, name, number, text, text_or};
+use super::sheet::Cell::{Made, TextOr, Timed};
+use super::sheet::{AGE, Column, NAME, condition, is_set, list, number, text, text_or};
 
-pub(super) static PODS: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Ready", "How many of the pod's containers are ready."),
-        Column::text("Status", "What the pod is doing, or what keeps it from it."),
-        Column::text(
-            "Restarts",
-            "How often the pod's containers were restarted, and when last.",
-        ),
-        AGE,
-        Column::wide("IP", "The pod's address."),
-        Column::wide("Node", "The node that the pod runs on."),
-        Column::wide("Nominated Node", "The node that is being cleared for the pod."),
-        Column::wide(
-            "Readiness Gates",
-            "How many of the pod's readiness gates are open.",
-        ),
-    ],
-    cells,
-    conditions: Some(ended),
-};
+pub(super) static PODS: &[Column] = &[
+    NAME,
+    Column::text(
+        "Ready",
+        "How many of the pod's containers are ready.",
+        Made(ready),
+    ),
+    Column::text(
+        "Status",
+        "What the pod is doing, or what keeps it from it.",
+        Made(|pod| summary(pod).reason.into()),
+    ),
+    Column::text(
+        "Restarts",
+        "How often the pod's containers were restarted, and when last.",
+        Timed(restarts),
+    ),
+    AGE,
+    Column::wide(
+        "IP",
+        "The pod's address.",
+        TextOr("/status/podIPs/0/ip", "<none>"),
+    ),
+    Column::wide(
+        "Node",
+        "The node that the pod runs on.",
+        TextOr("/spec/nodeName", "<none>"),
+    ),
+    Column::wide(
+        "Nominated Node",
+        "The node that is being cleared for the pod.",
+        TextOr("/status/nominatedNodeName", "<none>"),
+    ),
+    Column::wide(
+        "Readiness Gates",
+        "How many of the pod's readiness gates are open.",
+        Made(|pod| readiness_gates(pod).into()),
+    ),
+];
 
 /// Pods that have ended are marked, so that clients can leave them out.
-fn ended(pod: &Value) -> Option<Value> {
+pub(super) fn ended(pod: &Value) -> Option<Value> {
     let (reason, message) = match text(pod, "/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
@@ -38,29 +57,19 @@ fn ended(pod: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let Summary {
-        reason,
-        ready,
-        total,
-        restarts,
-        last_restart,
-    } = summary(pod);
-    let restarts = match last_restart {
-        Some(last) if restarts != 0 => format!("{restarts} ({} ago)", since(last, now)),
-        _ => restarts.to_string(),
-    };
-    vec![
-        name(pod),
-        format!("{ready}/{total}").into(),
-        reason.into(),
-        restarts.into(),
-        age(pod, now),
-        text_or(pod, "/status/podIPs/0/ip", "<none>").into(),
-        text_or(pod, "/spec/nodeName", "<none>").into(),
-        text_or(pod, "/status/nominatedNodeName", "<none>").into(),
-        readiness_gates(pod).into(),
-    ]
+fn ready(pod: &Value) -> Value {
+    let Summary { ready, total, .. } = summary(pod);
+    format!("{ready}/{total}").into()
+}
+
+fn restarts(pod: &Value, now: Timestamp) -> Value {
+    match summary(pod).restarts {
+        Restarts {
+            count: count @ 1..,
+            last: Some(last),
+        } => format!("{count} ({} ago)", since(last, now)).into(),
+        Restarts { count, .. } => count.to_string().into(),
+    }
 }
 
 fn readiness_gates(pod: &Value) -> String {
@@ -81,8 +90,7 @@ struct Summary<'p> {
     reason: String,
     ready: usize,
     total: usize,
-    restarts: i64,
-    last_restart: Option<&'p str>,
+    restarts: Restarts<'p>,
 }
 
 /// Restarts, and when the last one was.
@@ -136,8 +144,7 @@ fn summary(pod: &Value) -> Summary<'_> {
         reason,
         ready,
         total,
-        restarts: restarts.count,
-        last_restart: restarts.last,
+        restarts,
     }
 }
 

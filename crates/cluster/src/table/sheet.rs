@@ -1,19 +1,13 @@
-//! Columns, rows, and reading the fields that go into them.
+//! Columns, and reading the fields that go into their cells. A kind is printed by a list of columns.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::since;
+use super::selector::of_selector;
 
-/// How one kind is printed.
-pub(super) struct Sheet {
-    pub(super) columns: &'static [Column],
-    pub(super) cells: fn(&Value, Timestamp) -> Vec<Value>,
-    /// What marks a row, such as a pod that has ended.
-    pub(super) conditions: Option<fn(&Value) -> Option<Value>>,
-}
-
-/// A column's heading.
+/// A column: its heading, and what stands below it.
+#[derive(Clone, Copy)]
 pub(super) struct Column {
     name: &'static str,
     kind: &'static str,
@@ -21,46 +15,52 @@ pub(super) struct Column {
     description: &'static str,
     /// 1 for columns that only `-o wide` shows.
     priority: u8,
+    cell: Cell,
+}
+
+/// What stands in a column, by JSON pointer or made of the object.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// Empty when there is none.
+    Text(&'static str),
+    /// With what stands in for an empty one.
+    TextOr(&'static str, &'static str),
+    /// 0 when there is none.
+    Number(&'static str),
+    Made(fn(&Value) -> Value),
+    /// What changes as time goes by.
+    Timed(fn(&Value, Timestamp) -> Value),
 }
 
 impl Column {
-    pub(super) const fn text(name: &'static str, description: &'static str) -> Self {
+    pub(super) const fn text(name: &'static str, description: &'static str, cell: Cell) -> Self {
         Self {
             name,
             kind: "string",
             format: "",
             description,
             priority: 0,
+            cell,
         }
     }
 
-    pub(super) const fn integer(name: &'static str, description: &'static str) -> Self {
+    pub(super) const fn integer(name: &'static str, description: &'static str, cell: Cell) -> Self {
         Self {
             kind: "integer",
-            ..Self::text(name, description)
+            ..Self::text(name, description, cell)
         }
     }
 
-    pub(super) const fn boolean(name: &'static str, description: &'static str) -> Self {
+    pub(super) const fn boolean(name: &'static str, description: &'static str, cell: Cell) -> Self {
         Self {
             kind: "boolean",
-            ..Self::text(name, description)
-        }
-    }
-
-    pub(super) const fn date(name: &'static str, description: &'static str) -> Self {
-        Self {
-            kind: "date",
-            ..Self::text(name, description)
+            ..Self::text(name, description, cell)
         }
     }
 
     /// Shown by `-o wide` only.
-    pub(super) const fn wide(name: &'static str, description: &'static str) -> Self {
-        Self {
-            priority: 1,
-            ..Self::text(name, description)
-        }
+    pub(super) const fn wide(name: &'static str, description: &'static str, cell: Cell) -> Self {
+        Self::text(name, description, cell).when_wide()
     }
 
     /// The same column, shown by `-o wide` only.
@@ -68,49 +68,69 @@ impl Column {
         Self { priority: 1, ..self }
     }
 
-    pub(super) fn to_value(&self) -> Value {
+    /// The same column with other cells.
+    pub(super) const fn showing(self, cell: Cell) -> Self {
+        Self { cell, ..self }
+    }
+
+    pub(super) fn to_value(self) -> Value {
         let Self {
             name,
             kind,
             format,
             description,
             priority,
+            cell: _,
         } = self;
         json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
+    }
+
+    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        match self.cell {
+            Cell::Text(at) => text(object, at).into(),
+            Cell::TextOr(at, otherwise) => text_or(object, at, otherwise).into(),
+            Cell::Number(at) => number(object, at).into(),
+            Cell::Made(make) => make(object),
+            Cell::Timed(make) => make(object, now),
+        }
     }
 }
 
 pub(super) const NAME: Column = Column {
     format: "name",
-    ..Column::text("Name", "The object's name.")
+    ..Column::text("Name", "The object's name.", Cell::Text("/metadata/name"))
 };
-pub(super) const AGE: Column = Column::text("Age", "How long ago the object was created.");
-pub(super) const CONTAINERS: Column =
-    Column::wide("Containers", "The names of the containers in the pod template.");
-pub(super) const IMAGES: Column = Column::wide("Images", "The images of the containers in the pod template.");
-pub(super) const SELECTOR: Column = Column::wide("Selector", "Which pods are meant.");
+pub(super) const AGE: Column = Column::text("Age", "How long ago the object was created.", Cell::Timed(age));
+pub(super) const CONTAINERS: Column = Column::wide(
+    "Containers",
+    "The names of the containers in the pod template.",
+    Cell::Made(|object| of_containers(object, TEMPLATE, "name")),
+);
+pub(super) const IMAGES: Column = Column::wide(
+    "Images",
+    "The images of the containers in the pod template.",
+    Cell::Made(|object| of_containers(object, TEMPLATE, "image")),
+);
+pub(super) const SELECTOR: Column = Column::wide(
+    "Selector",
+    "Which pods are meant.",
+    Cell::Made(|object| of_selector(object.pointer("/spec/selector")).into()),
+);
+
+const TEMPLATE: &str = "/spec/template/spec/containers";
 
 /// For kinds without columns of their own.
-pub(super) static PLAIN: Sheet = Sheet {
-    columns: &[NAME, Column::date("Created At", "When the object was created.")],
-    cells: |object, _| {
-        let created = text(object, "/metadata/creationTimestamp");
-        vec![
-            name(object),
-            if created.is_empty() {
-                "0001-01-01T00:00:00Z"
-            } else {
-                created
-            }
-            .into(),
-        ]
+pub(super) static PLAIN: &[Column] = &[
+    NAME,
+    Column {
+        kind: "date",
+        ..Column::text(
+            "Created At",
+            "When the object was created.",
+            Cell::TextOr("/metadata/creationTimestamp", "0001-01-01T00:00:00Z"),
+        )
     },
-    conditions: None,
-};
-
-pub(super) fn name(object: &Value) -> Value {
-    text(object, "/metadata/name").into()
-}
+];
 
 /// How long ago an object was created.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
@@ -159,14 +179,10 @@ pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v str> {
     found["status"].as_str()
 }
 
-/// The names and the images of a template's containers.
-pub(super) fn containers(object: &Value, pointer: &str) -> [Value; 2] {
-    let joined = |field: &str| {
-        let texts: Vec<_> = list(object, pointer)
-            .iter()
-            .map(|container| container[field].as_str().unwrap_or_default())
-            .collect();
-        Value::from(texts.join(","))
-    };
-    [joined("name"), joined("image")]
+/// The names or the images of a template's containers.
+pub(super) fn of_containers(object: &Value, pointer: &str, field: &str) -> Value {
+    let texts = list(object, pointer)
+        .iter()
+        .map(|container| container[field].as_str().unwrap_or_default());
+    texts.collect::<Vec<_>>().join(",").into()
 }

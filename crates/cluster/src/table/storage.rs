@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::sheet::{AGE, Column, NAME, Sheet, age, is_set, list, name, text, text_or};
+use super::sheet::Cell::{Made, Text, TextOr};
+use super::sheet::{AGE, Column, NAME, is_set, list, text, text_or};
 
 const MODES: [(&str, &str); 4] = [
     ("ReadWriteOnce", "RWO"),
@@ -17,139 +18,143 @@ const DEFAULT_CLASS: [&str; 2] = [
     "/metadata/annotations/storageclass.beta.kubernetes.io~1is-default-class",
 ];
 
-pub(super) static VOLUMES: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Capacity", "How large the volume is."),
-        Column::text("Access Modes", "Who may use the volume at a time."),
-        Column::text(
-            "Reclaim Policy",
-            "What happens to the volume when its claim goes.",
-        ),
-        Column::text("Status", "Whether the volume is free, bound or gone."),
-        Column::text("Claim", "The claim that the volume is bound to."),
-        Column::text("StorageClass", "The volume's storage class."),
-        Column::text("VolumeAttributesClass", "The volume's class of attributes."),
-        Column::text("Reason", "Why the volume is in this state."),
-        AGE,
-        Column::wide(
-            "VolumeMode",
-            "Whether the volume is a filesystem or a block device.",
-        ),
-    ],
-    cells: |volume, now| {
-        let claim = match volume.pointer("/spec/claimRef") {
-            Some(claim) if !claim.is_null() => {
-                format!("{}/{}", text(claim, "/namespace"), text(claim, "/name"))
-            }
-            _ => String::new(),
-        };
-        vec![
-            name(volume),
-            text_or(volume, "/spec/capacity/storage", "0").into(),
-            access_modes(volume, "/spec/accessModes").into(),
-            text(volume, "/spec/persistentVolumeReclaimPolicy").into(),
-            phase(volume).into(),
-            claim.into(),
-            class(volume).into(),
-            text_or(volume, "/spec/volumeAttributesClassName", "<unset>").into(),
-            text(volume, "/status/reason").into(),
-            age(volume, now),
-            text_or(volume, "/spec/volumeMode", "<unset>").into(),
-        ]
-    },
-    conditions: None,
-};
+const VOLUME_MODE: Column = Column::wide(
+    "VolumeMode",
+    "Whether the volume is a filesystem or a block device.",
+    TextOr("/spec/volumeMode", "<unset>"),
+);
 
-pub(super) static CLAIMS: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Status", "Whether the claim has a volume."),
-        Column::text("Volume", "The claim's volume."),
-        Column::text("Capacity", "How large the volume is."),
-        Column::text("Access Modes", "Who may use the volume at a time."),
-        Column::text("StorageClass", "The claim's storage class."),
-        Column::text("VolumeAttributesClass", "The claim's class of attributes."),
-        AGE,
-        Column::wide(
-            "VolumeMode",
-            "Whether the volume is a filesystem or a block device.",
-        ),
-    ],
-    cells: |claim, now| {
-        let volume = text(claim, "/spec/volumeName");
-        let (capacity, modes) = match volume {
-            "" => ("", String::new()),
-            _ => (
-                text_or(claim, "/status/capacity/storage", "0"),
-                access_modes(claim, "/status/accessModes"),
-            ),
-        };
-        vec![
-            name(claim),
-            phase(claim).into(),
-            volume.into(),
-            capacity.into(),
-            modes.into(),
-            class(claim).into(),
-            text_or(claim, "/spec/volumeAttributesClassName", "<unset>").into(),
-            age(claim, now),
-            text_or(claim, "/spec/volumeMode", "<unset>").into(),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static VOLUMES: &[Column] = &[
+    NAME,
+    Column::text(
+        "Capacity",
+        "How large the volume is.",
+        TextOr("/spec/capacity/storage", "0"),
+    ),
+    Column::text(
+        "Access Modes",
+        "Who may use the volume at a time.",
+        Made(|volume| access_modes(volume, "/spec/accessModes")),
+    ),
+    Column::text(
+        "Reclaim Policy",
+        "What happens to the volume when its claim goes.",
+        Text("/spec/persistentVolumeReclaimPolicy"),
+    ),
+    Column::text(
+        "Status",
+        "Whether the volume is free, bound or gone.",
+        Made(phase),
+    ),
+    Column::text("Claim", "The claim that the volume is bound to.", Made(claim_of)),
+    Column::text("StorageClass", "The volume's storage class.", Made(class)),
+    Column::text(
+        "VolumeAttributesClass",
+        "The volume's class of attributes.",
+        TextOr("/spec/volumeAttributesClassName", "<unset>"),
+    ),
+    Column::text(
+        "Reason",
+        "Why the volume is in this state.",
+        Text("/status/reason"),
+    ),
+    AGE,
+    VOLUME_MODE,
+];
 
-pub(super) static CLASSES: Sheet = Sheet {
-    columns: &[
-        NAME,
-        Column::text("Provisioner", "Who makes the volumes."),
-        Column::text("ReclaimPolicy", "What happens to a volume when its claim goes."),
-        Column::text("VolumeBindingMode", "When a claim gets its volume."),
-        Column::text("AllowVolumeExpansion", "Whether a volume can grow."),
-        AGE,
-    ],
-    cells: |class, now| {
-        let is_default = DEFAULT_CLASS
-            .iter()
-            .any(|annotation| text(class, annotation) == "true");
-        let shown = text(class, "/metadata/name");
-        vec![
-            if is_default {
-                format!("{shown} (default)").into()
-            } else {
-                shown.into()
-            },
-            text(class, "/provisioner").into(),
-            text_or(class, "/reclaimPolicy", "Delete").into(),
-            text_or(class, "/volumeBindingMode", "Immediate").into(),
-            class["allowVolumeExpansion"].as_bool().unwrap_or_default().into(),
-            age(class, now),
-        ]
-    },
-    conditions: None,
-};
+pub(super) static CLAIMS: &[Column] = &[
+    NAME,
+    Column::text("Status", "Whether the claim has a volume.", Made(phase)),
+    Column::text("Volume", "The claim's volume.", Text("/spec/volumeName")),
+    Column::text(
+        "Capacity",
+        "How large the volume is.",
+        Made(|claim| if_bound(claim, || text_or(claim, "/status/capacity/storage", "0").into())),
+    ),
+    Column::text(
+        "Access Modes",
+        "Who may use the volume at a time.",
+        Made(|claim| if_bound(claim, || access_modes(claim, "/status/accessModes"))),
+    ),
+    Column::text("StorageClass", "The claim's storage class.", Made(class)),
+    Column::text(
+        "VolumeAttributesClass",
+        "The claim's class of attributes.",
+        TextOr("/spec/volumeAttributesClassName", "<unset>"),
+    ),
+    AGE,
+    VOLUME_MODE,
+];
 
-fn phase(object: &Value) -> &str {
+pub(super) static CLASSES: &[Column] = &[
+    NAME.showing(Made(class_name)),
+    Column::text("Provisioner", "Who makes the volumes.", Text("/provisioner")),
+    Column::text(
+        "ReclaimPolicy",
+        "What happens to a volume when its claim goes.",
+        TextOr("/reclaimPolicy", "Delete"),
+    ),
+    Column::text(
+        "VolumeBindingMode",
+        "When a claim gets its volume.",
+        TextOr("/volumeBindingMode", "Immediate"),
+    ),
+    Column::text(
+        "AllowVolumeExpansion",
+        "Whether a volume can grow.",
+        Made(|class| class["allowVolumeExpansion"].as_bool().unwrap_or_default().into()),
+    ),
+    AGE,
+];
+
+fn phase(object: &Value) -> Value {
     if is_set(object, "/metadata/deletionTimestamp") {
-        "Terminating"
+        "Terminating".into()
     } else {
-        text(object, "/status/phase")
+        text(object, "/status/phase").into()
     }
 }
 
-fn class(object: &Value) -> &str {
+fn class(object: &Value) -> Value {
     if is_set(object, OLD_CLASS) {
-        text(object, OLD_CLASS)
+        text(object, OLD_CLASS).into()
     } else {
-        text(object, "/spec/storageClassName")
+        text(object, "/spec/storageClassName").into()
     }
 }
 
-fn access_modes(object: &Value, pointer: &str) -> String {
+fn class_name(class: &Value) -> Value {
+    let name = text(class, "/metadata/name");
+    if DEFAULT_CLASS.iter().any(|at| text(class, at) == "true") {
+        format!("{name} (default)").into()
+    } else {
+        name.into()
+    }
+}
+
+fn claim_of(volume: &Value) -> Value {
+    match &volume["spec"]["claimRef"] {
+        Value::Null => "".into(),
+        claim => format!("{}/{}", text(claim, "/namespace"), text(claim, "/name")).into(),
+    }
+}
+
+/// What a claim without a volume does not show yet.
+fn if_bound(claim: &Value, cell: impl Fn() -> Value) -> Value {
+    match text(claim, "/spec/volumeName") {
+        "" => "".into(),
+        _ => cell(),
+    }
+}
+
+fn access_modes(object: &Value, pointer: &str) -> Value {
     let modes = list(object, pointer);
     let known = MODES
         .iter()
         .filter(|(mode, _)| modes.iter().any(|given| given == mode));
-    known.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
+    known
+        .map(|(_, short)| *short)
+        .collect::<Vec<_>>()
+        .join(",")
+        .into()
 }

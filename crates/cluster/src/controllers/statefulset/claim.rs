@@ -10,7 +10,10 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, all_of, doing, failure, retry_on_conflict};
-use super::object::{Metadata, PODS, Pod, SETS, Set, controller_ref, map_at, text};
+use super::object::{Metadata, Pod, SETS, Set, text};
+use crate::controllers::owner::controller_reference;
+use crate::controllers::pod::PODS;
+use crate::object::map_at;
 
 /// The pods of a set, from one list: this snapshot is what the whole sync acts on. An orphan that could not be adopted
 /// or a pod that could not be released ends the sync.
@@ -82,7 +85,7 @@ pub(super) fn adopt(
     set: &Set,
     orphan: &impl Metadata,
 ) -> Result<bool, Status> {
-    let owner = controller_ref("apps/v1", "StatefulSet", set);
+    let owner = controller_reference(set, "apps/v1", "StatefulSet");
     let adopted = rewrite(access, resource, orphan, |owners| {
         match owners.iter_mut().find(|one| one["uid"] == set.uid()) {
             Some(already) => *already = owner.clone(),

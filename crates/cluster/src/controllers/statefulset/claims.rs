@@ -9,10 +9,11 @@ use crate::status::Status;
 
 use super::claim::with_owners;
 use super::error::{all_of, already_exists, doing, failure};
-use super::object::{CLAIMS, Metadata, Pod, Set, map, map_at, map_in};
+use super::object::{CLAIMS, Metadata, Pod, Set};
 use super::ordinal::Ordinal;
 use super::retention::Retention;
 use super::round::Round;
+use crate::object::{map, map_at, map_in};
 
 /// The claim's name for one pod.
 pub(super) fn name(set: &Set, template: &Value, ordinal: Ordinal) -> String {

@@ -40,13 +40,14 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Key;
 
-use self::object::{Metadata, PODS, Pod, Revision, SETS, Set, text};
+use self::object::{Metadata, Pod, Revision, SETS, Set, text};
 use self::replicas::Replicas;
 use self::revisions::Chosen;
 use self::round::Round;
 use self::status::{Report, Tally};
 pub use self::update::MaxUnavailable;
 use super::{Changed, Controller, Next};
+use crate::controllers::pod::PODS;
 
 /// What differs between versions and their feature gates.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,12 +7,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::ordinal::{Ordinal, Ordinals};
+use crate::controllers::{moment, owner, pod};
+use crate::object;
 
 pub(super) const SETS: &str = "statefulsets.apps";
-pub(super) const PODS: &str = "pods";
 pub(super) const CLAIMS: &str = "persistentvolumeclaims";
 pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 
@@ -21,15 +22,15 @@ pub(super) trait Metadata {
     fn object(&self) -> &Value;
 
     fn name(&self) -> &str {
-        text(&self.object()["metadata"]["name"])
+        object::name(self.object())
     }
 
     fn namespace(&self) -> &str {
-        text(&self.object()["metadata"]["namespace"])
+        object::namespace(self.object())
     }
 
     fn uid(&self) -> &str {
-        text(&self.object()["metadata"]["uid"])
+        object::uid(self.object())
     }
 
     fn labels(&self) -> &Value {
@@ -37,7 +38,7 @@ pub(super) trait Metadata {
     }
 
     fn is_terminating(&self) -> bool {
-        !self.object()["metadata"]["deletionTimestamp"].is_null()
+        object::is_terminating(self.object())
     }
 
     fn owners(&self) -> &[Value] {
@@ -46,7 +47,7 @@ pub(super) trait Metadata {
 
     /// The owner reference of the controller, if there is one.
     fn controller(&self) -> Option<&Value> {
-        self.owners().iter().find(|owner| owner["controller"] == true)
+        owner::controller_of(self.object())
     }
 
     /// Whether this very object is the controller: by kind, name and UID.
@@ -73,33 +74,6 @@ pub(super) fn number(value: &Value) -> i64 {
 
 pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The map at a field, made when there is none, to write into.
-pub(super) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
-    map_in(map(object), field)
-}
-
-pub(super) fn map_in<'o>(fields: &'o mut Map<String, Value>, field: &str) -> &'o mut Map<String, Value> {
-    map(fields.entry(field).or_insert(Value::Null))
-}
-
-pub(super) fn map(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    match value {
-        Value::Object(fields) => fields,
-        _ => unreachable!("made an object above"),
-    }
-}
-
-/// An owner reference that makes `owner` the controller.
-pub(super) fn controller_ref(api_version: &str, kind: &str, owner: &impl Metadata) -> Value {
-    json!({
-        "apiVersion": api_version, "kind": kind, "name": owner.name(), "uid": owner.uid(),
-        "controller": true, "blockOwnerDeletion": true,
-    })
 }
 
 /// A StatefulSet.
@@ -156,7 +130,7 @@ impl Set {
     }
 
     pub(super) fn generation(&self) -> i64 {
-        number(&self["metadata"]["generation"])
+        object::generation(self)
     }
 
     pub(super) fn annotations(&self) -> &Value {
@@ -237,51 +211,35 @@ impl Pod {
         text(&self.labels()["controller-revision-hash"])
     }
 
-    fn phase(&self) -> &str {
-        text(&self["status"]["phase"])
-    }
-
     /// Whether the API server knows it: it gives every pod a phase.
     pub(super) fn is_created(&self) -> bool {
-        !self.phase().is_empty()
+        !pod::phase(self).is_empty()
     }
 
     pub(super) fn is_pending(&self) -> bool {
-        self.phase() == "Pending"
+        pod::phase(self) == "Pending"
     }
 
     /// Failed or Succeeded: a pod of a set is replaced after both.
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.phase(), "Failed" | "Succeeded")
+        pod::is_terminal(self)
     }
 
     pub(super) fn is_running_and_ready(&self) -> bool {
-        self.phase() == "Running" && self.is_ready()
-    }
-
-    fn ready_condition(&self) -> Option<&Value> {
-        items(&self["status"]["conditions"])
-            .iter()
-            .find(|condition| condition["type"] == "Ready")
-    }
-
-    fn is_ready(&self) -> bool {
-        self.ready_condition()
-            .is_some_and(|condition| condition["status"] == "True")
+        pod::phase(self) == "Running" && pod::is_ready(self)
     }
 
     /// When the pod will have been Ready for long enough; `None` when it is not Ready, or nobody knows since when.
     pub(super) fn available_from(&self, min_ready: SignedDuration) -> Option<Timestamp> {
-        let condition = self
-            .ready_condition()
-            .filter(|condition| condition["status"] == "True")?;
-        let since: Timestamp = text(&condition["lastTransitionTime"]).parse().ok()?;
-        since.checked_add(min_ready).ok()
+        let condition = pod::condition(self, "Ready").filter(|condition| condition["status"] == "True")?;
+        moment::read(&condition["lastTransitionTime"])?
+            .checked_add(min_ready)
+            .ok()
     }
 
     /// Ready for at least that long. The phase does not matter here.
     pub(super) fn is_available(&self, min_ready: SignedDuration, now: Timestamp) -> bool {
-        self.is_ready()
+        pod::is_ready(self)
             && (min_ready.is_zero() || self.available_from(min_ready).is_some_and(|from| from <= now))
     }
 }

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::claims;
-use super::object::{Metadata, Pod, Set, controller_ref, items, map, map_at, map_in};
+use super::object::{Metadata, Pod, Set, items};
 use super::ordinal::Ordinal;
+use crate::controllers::owner::controller_reference;
+use crate::object::{map, map_at, map_in};
 
 const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
@@ -15,7 +17,7 @@ pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordina
     let mut metadata = json!({
         "generateName": format!("{}-", set.name()),
         "labels": {},
-        "ownerReferences": [controller_ref("apps/v1", "StatefulSet", set)],
+        "ownerReferences": [controller_reference(set, "apps/v1", "StatefulSet")],
     });
     for field in ["labels", "annotations", "finalizers"] {
         let value = &template["metadata"][field];

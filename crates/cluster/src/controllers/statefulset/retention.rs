@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::object::{Metadata, Pod, Set, controller_ref};
+use super::object::{Metadata, Pod, Set};
+use crate::controllers::owner::controller_reference;
 
 /// A claim's part in the set's retention policy.
 pub(super) struct Retention<'r> {
@@ -118,8 +119,8 @@ impl<'r> Retention<'r> {
         }
         let add = match self.wanted() {
             Wanted::Nobody => None,
-            Wanted::Set => Some(controller_ref(self.set.api_version, self.set.kind, set)),
-            Wanted::Pod => Some(controller_ref(self.pod.api_version, self.pod.kind, pod)),
+            Wanted::Set => Some(controller_reference(set, self.set.api_version, self.set.kind)),
+            Wanted::Pod => Some(controller_reference(pod, self.pod.api_version, self.pod.kind)),
         };
         owners.extend(add.filter(|add| owners.iter().all(|owner| owner["uid"] != add["uid"])));
         owners

@@ -12,7 +12,9 @@ use crate::status::Status;
 
 use super::claim::{adopt, still_there};
 use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_conflict};
-use super::object::{Metadata, Pod, REVISIONS, Revision, Set, controller_ref, map, map_at, number, text};
+use super::object::{Metadata, Pod, REVISIONS, Revision, Set, number, text};
+use crate::controllers::owner::controller_reference;
+use crate::object::{map, map_at};
 
 /// The revisions a sync works with.
 pub(super) struct Chosen {
@@ -188,7 +190,7 @@ fn create(
     let mut object = json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
-        "metadata": {"labels": labels, "ownerReferences": [controller_ref("apps/v1", "StatefulSet", set)]},
+        "metadata": {"labels": labels, "ownerReferences": [controller_reference(set, "apps/v1", "StatefulSet")]},
         "data": data.json,
         "revision": number,
     });

@@ -8,10 +8,11 @@ use crate::status::Status;
 
 use super::Gates;
 use super::error::{DEFAULT_BACKOFF, already_exists, retry_on_conflict};
-use super::object::{Metadata, PODS, Pod, Set};
+use super::object::{Metadata, Pod, Set};
 use super::ordinal::Ordinal;
 use super::pod;
 use super::revisions::Chosen;
+use crate::controllers::pod::PODS;
 
 /// What one sync has read and decided before it touches a pod.
 pub(super) struct Round<'a> {

@@ -1,288 +1,347 @@
-//! Reading the schemas inside a CRD as the typed fields they are: misspelt keywords are dropped and named, empty ones left
-//! out, and values of the wrong type refused.
+//! The keywords of a schema: which may be used, with what, and where.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::structural::list;
-use crate::go;
-use crate::types::Decoded;
+use super::expressions;
+use super::structural::{list, properties};
+use crate::custom::fault;
+use crate::custom::schema::{flag, text, texts};
+use crate::status::FieldError;
 
-/// What a keyword holds, and whether an empty value of it is kept.
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    /// A text that may be empty.
-    SetText,
-    Flag,
-    /// A flag that may be false.
-    SetFlag,
-    Number,
-    Count,
-    Any,
-    Values,
-    Texts,
-    Schema,
-    Schemas,
-    Named,
-    /// A schema, or several, or a bool. Go reads these with code of their own, which does not tell misspelt keywords.
-    Lenient,
-    Documentation,
-    Rules,
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// What holds for a node because of where it is.
+#[derive(Clone, Default)]
+struct Surroundings {
+    root: bool,
+    /// Why defaults may not be set here.
+    no_defaults: Option<String>,
+    inside_meta: bool,
+    /// The nearest place above where old and new cannot be matched.
+    no_old_self: Option<String>,
+    rules_can_be_read: bool,
 }
 
-fn kind_of(keyword: &str) -> Option<Kind> {
-    Some(match keyword {
-        "id" | "$schema" | "description" | "type" | "format" | "title" | "pattern" => Kind::Text,
-        "$ref" | "x-kubernetes-list-type" | "x-kubernetes-map-type" => Kind::SetText,
-        "nullable" | "exclusiveMaximum" | "exclusiveMinimum" | "uniqueItems" => Kind::Flag,
-        "x-kubernetes-embedded-resource" | "x-kubernetes-int-or-string" => Kind::Flag,
-        "x-kubernetes-preserve-unknown-fields" => Kind::SetFlag,
-        "maximum" | "minimum" | "multipleOf" => Kind::Number,
-        "maxLength" | "minLength" | "maxItems" | "minItems" | "maxProperties" | "minProperties" => {
-            Kind::Count
-        }
-        "default" | "example" => Kind::Any,
-        "enum" => Kind::Values,
-        "required" | "x-kubernetes-list-map-keys" => Kind::Texts,
-        "not" => Kind::Schema,
-        "allOf" | "anyOf" | "oneOf" => Kind::Schemas,
-        "properties" | "patternProperties" | "definitions" => Kind::Named,
-        "items" | "additionalProperties" | "additionalItems" | "dependencies" => Kind::Lenient,
-        "externalDocs" => Kind::Documentation,
-        "x-kubernetes-validations" => Kind::Rules,
-        _ => return None,
-    })
+/// Errors of the schema, and of its rules, which come last.
+#[derive(Default)]
+struct Found {
+    schema: Vec<FieldError>,
+    rules: Vec<FieldError>,
 }
 
-/// A keyword whose value is of the wrong type, in Go's words.
-#[derive(Debug, PartialEq, thiserror::Error)]
-#[error("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}")]
-pub(crate) struct WrongKeyword {
-    found: &'static str,
-    owner: &'static str,
-    path: String,
-    wanted: &'static str,
-}
-
-/// Reads the schemas of a CRD whose other fields have been read already.
-pub(crate) fn decode_schemas(crd: &Value) -> Result<Decoded, WrongKeyword> {
-    let mut decoded = Decoded {
-        value: crd.clone(),
-        unknown: Vec::new(),
+/// Everything that is wrong with the keywords of a schema.
+pub(super) fn check(node: &Value, at: &str, rules_can_be_read: bool) -> Vec<FieldError> {
+    let mut found = Found::default();
+    let around = Surroundings {
+        root: true,
+        rules_can_be_read,
+        ..Surroundings::default()
     };
-    for (index, version) in list(&crd["spec"], "versions") {
-        let node = &version["schema"]["openAPIV3Schema"];
-        if !node.is_object() {
-            continue;
-        }
-        let place = Place {
-            path: format!("spec.versions[{index}].schema.openAPIV3Schema"),
-            go_path: "spec.versions.schema.openAPIV3Schema".to_owned(),
-        };
-        let read = read_schema(node, &place, &mut decoded.unknown)?;
-        decoded.value["spec"]["versions"][index]["schema"]["openAPIV3Schema"] = read;
-    }
-    Ok(decoded)
+    check_node(node, at, &around, &mut found);
+    found.schema.append(&mut found.rules);
+    found.schema
 }
 
-/// Where a node is, with and without indexes and names.
-struct Place {
-    path: String,
-    go_path: String,
+/// Whether a schema says something that no structural schema can.
+pub(super) fn has_unsupported(node: &Value) -> bool {
+    let set = |name: &str| node.get(name).is_some_and(|value| !value.is_null());
+    let here = [
+        "$ref",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "additionalItems",
+        "id",
+    ]
+    .into_iter()
+    .any(set);
+    let nested = ["allOf", "anyOf", "oneOf"]
+        .into_iter()
+        .flat_map(|name| list(node, name).map(|(_, inner)| inner));
+    let nested = nested.chain(properties(node).map(|(_, inner)| inner));
+    let nested = nested.chain(
+        ["items", "not", "additionalProperties"]
+            .into_iter()
+            .map(|name| &node[name]),
+    );
+    here || node["items"].is_array() || nested.filter(|inner| inner.is_object()).any(has_unsupported)
 }
 
-impl Place {
-    fn inside(&self, keyword: &str, part: &str) -> Self {
-        Self {
-            path: format!("{}.{keyword}{part}", self.path),
-            go_path: format!("{}.{keyword}", self.go_path),
-        }
+fn check_node(node: &Value, at: &str, around: &Surroundings, found: &mut Found) {
+    let before = found.schema.len();
+    check_keywords(node, at, around, found);
+    if flag(node, "uniqueItems") {
+        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        found
+            .schema
+            .push(FieldError::forbidden(format!("{at}.uniqueItems"), detail));
     }
-
-    fn wrong(&self, owner: &'static str, keyword: &str, value: &Value, wanted: &'static str) -> WrongKeyword {
-        WrongKeyword {
-            found: go::json_kind(value),
-            owner,
-            path: format!("{}.{keyword}", self.go_path),
-            wanted,
-        }
-    }
-}
-
-fn read_schema(node: &Value, at: &Place, unknown: &mut Vec<String>) -> Result<Value, WrongKeyword> {
-    let mut out = Map::new();
-    for (keyword, value) in node.as_object().into_iter().flatten() {
-        let Some(kind) = kind_of(keyword) else {
-            unknown.push(format!("{}.{keyword}", at.path));
-            continue;
-        };
-        if value.is_null() {
-            continue;
-        }
-        if let Some(read) = read_keyword(kind, keyword, value, at, unknown)? {
-            out.insert(keyword.clone(), read);
-        }
-    }
-    Ok(Value::Object(out))
-}
-
-fn read_keyword(
-    kind: Kind,
-    keyword: &str,
-    value: &Value,
-    at: &Place,
-    unknown: &mut Vec<String>,
-) -> Result<Option<Value>, WrongKeyword> {
-    let wrong = |wanted| Err(at.wrong("JSONSchemaProps", keyword, value, wanted));
-    Ok(match (kind, value) {
-        (Kind::Text, Value::String(text)) => (!text.is_empty()).then(|| value.clone()),
-        (Kind::Flag, Value::Bool(flag)) => flag.then(|| value.clone()),
-        (Kind::SetText, Value::String(_)) | (Kind::SetFlag, Value::Bool(_)) | (Kind::Any, _) => {
-            Some(value.clone())
-        }
-        (Kind::Number, Value::Number(_)) => Some(value.clone()),
-        (Kind::Count, Value::Number(number)) if number.is_i64() => Some(value.clone()),
-        (Kind::Values, Value::Array(items)) => (!items.is_empty()).then(|| value.clone()),
-        (Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => {
-            (!items.is_empty()).then(|| value.clone())
-        }
-        (Kind::Schema, Value::Object(_)) => Some(read_schema(value, &at.inside(keyword, ""), unknown)?),
-        (Kind::Schemas, Value::Array(items)) => {
-            let read = items.iter().enumerate();
-            let read = read
-                .map(|(index, item)| read_schema(item, &at.inside(keyword, &format!("[{index}]")), unknown));
-            let read = read.collect::<Result<Vec<_>, _>>()?;
-            (!read.is_empty()).then(|| read.into())
-        }
-        (Kind::Named, Value::Object(fields)) => {
-            let read = fields.iter().map(|(name, item)| {
-                Ok((
-                    name.clone(),
-                    read_schema(item, &at.inside(keyword, &format!(".{name}")), unknown)?,
-                ))
-            });
-            let read = read.collect::<Result<Map<_, _>, WrongKeyword>>()?;
-            (!read.is_empty()).then(|| read.into())
-        }
-        (Kind::Lenient, Value::Object(_)) if keyword != "dependencies" => {
-            Some(read_schema(value, &at.inside(keyword, ""), &mut Vec::new())?)
-        }
-        (Kind::Lenient, _) => Some(value.clone()),
-        (Kind::Documentation, Value::Object(_)) => Some(read_texts(
-            value,
-            &["description", "url"],
-            &at.inside(keyword, ""),
-            unknown,
-        )),
-        (Kind::Rules, Value::Array(rules)) => {
-            let known = [
-                "rule",
-                "message",
-                "messageExpression",
-                "reason",
-                "fieldPath",
-                "optionalOldSelf",
-            ];
-            let read = rules.iter().enumerate();
-            let read = read.map(|(index, rule)| {
-                read_texts(rule, &known, &at.inside(keyword, &format!("[{index}]")), unknown)
-            });
-            let read: Vec<_> = read.collect();
-            (!read.is_empty()).then(|| read.into())
-        }
-        (Kind::Text | Kind::SetText, _) => return wrong("string"),
-        (Kind::Flag | Kind::SetFlag, _) => return wrong("bool"),
-        (Kind::Number, _) => return wrong("float64"),
-        (Kind::Count, _) => return wrong("int64"),
-        (Kind::Values, _) => return wrong("[]v1.JSON"),
-        (Kind::Texts, _) => return wrong("[]string"),
-        (Kind::Schema, _) => return wrong("v1.JSONSchemaProps"),
-        (Kind::Schemas, _) => return wrong("[]v1.JSONSchemaProps"),
-        (Kind::Named, _) => return wrong("map[string]v1.JSONSchemaProps"),
-        (Kind::Documentation, _) => return wrong("v1.ExternalDocumentation"),
-        (Kind::Rules, _) => return wrong("v1.ValidationRules"),
-    })
-}
-
-/// A small struct of texts: what it does not know is dropped, what is empty left out. A rule is always written.
-fn read_texts(value: &Value, known: &[&str], at: &Place, unknown: &mut Vec<String>) -> Value {
-    let mut out = Map::new();
-    for (name, value) in value.as_object().into_iter().flatten() {
-        if !known.contains(&name.as_str()) {
-            unknown.push(format!("{}.{name}", at.path));
-        } else if name == "rule" || !(value.is_null() || value == "") {
-            out.insert(name.clone(), value.clone());
-        }
-    }
-    Value::Object(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-    use serde_json::json;
-
-    fn crd(schema: Value) -> Value {
-        json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
-    }
-
-    /// As Kubernetes v1.36.3 answered: inside of items and additionalProperties it does not tell.
-    #[test]
-    fn misspelt_keywords_are_dropped_and_named() {
-        let decoded = decode_schemas(&crd(
-            json!({"type": "object", "properites": {}, "properties": {"spec": {
-                "type": "object", "foo": 1, "x-kubernetes-validations": [{"rule": "true", "bar": 1}],
-                "items": {"type": "string", "zed": 1}, "anyOf": [{"q": 1}], "additionalProperties": {"type": "string", "r": 2},
-            }}}),
+    check_inner(node, at, around, found);
+    check_map_type(node, at, &mut found.schema);
+    check_list_type(node, at, &mut found.schema);
+    found.schema.extend(expressions::check_texts(node, at));
+    // Rules are read only where the schema below them is sound.
+    if found.schema.len() == before && around.rules_can_be_read {
+        let resource = around.root || flag(node, "x-kubernetes-embedded-resource");
+        found.rules.extend(expressions::check(
+            node,
+            at,
+            resource,
+            around.no_old_self.as_deref(),
         ));
-        let decoded = decoded.unwrap();
-        let at = "spec.versions[0].schema.openAPIV3Schema";
-        let mut unknown = decoded.unknown;
-        unknown.sort();
-        assert_eq!(
-            unknown,
-            [
-                format!("{at}.properites"),
-                format!("{at}.properties.spec.anyOf[0].q"),
-                format!("{at}.properties.spec.foo"),
-                format!("{at}.properties.spec.x-kubernetes-validations[0].bar"),
-            ]
-        );
-        assert_eq!(
-            decoded.value,
-            crd(
-                json!({"type": "object", "properties": {"spec": {"type": "object", "items": {"type": "string"},
-                "anyOf": [{}], "additionalProperties": {"type": "string"}, "x-kubernetes-validations": [{"rule": "true"}]}}})
-            )
+    }
+}
+
+fn check_keywords(node: &Value, at: &str, around: &Surroundings, found: &mut Found) {
+    let errors = &mut found.schema;
+    let kind = text(node, "type");
+    if !kind.is_empty() && !TYPES.contains(&kind.as_str()) {
+        errors.push(FieldError::not_supported(
+            format!("{at}.type"),
+            &kind.as_str().into(),
+            &TYPES,
+        ));
+    }
+    let mut forbid =
+        |name: &str, detail: &str| errors.push(FieldError::forbidden(format!("{at}.{name}"), detail));
+    let set = |name: &str| node.get(name).is_some_and(|value| !value.is_null());
+    if let Some(reason) = around.no_defaults.as_ref().filter(|_| set("default")) {
+        forbid("default", &format!("must not be set {reason}"));
+    }
+    for name in [
+        "id",
+        "additionalItems",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "$ref",
+    ] {
+        if set(name) {
+            forbid(name, &format!("{name} is not supported"));
+        }
+    }
+    if kind == "null" {
+        forbid(
+            "type",
+            "type cannot be set to null, use nullable as an alternative",
         );
     }
-
-    #[test]
-    fn empty_keywords_are_left_out_unless_they_mean_something() {
-        let given = json!({"type": "string", "nullable": false, "minLength": 0, "pattern": "", "enum": [],
-            "description": "", "default": null, "title": "t", "example": {"b": null}, "externalDocs": {"url": "u"}});
-        let decoded = decode_schemas(&crd(given)).unwrap();
-        let kept = json!({"type": "string", "title": "t", "minLength": 0, "externalDocs": {"url": "u"},
-            "example": {"b": null}});
-        assert_eq!(decoded.value, crd(kept));
+    if node["items"].is_array() {
+        forbid("items", "items must be a schema object and not an array");
     }
-
-    #[rstest]
-    #[case(json!({"properties": {"a": {"minLength": "x"}}}), "string", "properties.minLength", "int64")]
-    #[case(json!({"properties": {"a": {"type": ["string"]}}}), "array", "properties.type", "string")]
-    #[case(json!({"required": "a"}), "string", "required", "[]string")]
-    fn a_value_of_another_type_is_refused(
-        #[case] schema: Value,
-        #[case] found: &str,
-        #[case] path: &str,
-        #[case] wanted: &str,
-    ) {
-        let error = decode_schemas(&crd(schema)).unwrap_err().to_string();
-        let field = format!("JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{path}");
-        assert_eq!(
-            error,
-            format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
+    if around.inside_meta && flag(node, "x-kubernetes-embedded-resource") {
+        forbid(
+            "x-kubernetes-embedded-resource",
+            "must not be used inside of resource meta",
         );
+    }
+}
+
+fn check_inner(node: &Value, at: &str, around: &Surroundings, found: &mut Found) {
+    let inner = Surroundings {
+        root: false,
+        ..around.clone()
+    };
+    let additional = &node["additionalProperties"];
+    if properties(node).next().is_some() && (additional.is_object() || *additional == false) {
+        let detail = "additionalProperties and properties are mutual exclusive";
+        found.schema.push(FieldError::forbidden(
+            format!("{at}.additionalProperties"),
+            detail,
+        ));
+    }
+    if additional.is_object() {
+        let mut inner = inner.clone();
+        if around.inside_meta {
+            inner.no_defaults = Some("inside additionalProperties applying to object metadata".into());
+        }
+        check_node(additional, &format!("{at}.additionalProperties"), &inner, found);
+    }
+    let resource = around.root || flag(node, "x-kubernetes-embedded-resource");
+    for (name, property) in properties(node) {
+        let mut inner = inner.clone();
+        if resource && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
+            inner.inside_meta = true;
+            if around.root {
+                inner.no_defaults = Some(format!("in top-level {name}"));
+            }
+        }
+        check_node(property, &format!("{at}.properties[{name}]"), &inner, found);
+    }
+    let branch = Surroundings {
+        rules_can_be_read: false,
+        ..inner.clone()
+    };
+    if node["not"].is_object() {
+        check_node(&node["not"], &format!("{at}.not"), &branch, found);
+    }
+    for junctor in ["allOf", "oneOf", "anyOf"] {
+        for (index, inner) in list(node, junctor) {
+            check_node(inner, &format!("{at}.{junctor}[{index}]"), &branch, found);
+        }
+    }
+    if node["items"].is_object() {
+        let mut inner = inner;
+        if node["x-kubernetes-list-type"] != "map" {
+            inner.no_old_self.get_or_insert_with(|| at.to_owned());
+        }
+        check_node(&node["items"], &format!("{at}.items"), &inner, found);
+    }
+}
+
+/// A type that another keyword asks for.
+fn demand_type(node: &Value, wanted: &str, because: &str, at: &str, errors: &mut Vec<FieldError>) {
+    let detail = format!("must be {wanted} if {because} is specified");
+    match text(node, "type").as_str() {
+        "" => errors.push(FieldError::required(format!("{at}.type"), &detail)),
+        kind if kind != wanted => {
+            errors.push(fault::invalid(format!("{at}.type"), Some(&kind.into()), detail))
+        }
+        _ => {}
+    }
+}
+
+fn check_map_type(node: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let preserve = "x-kubernetes-preserve-unknown-fields";
+    if node[preserve] == false {
+        errors.push(fault::invalid(
+            format!("{at}.{preserve}"),
+            Some(&false.into()),
+            "must be true or undefined",
+        ));
+    }
+    let name = "x-kubernetes-map-type";
+    if let Some(map_type) = node[name].as_str() {
+        demand_type(node, "object", name, at, errors);
+        if !matches!(map_type, "atomic" | "granular") {
+            errors.push(FieldError::not_supported(
+                format!("{at}.{name}"),
+                &map_type.into(),
+                &["atomic", "granular"],
+            ));
+        }
+    }
+}
+
+fn check_list_type(node: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let name = "x-kubernetes-list-type";
+    let place = format!("{at}.{name}");
+    let list_type = node[name].as_str();
+    let keys = texts(node, "x-kubernetes-list-map-keys");
+    let items = &node["items"];
+    if list_type.is_some() && node["type"] != "array" {
+        demand_type(node, "array", name, at, errors);
+    } else if list_type == Some("set") {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        let inner = &items[name];
+        match text(items, "type").as_str() {
+            "array" if inner.is_string() && inner != "atomic" => {
+                errors.push(fault::invalid(format!("{at}.items.{name}"), Some(inner), detail));
+            }
+            "object" if items["x-kubernetes-map-type"] != "atomic" => {
+                // The server shows the item's list type here.
+                errors.push(fault::invalid(
+                    format!("{at}.items.x-kubernetes-map-type"),
+                    Some(inner),
+                    detail,
+                ));
+            }
+            _ => {}
+        }
+    }
+    if let Some(list_type) = list_type.filter(|list_type| !matches!(*list_type, "atomic" | "set" | "map")) {
+        errors.push(FieldError::not_supported(
+            &place,
+            &list_type.into(),
+            &["atomic", "set", "map"],
+        ));
+    }
+    if !keys.is_empty() && list_type != Some("map") {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        errors.push(match list_type {
+            None => FieldError::required(&place, detail),
+            Some(list_type) => fault::invalid(&place, Some(&list_type.into()), detail),
+        });
+    }
+    if list_type == Some("map") {
+        check_map_list(node, &keys, at, errors);
+    }
+    if let (Some(list_type @ ("set" | "map")), true) = (list_type, items.is_object()) {
+        if flag(items, "nullable") {
+            let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+            errors.push(FieldError::forbidden(format!("{at}.items.nullable"), &detail));
+        }
+        if list_type == "map" {
+            check_map_keys(items, &keys, at, errors);
+        }
+    }
+}
+
+fn check_map_list(node: &Value, keys: &[String], at: &str, errors: &mut Vec<FieldError>) {
+    let items = &node["items"];
+    let keys_at = format!("{at}.x-kubernetes-list-map-keys");
+    if keys.is_empty() {
+        errors.push(FieldError::required(
+            &keys_at,
+            "must not be empty if x-kubernetes-list-type is map",
+        ));
+    }
+    if items.is_null() {
+        let detail = "must have a schema if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(format!("{at}.items"), detail));
+    }
+    if items.is_object() && items["type"] != "object" {
+        let detail = "must be object if parent array's x-kubernetes-list-type is map";
+        errors.push(fault::invalid(
+            format!("{at}.items.type"),
+            Some(&text(items, "type").into()),
+            detail,
+        ));
+    } else if items.is_object() {
+        let shown = Value::from(keys.to_vec());
+        for (index, key) in keys.iter().enumerate() {
+            match items["properties"].get(key) {
+                None => {
+                    errors.push(fault::invalid(
+                        &keys_at,
+                        Some(&shown),
+                        "entries must all be names of item properties",
+                    ));
+                }
+                Some(property) if matches!(text(property, "type").as_str(), "array" | "object") => {
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    let place = format!("{at}.items.properties[{key}].type");
+                    errors.push(fault::invalid(place, Some(&items["type"]), detail));
+                }
+                Some(_) => {}
+            }
+            if keys[..index].contains(key) {
+                errors.push(fault::invalid(
+                    &keys_at,
+                    Some(&shown),
+                    "must not contain duplicate entries",
+                ));
+            }
+        }
+    }
+}
+
+/// Every element must have every key.
+fn check_map_keys(items: &Value, keys: &[String], at: &str, errors: &mut Vec<FieldError>) {
+    let required = texts(items, "required");
+    for key in keys {
+        let Some(property) = items["properties"].get(key) else {
+            continue;
+        };
+        let place = format!("{at}.items.properties[{key}]");
+        let defaulted = property.get("default").is_some_and(|default| !default.is_null());
+        if !required.contains(key) && !defaulted {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(FieldError::required(format!("{place}.default"), detail));
+        }
+        if flag(property, "nullable") {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(format!("{place}.nullable"), detail));
+        }
     }
 }

@@ -1,28 +1,28 @@
 //! Judging a CRD: what the server says to authors who got something wrong.
 //!
 //! - here: group, names, scope and versions.
-//! - `keywords`: reading schemas as the typed fields they are.
+//! - `decode`: reading schemas as the typed fields they are.
 //! - `version`: subresources, printer columns and selectable fields.
 //! - `structural`: the rules that make a schema structural.
-//! - `openapi`: the rules on each keyword of a schema; `expressions`, `infer`, `types` and `locate` look into CEL.
+//! - `keywords`: the rules on each keyword of a schema; `expressions`, `infer`, `types` and `locate` look into CEL.
 //! - `defaults`: defaults have to be valid values.
 //!
 //! A CRD with one version is judged as if its schema stood at the top of the spec: that is how the server sees it, and
 //! where its errors point.
 
+mod decode;
 mod defaults;
 mod expressions;
 mod infer;
 mod keywords;
 pub(super) mod locate;
-mod openapi;
 mod structural;
 mod types;
 mod version;
 
 use serde_json::Value;
 
-pub(crate) use keywords::decode_schemas;
+pub(crate) use decode::decode_schemas;
 
 use super::definition::{Names, is_storage};
 use super::fault;

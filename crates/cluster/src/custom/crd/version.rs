@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{defaults, openapi, structural};
+use super::{defaults, keywords, structural};
 use crate::custom::definition::is_storage;
 use crate::custom::schema::{Schema, flag, text};
 use crate::custom::{fault, field_path};
@@ -153,7 +153,7 @@ fn check_schema(node: &Value, has_status: bool, at: &str) -> Vec<FieldError> {
         ));
     }
     let mut rules_can_be_read = false;
-    if !openapi::has_unsupported(node) {
+    if !keywords::has_unsupported(node) {
         let wrong = structural::check(node, &at);
         let wrong = if wrong.is_empty() {
             defaults::check(node, &at)
@@ -163,7 +163,7 @@ fn check_schema(node: &Value, has_status: bool, at: &str) -> Vec<FieldError> {
         rules_can_be_read = wrong.is_empty();
         errors.extend(wrong);
     }
-    errors.extend(openapi::check(node, &at, rules_can_be_read));
+    errors.extend(keywords::check(node, &at, rules_can_be_read));
     errors
 }
 

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::object::{Metadata, PODS, REVISIONS, SETS, map, map_at, number, text};
+use super::super::object::{Metadata, REVISIONS, SETS, number, text};
 use super::super::{Gates, MaxUnavailable, StatefulSets};
 use super::build::{SetBuilder, template};
 use crate::access::{Access, EventKind};
+use crate::controllers::pod::PODS;
 use crate::controllers::{Controller, Next};
+use crate::object::{map, map_at};
 use crate::status::{About, FieldError, Status};
 use crate::store::Key;
 
