@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::fields::{has, set};
 use super::problems::{At, Problems, in_order};
-use super::selector;
-use super::workload_validation::{at_most_all, count_or_percent};
+use super::validation;
+use super::validation::workload::{at_most_all, count_or_percent};
 
 pub(super) fn prepare_create(object: &mut Value) {
     let counts = [
@@ -39,7 +39,7 @@ pub(super) fn validate(object: &Value, problems: &mut Problems) {
         count_or_percent(&at.field(name), &spec[name], problems);
         at_most_all(&at.field(name), &spec[name], problems);
     }
-    selector::validate(&at.field("selector"), &spec["selector"], problems);
+    validation::selector::validate(&at.field("selector"), &spec["selector"], problems);
     let allowed = ["AlwaysAllow", "IfHealthyBudget"];
     if let Some(policy) = spec["unhealthyPodEvictionPolicy"]
         .as_str()

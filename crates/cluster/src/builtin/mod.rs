@@ -6,7 +6,7 @@
 //! belongs to the server, not here; only [`crate::status::FieldError`] is imported from it.
 //!
 //! A write goes through [`default`], then [`prepare_create`] or [`prepare_update`], then [`validate_create`] or
-//! [`validate_update`]. A kind that is not listed gets the rules that hold for all: system metadata and its validation.
+//! [`validate_update`] (`validation`). A kind that is not listed gets the rules that hold for all: system metadata and its validation.
 //!
 //! Facts are those of Kubernetes v1.36.3; `golden.rs` holds them against answers recorded from it.
 
@@ -15,55 +15,36 @@ mod arbitrary;
 mod autoscaler;
 mod budget;
 mod claim;
-mod claim_validation;
 mod configuration;
-mod configuration_validation;
 mod container_defaults;
-mod container_validation;
 mod definition;
 mod disabled;
 mod endpoints;
-mod env_validation;
-mod event_validation;
 mod fields;
 #[cfg(test)]
 mod golden;
 mod image;
 mod job;
-mod job_status_validation;
-mod job_validation;
 mod lease;
-mod legacy_volume_validation;
 mod limits;
 mod metadata;
-mod metadata_validation;
 mod namespace;
 mod node;
 mod persistent_volume;
 mod pod;
 mod pod_defaults;
-mod pod_update_validation;
-mod pod_validation;
-mod probe_validation;
 mod problems;
 mod qos;
 mod rbac;
-mod resource_validation;
 mod revision;
 mod scale;
-mod scheduling_validation;
-mod security_validation;
-mod selector;
 mod service;
-mod service_validation;
 mod statefulset;
 mod storage_class;
 mod stored;
 mod validation;
 mod volume_defaults;
-mod volume_validation;
 mod workload;
-mod workload_validation;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -273,7 +254,7 @@ pub(crate) fn validate_create(resource: &str, object: &Value) -> Vec<FieldError>
     validation::create(resource, object, &mut problems);
     // What all kinds share is only looked at when the kind itself has nothing to say.
     if problems.is_empty() {
-        metadata_validation::of_any(resource, object, &mut problems);
+        validation::metadata::of_any(resource, object, &mut problems);
     }
     problems.into_errors()
 }
@@ -287,8 +268,8 @@ pub(crate) fn validate_update(
     endpoint: Endpoint,
 ) -> Vec<FieldError> {
     let mut problems = Problems::default();
-    metadata_validation::of_any(resource, new, &mut problems);
-    metadata_validation::update_of_any(old, new, &mut problems);
+    validation::metadata::of_any(resource, new, &mut problems);
+    validation::metadata::update_of_any(old, new, &mut problems);
     validation::update(resource, old, new, endpoint, &mut problems);
     problems.into_errors()
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{fill, items, made, part, set, text};
 use super::problems::{At, Problems};
-use super::scheduling_validation::taints;
+use super::validation::scheduling::taints;
 use crate::types::quantity::round_list;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::claim::protect;
-use super::claim_validation::ACCESS_MODES;
 use super::fields::{copy, fill, fill_text, has, items, made, part, set, text};
 use super::metadata::timestamp;
 use super::problems::{At, Problems};
+use super::validation::claim::ACCESS_MODES;
 use super::volume_defaults::source;
 use crate::types::quantity::round_list;
 

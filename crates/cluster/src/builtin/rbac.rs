@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::fields::{each, fill_text, items, made, same, text};
-use super::metadata_validation;
 use super::problems::{At, Problems};
+use super::validation;
 use crate::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -22,7 +22,7 @@ pub(super) fn default_binding(object: &mut Value) {
 
 /// Checks a Role, or a ClusterRole, which may also speak of URLs.
 pub(super) fn validate_role(resource: &str, object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind(resource, object, problems);
+    validation::metadata::of_kind(resource, object, problems);
     let is_namespaced = resource.starts_with("roles.");
     for (index, rule) in items(object, "rules").iter().enumerate() {
         let at = At::new("rules").index(index);
@@ -59,7 +59,7 @@ pub(super) fn validate_role(resource: &str, object: &Value, problems: &mut Probl
 
 /// Checks a RoleBinding or a ClusterRoleBinding.
 pub(super) fn validate_binding(resource: &str, object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind(resource, object, problems);
+    validation::metadata::of_kind(resource, object, problems);
     let (at, role) = (At::new("roleRef"), &object["roleRef"]);
     if text(role, "apiGroup") != GROUP {
         problems.not_supported(&at.field("apiGroup"), text(role, "apiGroup"), &[GROUP]);
@@ -115,7 +115,7 @@ fn validate_subject(at: &At, subject: &Value, resource: &str, problems: &mut Pro
 
 pub(super) fn validate_binding_update(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
     validate_binding(resource, new, problems);
-    metadata_validation::update_of_kind(resource, old, new, problems);
+    validation::metadata::update_of_kind(resource, old, new, problems);
     if !same(&old["roleRef"], &new["roleRef"]) {
         let role = &new["roleRef"];
         // The server prints its internal type, whose fields are upper case.

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::fields::int;
-use super::metadata_validation;
 use super::problems::{At, IMMUTABLE, NEGATIVE, Problems};
+use super::validation;
 
 const RESOURCE: &str = "controllerrevisions.apps";
 
 pub(super) fn validate(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind(RESOURCE, object, problems);
+    validation::metadata::of_kind(RESOURCE, object, problems);
     if let Some(number) = int(object, "revision").filter(|number| *number < 0) {
         problems.invalid(&At::new("revision"), number, NEGATIVE);
     }
@@ -25,7 +25,7 @@ pub(super) fn validate_data(object: &Value, problems: &mut Problems) {
 }
 
 pub(super) fn validate_update(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind(RESOURCE, old, new, problems);
+    validation::metadata::update_of_kind(RESOURCE, old, new, problems);
     validate(new, problems);
     if old["data"] != new["data"] {
         problems.invalid(&At::new("data"), new["data"].clone(), IMMUTABLE);

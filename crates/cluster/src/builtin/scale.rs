@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::metadata_validation;
 use super::problems::{At, Problems};
+use super::validation;
 
 pub(super) fn validate(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind("scales.autoscaling", object, problems);
+    validation::metadata::of_kind("scales.autoscaling", object, problems);
     problems.non_negative(&At::new("spec"), &object["spec"], "replicas");
 }
 

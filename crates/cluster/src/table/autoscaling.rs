@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::sheet::Cell::{Made, Number};
-use super::sheet::{AGE, Column, NAME, list, text};
+use super::column::Cell::{Made, Number};
+use super::column::{AGE, Column, NAME, list, text};
 
 /// More metrics than this are only counted.
 const SHOWN: usize = 2;

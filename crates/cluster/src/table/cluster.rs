@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age::since;
-use super::sheet::Cell::{Made, Text, TextOr, Timed};
-use super::sheet::{AGE, Column, NAME, list, number, text, text_or};
+use super::column::Cell::{Made, Text, TextOr, Timed};
+use super::column::{AGE, Column, NAME, list, number, text, text_or};
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE: &str = "kubernetes.io/role";

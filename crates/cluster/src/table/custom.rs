@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::since;
+use super::column::{NAME, age};
 use super::json_path::printed;
-use super::sheet::{NAME, age};
 use crate::custom::{Column, CustomType};
 
 const AGE_DESCRIPTION: &str = "How long ago the object was created.";

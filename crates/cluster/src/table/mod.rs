@@ -4,7 +4,7 @@
 //! Everything is pure, and `now` is a parameter: ages are part of the cells.
 //!
 //! - here: [`render`], and which kind has which columns.
-//! - `sheet`: columns and reading fields.
+//! - `column`: headings and cells, and reading fields.
 //! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
 //! - `age`: how long ago something was. `selector`: label selectors as text.
 //! - `json_path`: Kubernetes' JSONPath.
@@ -12,13 +12,13 @@
 mod age;
 mod autoscaling;
 mod cluster;
+mod column;
 mod custom;
 mod json_path;
 mod json_path_parse;
 mod network;
 mod pods;
 mod selector;
-mod sheet;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use column::Column;
 pub(crate) use json_path::JsonPath;
-use sheet::Column;
 
 use crate::custom::CustomType;
 
@@ -140,6 +140,6 @@ fn columns_of(resource: &str) -> &'static [Column] {
         "serviceaccounts" => cluster::SERVICE_ACCOUNTS,
         "resourcequotas" => cluster::QUOTAS,
         "rolebindings" | "clusterrolebindings" => cluster::ROLE_BINDINGS,
-        _ => sheet::PLAIN,
+        _ => column::PLAIN,
     }
 }

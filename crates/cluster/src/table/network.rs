@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::column::Cell::{Made, Text, TextOr};
+use super::column::{AGE, Column, NAME, SELECTOR, list, number, text, text_or};
 use super::selector::of_labels;
-use super::sheet::Cell::{Made, Text, TextOr};
-use super::sheet::{AGE, Column, NAME, SELECTOR, list, number, text, text_or};
 
 /// More addresses or ports than this are only counted.
 const SHOWN: usize = 3;

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::since;
-use super::sheet::Cell::{Made, TextOr, Timed};
-use super::sheet::{AGE, Column, NAME, condition, is_set, list, number, text, text_or};
+use super::column::Cell::{Made, TextOr, Timed};
+use super::column::{AGE, Column, NAME, condition, is_set, list, number, text, text_or};
 
 pub(super) static PODS: &[Column] = &[
     NAME,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::sheet::Cell::{Made, Text, TextOr};
-use super::sheet::{AGE, Column, NAME, is_set, list, text, text_or};
+use super::column::Cell::{Made, Text, TextOr};
+use super::column::{AGE, Column, NAME, is_set, list, text, text_or};
 
 const MODES: [(&str, &str); 4] = [
     ("ReadWriteOnce", "RWO"),

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age::{human_duration, since};
-use super::selector::{of_labels, of_selector, requirements};
-use super::sheet::Cell::{Made, Number, Text, TextOr, Timed};
-use super::sheet::{
+use super::column::Cell::{Made, Number, Text, TextOr, Timed};
+use super::column::{
     AGE, CONTAINERS, Column, IMAGES, NAME, SELECTOR, condition, is_set, list, number, of_containers, text,
 };
+use super::selector::{of_labels, of_selector, requirements};
 
 const CRON_TEMPLATE: &str = "/spec/jobTemplate/spec/template/spec/containers";
 

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use super::fields::{flag, has, int, items, text};
-use super::problems::{At, Problems, between};
-use super::security_validation::container_security;
-use super::volume_validation::backsteps;
-use super::{env_validation, probe_validation, resource_validation};
+use super::security::container_security;
+use super::volume::backsteps;
+use super::{env, probe, resource};
+use crate::builtin::fields::{flag, has, int, items, text};
+use crate::builtin::problems::{At, Problems, between};
 use crate::names;
 
-pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+pub(crate) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+pub(crate) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const NOT_FOR_INIT: &str = "may not be set for init containers without restartPolicy=Always";
 
 /// Checks all containers of a pod. `volumes` are those that are themselves in order.
-pub(super) fn containers(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
+pub(crate) fn containers(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
     regular(&at.field("containers"), spec, volumes, problems);
     init(&at.field("initContainers"), spec, volumes, problems);
 }
@@ -36,8 +36,8 @@ fn regular(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
             problems.duplicate(&at.field("name"), name);
         }
         names.push(name);
-        probe_validation::lifecycle(&at, container, grace, problems);
-        probe_validation::probes(&at, container, grace, problems);
+        probe::lifecycle(&at, container, grace, problems);
+        probe::probes(&at, container, grace, problems);
         restart_policy(&at, container, problems);
     }
     host_ports(at, containers, problems);
@@ -62,8 +62,8 @@ fn init(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
         }
         host_ports(all, std::slice::from_ref(container), problems);
         if text(container, "restartPolicy") == "Always" {
-            probe_validation::lifecycle(&at, container, grace, problems);
-            probe_validation::probes(&at, container, grace, problems);
+            probe::lifecycle(&at, container, grace, problems);
+            probe::probes(&at, container, grace, problems);
             continue;
         }
         for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
@@ -92,7 +92,7 @@ fn common(at: &At, container: &Value, spec: &Value, volumes: &[&Value], problems
         &["File", "FallbackToLogsOnError"],
     );
     ports(&at.field("ports"), container, problems);
-    env_validation::validate(at, container, problems);
+    env::validate(at, container, problems);
     mounts(&at.field("volumeMounts"), container, volumes, problems);
     devices(&at.field("volumeDevices"), container, volumes, problems);
     problems.choice(
@@ -101,7 +101,7 @@ fn common(at: &At, container: &Value, spec: &Value, volumes: &[&Value], problems
         &PULL_POLICIES,
     );
     let claims = items(spec, "resourceClaims");
-    resource_validation::validate(&at.field("resources"), &container["resources"], claims, problems);
+    resource::validate(&at.field("resources"), &container["resources"], claims, problems);
     resize_policy(&at.field("resizePolicy"), container, spec, problems);
     container_security(&at.field("securityContext"), container, spec, problems);
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::fields::{items, text};
-use super::problems::{At, Problems};
+use crate::builtin::fields::{items, text};
+use crate::builtin::problems::{At, Problems};
 use crate::names;
 use crate::selector::{LabelSelector, label_selector_matches};
 
 /// Checks a set of labels, of which upstream names the set and not the key.
-pub(super) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
+pub(crate) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         problems.invalid_for(at, key, names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
 }
 
 /// Checks a selector that is there.
-pub(super) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
+pub(crate) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
     labels(&at.field("matchLabels"), &selector["matchLabels"], problems);
     for (index, requirement) in items(selector, "matchExpressions").iter().enumerate() {
         let at = at.field("matchExpressions").index(index);
@@ -27,7 +27,7 @@ pub(super) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
 }
 
 /// Checks that an operator is known and has as many values as it takes.
-pub(super) fn operator(at: &At, requirement: &Value, problems: &mut Problems) {
+pub(crate) fn operator(at: &At, requirement: &Value, problems: &mut Problems) {
     let has_values = !items(requirement, "values").is_empty();
     match text(requirement, "operator") {
         "In" | "NotIn" if !has_values => {
@@ -43,7 +43,7 @@ pub(super) fn operator(at: &At, requirement: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn key_and_values(at: &At, requirement: &Value, check_values: bool, problems: &mut Problems) {
+pub(crate) fn key_and_values(at: &At, requirement: &Value, check_values: bool, problems: &mut Problems) {
     let key = text(requirement, "key");
     problems.invalid_for(&at.field("key"), key, names::qualified_name(key));
     let values = items(requirement, "values").iter().filter_map(Value::as_str);
@@ -53,17 +53,17 @@ pub(super) fn key_and_values(at: &At, requirement: &Value, check_values: bool, p
 }
 
 /// Whether a selector can be used at all: upstream parses it and refuses what does not parse.
-pub(super) fn is_usable(selector: &Value) -> bool {
+pub(crate) fn is_usable(selector: &Value) -> bool {
     LabelSelector::of(selector).is_ok()
 }
 
 /// Whether a selector says nothing, and so matches everything.
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     LabelSelector::of(selector).is_ok_and(|selector| selector.is_empty())
 }
 
 /// Checks the selector of a workload and that its template carries the labels it asks for.
-pub(super) fn of_template(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn of_template(at: &At, spec: &Value, problems: &mut Problems) {
     let (selector, labels) = (&spec["selector"], &spec["template"]["metadata"]["labels"]);
     if !label_selector_matches(selector, labels) {
         let detail = "`selector` does not match template `labels`";

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::fields::{entries, has, int, items, text};
-use super::problems::{At, Problems};
 use super::selector;
+use crate::builtin::fields::{entries, has, int, items, text};
+use crate::builtin::problems::{At, Problems};
 use crate::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const UNSATISFIABLE: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 
-pub(super) fn tolerations(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn tolerations(at: &At, spec: &Value, problems: &mut Problems) {
     for (index, toleration) in items(spec, "tolerations").iter().enumerate() {
         let at = at.index(index);
         let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
@@ -57,7 +57,7 @@ pub(super) fn tolerations(at: &At, spec: &Value, problems: &mut Problems) {
 }
 
 /// Checks the taints of a node.
-pub(super) fn taints(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn taints(at: &At, spec: &Value, problems: &mut Problems) {
     let mut known = Vec::new();
     for (index, taint) in items(spec, "taints").iter().enumerate() {
         let at = at.index(index);
@@ -76,7 +76,7 @@ pub(super) fn taints(at: &At, spec: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn affinity(at: &At, affinity: &Value, problems: &mut Problems) {
+pub(crate) fn affinity(at: &At, affinity: &Value, problems: &mut Problems) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
     let node = &affinity["nodeAffinity"];
@@ -199,7 +199,7 @@ fn repeated_keys(at: &At, term: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn topology_spread(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn topology_spread(at: &At, spec: &Value, problems: &mut Problems) {
     let constraints = items(spec, "topologySpreadConstraints");
     for (index, constraint) in constraints.iter().enumerate() {
         let at = at.index(index);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::fields::{has, int, items, text};
-use super::problems::{At, Problems, between};
+use crate::builtin::fields::{has, int, items, text};
+use crate::builtin::problems::{At, Problems, between};
 use crate::names;
 
 /// Checks the hooks of a container. `grace` is the pod's termination grace period.
-pub(super) fn lifecycle(at: &At, container: &Value, grace: Option<i64>, problems: &mut Problems) {
+pub(crate) fn lifecycle(at: &At, container: &Value, grace: Option<i64>, problems: &mut Problems) {
     let hooks = &container["lifecycle"];
     for name in ["postStart", "preStop"] {
         if has(hooks, name) {
@@ -17,7 +17,7 @@ pub(super) fn lifecycle(at: &At, container: &Value, grace: Option<i64>, problems
 }
 
 /// Checks the three probes of a container.
-pub(super) fn probes(at: &At, container: &Value, grace: Option<i64>, problems: &mut Problems) {
+pub(crate) fn probes(at: &At, container: &Value, grace: Option<i64>, problems: &mut Problems) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let (at, probe) = (at.field(name), &container[name]);
         if !probe.is_object() {
@@ -97,7 +97,7 @@ fn sleep(at: &At, action: &Value, grace: Option<i64>, problems: &mut Problems) {
 }
 
 /// A port by number or by name.
-pub(super) fn port(at: &At, port: &Value, problems: &mut Problems) {
+pub(crate) fn port(at: &At, port: &Value, problems: &mut Problems) {
     match port {
         Value::String(name) => problems.invalid_for(at, name, names::port_name(name)),
         port => {

@@ -2,28 +2,28 @@
 
 use serde_json::Value;
 
-use super::container_validation::PROTOCOLS;
-use super::fields::{has, int, items, text};
-use super::probe_validation::port as port_reference;
-use super::problems::{At, Problems, between};
-use super::{metadata_validation, selector};
+use super::container::PROTOCOLS;
+use super::probe::port as port_reference;
+use super::{metadata, selector};
+use crate::builtin::fields::{has, int, items, text};
+use crate::builtin::problems::{At, Problems, between};
 use crate::names;
 
 const RESOURCE: &str = "services";
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const POLICIES: [&str; 2] = ["Cluster", "Local"];
 
-pub(super) fn create(object: &Value, problems: &mut Problems) {
+pub(crate) fn create(object: &Value, problems: &mut Problems) {
     // The server settles addresses before it looks at anything else, and stops if they make no sense.
     addresses(&At::new("spec"), &object["spec"], &Value::Null, problems);
     if !problems.is_empty() {
         return;
     }
-    metadata_validation::of_kind(RESOURCE, object, problems);
+    metadata::of_kind(RESOURCE, object, problems);
     spec(&object["spec"], &Value::Null, problems);
 }
 
-pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
+pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     // Here too the server stops at addresses that make no sense, before all else.
     let mut early = Problems::default();
     addresses(&At::new("spec"), &new["spec"], &old["spec"], &mut early);
@@ -31,7 +31,7 @@ pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
         *problems = early;
         return;
     }
-    metadata_validation::update_of_kind(RESOURCE, old, new, problems);
+    metadata::update_of_kind(RESOURCE, old, new, problems);
     address_changes(&old["spec"], &new["spec"], problems);
     spec(&new["spec"], &old["spec"], problems);
 }
@@ -297,8 +297,8 @@ fn address_changes(old: &Value, new: &Value, problems: &mut Problems) {
 }
 
 /// Checks what a load balancer says about itself.
-pub(super) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind(RESOURCE, old, new, problems);
+pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind(RESOURCE, old, new, problems);
     let at = At::new("status.loadBalancer.ingress");
     let ingress = items(&new["status"]["loadBalancer"], "ingress");
     if text(&new["spec"], "type") != "LoadBalancer" && !ingress.is_empty() {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::fields::{has, int, items, text};
-use super::problems::{At, Problems, between};
+use crate::builtin::fields::{has, int, items, text};
+use crate::builtin::problems::{At, Problems, between};
 
 /// Checks the source of a volume that is not of our own time. Those that are not named are taken as they come.
-pub(super) fn validate(at: &At, kind: &str, source: &Value, problems: &mut Problems) {
+pub(crate) fn validate(at: &At, kind: &str, source: &Value, problems: &mut Problems) {
     let required: &[&str] = match kind {
         "azureDisk" => return azure_disk(at, source, problems),
         "iscsi" => return iscsi(at, source, problems),

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Endpoint;
-use super::fields::{copy, entries, has, int, items, same, set, text};
-use super::metadata_validation as metadata;
-use super::pod_validation;
-use super::problems::{At, IMMUTABLE, Problems};
-use super::scheduling_validation::tolerations;
+use super::metadata;
+use super::pod;
+use super::scheduling::tolerations;
+use crate::builtin::Endpoint;
+use crate::builtin::fields::{copy, entries, has, int, items, same, set, text};
+use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
 /// What upstream says, without the diff of Go structs that it appends.
@@ -16,13 +16,13 @@ const OTHER_FIELDS: &str = "pod updates may not change fields other than `spec.c
 `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// Checks a changed pod.
-pub(super) fn update(old: &Value, new: &Value, endpoint: Endpoint, problems: &mut Problems) {
+pub(crate) fn update(old: &Value, new: &Value, endpoint: Endpoint, problems: &mut Problems) {
     metadata::update_of_kind("pods", old, new, problems);
     if endpoint == Endpoint::Status {
         annotation_changes(old, new, problems);
         return status(old, new, problems);
     }
-    pod_validation::metadata_and_spec(new, problems);
+    pod::metadata_and_spec(new, problems);
     annotation_changes(old, new, problems);
     spec(&old["spec"], &new["spec"], problems);
 }
@@ -36,7 +36,7 @@ fn annotation_changes(old: &Value, new: &Value, problems: &mut Problems) {
         (Value::Null, _) => problems.forbidden(&at.key(MIRROR), "may not add mirror pod annotation"),
         _ => problems.forbidden(&at.key(MIRROR), "may not remove or update mirror pod annotation"),
     }
-    pod_validation::annotations(&at, &new["metadata"], &new["spec"], problems);
+    pod::annotations(&at, &new["metadata"], &new["spec"], problems);
 }
 
 fn spec(old: &Value, new: &Value, problems: &mut Problems) {
@@ -64,7 +64,7 @@ fn spec(old: &Value, new: &Value, problems: &mut Problems) {
         int(new, "activeDeadlineSeconds"),
     ) {
         (before, Some(after)) => {
-            if !pod_validation::deadline_range(&deadline, after, problems) {
+            if !pod::deadline_range(&deadline, after, problems) {
                 return;
             }
             if before.is_some_and(|before| before < after) {
@@ -91,7 +91,7 @@ fn spec(old: &Value, new: &Value, problems: &mut Problems) {
 fn only_added_tolerations(at: &At, old: &Value, new: &Value, problems: &mut Problems) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
-        super::fields::unset(&mut toleration, "tolerationSeconds");
+        crate::builtin::fields::unset(&mut toleration, "tolerationSeconds");
         toleration
     };
     let kept: Vec<_> = items(new, "tolerations").iter().map(without_seconds).collect();
@@ -123,7 +123,7 @@ fn only_removed_gates(at: &At, old: &Value, new: &Value, problems: &mut Problems
 fn with_allowed_changes_undone(old: &Value, new: &Value) -> Value {
     let mut spec = new.clone();
     for list in ["containers", "initContainers"] {
-        for (container, before) in super::fields::each(&mut spec, list).zip(items(old, list)) {
+        for (container, before) in crate::builtin::fields::each(&mut spec, list).zip(items(old, list)) {
             copy(before, container, "image");
         }
     }

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::fields::{entries, flag, has, int, items, text};
-use super::problems::{At, Problems, between};
-use super::scheduling_validation as scheduling;
-use super::security_validation::pod_security;
-use super::{container_validation, metadata_validation, resource_validation, selector, volume_validation};
+use super::scheduling;
+use super::security::pod_security;
+use super::{container, metadata, resource, selector, volume};
+use crate::builtin::fields::{entries, flag, has, int, items, text};
+use crate::builtin::problems::{At, Problems, between};
 use crate::names;
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
 /// Checks a new pod.
-pub(super) fn create(object: &Value, problems: &mut Problems) {
+pub(crate) fn create(object: &Value, problems: &mut Problems) {
     metadata_and_spec(object, problems);
     let (at, spec) = (At::new("spec"), &object["spec"]);
     if !items(spec, "ephemeralContainers").is_empty() {
@@ -28,9 +28,9 @@ pub(super) fn create(object: &Value, problems: &mut Problems) {
 }
 
 /// What holds for a pod whether it is new or changed.
-pub(super) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
+pub(crate) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
     let (at, spec) = (At::new("spec"), &object["spec"]);
-    metadata_validation::of_kind("pods", object, problems);
+    metadata::of_kind("pods", object, problems);
     annotations(
         &At::new("metadata.annotations"),
         &object["metadata"],
@@ -66,7 +66,7 @@ pub(super) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
 }
 
 /// Checks a template as every workload does. `at` is where it is.
-pub(super) fn template(at: &At, template: &Value, problems: &mut Problems) {
+pub(crate) fn template(at: &At, template: &Value, problems: &mut Problems) {
     template_metadata(at, template, problems);
     spec(&at.field("spec"), &template["spec"], None, problems);
     if !items(&template["spec"], "ephemeralContainers").is_empty() {
@@ -76,9 +76,9 @@ pub(super) fn template(at: &At, template: &Value, problems: &mut Problems) {
 }
 
 /// Upstream leaves `metadata` out of these paths.
-pub(super) fn template_metadata(at: &At, template: &Value, problems: &mut Problems) {
+pub(crate) fn template_metadata(at: &At, template: &Value, problems: &mut Problems) {
     selector::labels(&at.field("labels"), &template["metadata"]["labels"], problems);
-    metadata_validation::annotations(&at.field("annotations"), &template["metadata"], problems);
+    metadata::annotations(&at.field("annotations"), &template["metadata"], problems);
     annotations(
         &at.field("annotations"),
         &template["metadata"],
@@ -88,7 +88,7 @@ pub(super) fn template_metadata(at: &At, template: &Value, problems: &mut Proble
 }
 
 /// Annotations that mean something on a pod.
-pub(super) fn annotations(at: &At, metadata: &Value, spec: &Value, problems: &mut Problems) {
+pub(crate) fn annotations(at: &At, metadata: &Value, spec: &Value, problems: &mut Problems) {
     for (key, value) in entries(metadata, "annotations") {
         let value = value.as_str().unwrap_or_default();
         match key {
@@ -114,8 +114,8 @@ fn spec(at: &At, spec: &Value, pod: Option<&str>, problems: &mut Problems) {
     if !has(spec, "terminationGracePeriodSeconds") {
         problems.required(&at.field("terminationGracePeriodSeconds"), "");
     }
-    let volumes = volume_validation::volumes(&at.field("volumes"), spec, pod, problems);
-    container_validation::containers(at, spec, &volumes, problems);
+    let volumes = volume::volumes(&at.field("volumes"), spec, pod, problems);
+    container::containers(at, spec, &volumes, problems);
     pod_resources(&at.field("resources"), spec, problems);
     host_network(&at.field("containers"), spec, pod.is_some(), problems);
     problems.choice(
@@ -215,7 +215,7 @@ fn pod_resources(at: &At, spec: &Value, problems: &mut Problems) {
             "claims may not be set for Resources at pod-level",
         );
     }
-    resource_validation::of_pod(at, resources, problems);
+    resource::of_pod(at, resources, problems);
 }
 
 /// On the host's network a port is what it is; a template may leave the host port to the pod's defaults.
@@ -325,7 +325,7 @@ fn host_users(at: &At, spec: &Value, problems: &mut Problems) {
 }
 
 /// Checks a number that an update may only lower, and never below zero.
-pub(super) fn deadline_range(at: &At, seconds: i64, problems: &mut Problems) -> bool {
+pub(crate) fn deadline_range(at: &At, seconds: i64, problems: &mut Problems) -> bool {
     let fits = (0..=i64::from(i32::MAX)).contains(&seconds);
     if !fits {
         problems.invalid(at, seconds, &between(0, i64::from(i32::MAX)));

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::fields::{has, int, same, text};
-use super::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
-use super::{metadata_validation, pod_validation, selector};
+use super::{metadata, pod, selector};
+use crate::builtin::fields::{has, int, same, text};
+use crate::builtin::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
 use crate::names;
 
 /// Checks a new workload of one of the three kinds.
-pub(super) fn create(resource: &str, object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind(resource, object, problems);
+pub(crate) fn create(resource: &str, object: &Value, problems: &mut Problems) {
+    metadata::of_kind(resource, object, problems);
     spec(resource, &object["spec"], problems);
 }
 
-pub(super) fn update(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind(resource, old, new, problems);
+pub(crate) fn update(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind(resource, old, new, problems);
     spec(resource, &new["spec"], problems);
     if !same(&old["spec"]["selector"], &new["spec"]["selector"]) {
         problems.invalid_as(
@@ -82,7 +82,7 @@ fn selector_and_template(at: &At, spec: &Value, noun: &str, kind: &str, problems
     }
     let template = &spec["template"];
     let at = at.field("template");
-    pod_validation::template(&at, template, problems);
+    pod::template(&at, template, problems);
     if text(&template["spec"], "restartPolicy") != "Always" {
         let policy = text(&template["spec"], "restartPolicy");
         problems.not_supported(&at.field("spec.restartPolicy"), policy, &["Always"]);
@@ -175,7 +175,7 @@ fn internal(rolling: &Value) -> String {
 }
 
 /// A count that is not negative, or a percentage.
-pub(super) fn count_or_percent(at: &At, value: &Value, problems: &mut Problems) {
+pub(crate) fn count_or_percent(at: &At, value: &Value, problems: &mut Problems) {
     match value {
         Value::String(text) => problems.invalid_for(at, text, names::percent(text)),
         value => {
@@ -187,7 +187,7 @@ pub(super) fn count_or_percent(at: &At, value: &Value, problems: &mut Problems) 
 }
 
 /// Whether a count or percentage comes to nothing.
-pub(super) fn is_nothing(value: &Value) -> bool {
+pub(crate) fn is_nothing(value: &Value) -> bool {
     number(value) == 0
 }
 
@@ -202,7 +202,7 @@ fn number(value: &Value) -> i64 {
 }
 
 /// No more than everything.
-pub(super) fn at_most_all(at: &At, value: &Value, problems: &mut Problems) {
+pub(crate) fn at_most_all(at: &At, value: &Value, problems: &mut Problems) {
     if value.as_str().is_some_and(|text| names::percent(text).is_empty()) && number(value) > 100 {
         problems.invalid(at, value.clone(), "must not be greater than 100%");
     }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::fields::{entries, flag, has, int, items, text};
-use super::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
 use super::selector;
+use crate::builtin::fields::{entries, flag, has, int, items, text};
+use crate::builtin::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
 use crate::names;
 
 /// All annotations of an object together, keys and values.
@@ -14,7 +14,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 /// What the name of an object may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NameRule {
+pub(crate) enum NameRule {
     Subdomain,
     Label,
     /// Whatever can stand in a URL.
@@ -23,7 +23,7 @@ pub(super) enum NameRule {
 
 impl NameRule {
     /// The rule of a kind.
-    pub(super) fn of(resource: &str) -> Self {
+    pub(crate) fn of(resource: &str) -> Self {
         match resource {
             "statefulsets.apps" | "services" | "namespaces" => Self::Label,
             resource if resource.ends_with(".rbac.authorization.k8s.io") => Self::PathSegment,
@@ -57,7 +57,7 @@ fn has_strict_finalizers(resource: &str) -> bool {
 }
 
 /// Checks metadata as the kind does: its own name rule, and finalizers with a domain.
-pub(super) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
+pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
         metadata,
@@ -71,7 +71,7 @@ pub(super) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
 }
 
 /// Checks metadata as every kind does.
-pub(super) fn of_any(resource: &str, object: &Value, problems: &mut Problems) {
+pub(crate) fn of_any(resource: &str, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
         metadata,
@@ -83,7 +83,7 @@ pub(super) fn of_any(resource: &str, object: &Value, problems: &mut Problems) {
 
 /// A kind that we do not know is taken to live where its object says.
 /// Checks the metadata of a custom object: finalizers need no domain.
-pub(super) fn of_custom(resource: &str, object: &Value, problems: &mut Problems) {
+pub(crate) fn of_custom(resource: &str, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
         metadata,
@@ -94,8 +94,8 @@ pub(super) fn of_custom(resource: &str, object: &Value, problems: &mut Problems)
 }
 
 fn is_namespaced(resource: &str, metadata: &Value) -> bool {
-    !super::metadata::is_cluster_scoped(resource)
-        && (!text(metadata, "namespace").is_empty() || super::is_known(resource))
+    !crate::builtin::metadata::is_cluster_scoped(resource)
+        && (!text(metadata, "namespace").is_empty() || crate::builtin::is_known(resource))
 }
 
 fn validate(metadata: &Value, namespaced: bool, rule: NameRule, problems: &mut Problems) {
@@ -130,7 +130,7 @@ fn validate(metadata: &Value, namespaced: bool, rule: NameRule, problems: &mut P
 }
 
 /// Checks the annotations of an object or of a template.
-pub(super) fn annotations(at: &At, metadata: &Value, problems: &mut Problems) {
+pub(crate) fn annotations(at: &At, metadata: &Value, problems: &mut Problems) {
     let mut size = 0;
     for (key, value) in entries(metadata, "annotations") {
         problems.invalid_for(at, key, names::qualified_name(&key.to_lowercase()));
@@ -211,7 +211,7 @@ fn finalizer_domains(metadata: &Value, problems: &mut Problems) {
 }
 
 /// A finalizer is one of the server's own or says whose it is.
-pub(super) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems) {
+pub(crate) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems) {
     if !finalizer.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&finalizer) {
         problems.invalid(
             at,
@@ -222,7 +222,7 @@ pub(super) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems
 }
 
 /// Checks what an update did to metadata, as the kind does.
-pub(super) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
+pub(crate) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
     update_of_any(old, new, problems);
     if has_strict_finalizers(resource) {
         finalizer_domains(&new["metadata"], problems);
@@ -230,7 +230,7 @@ pub(super) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems:
 }
 
 /// Checks what an update did to metadata, as every kind does.
-pub(super) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
+pub(crate) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
     let at = At::new("metadata");
     let (before, after) = (&old["metadata"], &new["metadata"]);
     if has(before, "deletionTimestamp") {

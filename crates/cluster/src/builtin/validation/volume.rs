@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::container_validation::PULL_POLICIES;
-use super::fields::{has, int, items, text};
-use super::problems::{At, Problems};
-use super::{claim_validation, env_validation, legacy_volume_validation};
+use super::container::PULL_POLICIES;
+use super::{claim, env, legacy_volume};
+use crate::builtin::fields::{has, int, items, text};
+use crate::builtin::problems::{At, Problems};
 use crate::names;
 use crate::types::quantity::Quantity;
 
@@ -55,7 +55,7 @@ const PATH_TYPES: [&str; 8] = [
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// Checks the volumes of a pod and answers with those that are in order. `pod` is its name, empty for a template.
-pub(super) fn volumes<'v>(
+pub(crate) fn volumes<'v>(
     at: &At,
     spec: &'v Value,
     pod: Option<&str>,
@@ -118,7 +118,7 @@ fn source(at: &At, volume: &Value, pod: Option<&str>, problems: &mut Problems) {
                 }
                 problems.choice(&inner.field("pullPolicy"), text(it, "pullPolicy"), &PULL_POLICIES);
             }
-            kind => legacy_volume_validation::validate(&inner, kind, it, problems),
+            kind => legacy_volume::validate(&inner, kind, it, problems),
         }
     }
     if !found {
@@ -144,7 +144,7 @@ fn host_path(at: &At, source: &Value, problems: &mut Problems) {
 }
 
 /// A path that climbs is refused once.
-pub(super) fn backsteps(at: &At, path: &str, problems: &mut Problems) {
+pub(crate) fn backsteps(at: &At, path: &str, problems: &mut Problems) {
     if path.split('/').any(|part| part == "..") {
         problems.invalid(at, path, "must not contain '..'");
     }
@@ -201,7 +201,7 @@ fn downward_file(at: &At, file: &Value, problems: &mut Problems) {
     required(at, file, "path", problems);
     file_path(&at.field("path"), text(file, "path"), problems);
     if has(file, "fieldRef") {
-        env_validation::file_field(&at.field("fieldRef"), &file["fieldRef"], problems);
+        env::file_field(&at.field("fieldRef"), &file["fieldRef"], problems);
         if has(file, "resourceFieldRef") {
             problems.invalid(
                 at,
@@ -211,7 +211,7 @@ fn downward_file(at: &At, file: &Value, problems: &mut Problems) {
         }
     } else if has(file, "resourceFieldRef") {
         let reference = &file["resourceFieldRef"];
-        env_validation::resource_field(&at.field("resourceFieldRef"), reference, true, problems);
+        env::resource_field(&at.field("resourceFieldRef"), reference, true, problems);
     } else {
         problems.required(at, "one of fieldRef and resourceFieldRef is required");
     }
@@ -306,7 +306,7 @@ fn ephemeral(at: &At, volume: &Value, pod: Option<&str>, problems: &mut Problems
     let inner = at.field("ephemeral").field("volumeClaimTemplate");
     let source = &volume["ephemeral"];
     if has(source, "volumeClaimTemplate") {
-        claim_validation::spec(
+        claim::spec(
             &inner.field("spec"),
             &source["volumeClaimTemplate"]["spec"],
             problems,

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::fields::text;
-use super::problems::{At, Problems};
+use crate::builtin::fields::text;
+use crate::builtin::problems::{At, Problems};
 use crate::names;
 
 /// As `validate`, for a new Event of `events.k8s.io`, which must do without what that group has left behind.
-pub(super) fn create_of_new_group(object: &Value, problems: &mut Problems) {
+pub(crate) fn create_of_new_group(object: &Value, problems: &mut Problems) {
     validate(object, "reportingController", problems);
     if !object["eventTime"].is_string() {
         problems.required(&At::new("eventTime"), "");
@@ -19,7 +19,7 @@ pub(super) fn create_of_new_group(object: &Value, problems: &mut Problems) {
 }
 
 /// Checks an Event in the core group's dress; `reporter` is what its group calls the controller that saw it.
-pub(super) fn validate(object: &Value, reporter: &str, problems: &mut Problems) {
+pub(crate) fn validate(object: &Value, reporter: &str, problems: &mut Problems) {
     let about = text(&object["involvedObject"], "namespace");
     let namespace = text(&object["metadata"], "namespace");
     let at = At::new("involvedObject.namespace");

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields::{has, items, text};
-use super::problems::{At, Problems};
+use crate::builtin::fields::{has, items, text};
+use crate::builtin::problems::{At, Problems};
 use crate::names;
 
 /// What the environment may take from the pod.
@@ -39,7 +39,7 @@ const SIZES: [&str; 13] = [
 ];
 
 /// Checks `env` and `envFrom` of a container.
-pub(super) fn validate(at: &At, container: &Value, problems: &mut Problems) {
+pub(crate) fn validate(at: &At, container: &Value, problems: &mut Problems) {
     for (index, variable) in items(container, "env").iter().enumerate() {
         let at = at.field("env").index(index);
         let name = text(variable, "name");
@@ -129,7 +129,7 @@ fn file_key(at: &At, reference: &Value, problems: &mut Problems) {
 }
 
 /// A field of the pod for a file.
-pub(super) fn file_field(at: &At, reference: &Value, problems: &mut Problems) {
+pub(crate) fn file_field(at: &At, reference: &Value, problems: &mut Problems) {
     pod_field(at, reference, &FILE_FIELDS, problems);
 }
 
@@ -163,7 +163,7 @@ fn pod_field(at: &At, reference: &Value, allowed: &[&str], problems: &mut Proble
 }
 
 /// An amount of a container; a file must say of which.
-pub(super) fn resource_field(at: &At, reference: &Value, for_file: bool, problems: &mut Problems) {
+pub(crate) fn resource_field(at: &At, reference: &Value, for_file: bool, problems: &mut Problems) {
     let resource = text(reference, "resource");
     let is_huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
     if for_file && text(reference, "containerName").is_empty() {

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::fields::{flag, has, items, text};
-use super::problems::{At, Problems, between};
+use crate::builtin::fields::{flag, has, items, text};
+use crate::builtin::problems::{At, Problems, between};
 
 const HIGHEST_ID: i64 = i32::MAX as i64;
 const SYSCTL: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
 /// Checks a container's security context. Privileged containers are taken: whether a cluster allows them is its own
 /// setting, and the clusters we stand in for do.
-pub(super) fn container_security(at: &At, container: &Value, spec: &Value, problems: &mut Problems) {
+pub(crate) fn container_security(at: &At, container: &Value, spec: &Value, problems: &mut Problems) {
     let context = &container["securityContext"];
     if !context.is_object() {
         return;
@@ -30,7 +30,7 @@ pub(super) fn container_security(at: &At, container: &Value, spec: &Value, probl
 }
 
 /// Checks a pod's security context.
-pub(super) fn pod_security(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn pod_security(at: &At, spec: &Value, problems: &mut Problems) {
     let context = &spec["securityContext"];
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
         problems.in_range(at, context, name, 0, HIGHEST_ID);

@@ -3,17 +3,17 @@
 use base64::Engine;
 use serde_json::Value;
 
-use super::fields::{entries, flag, has, same, text};
-use super::metadata_validation;
-use super::problems::{At, IMMUTABLE, Problems};
+use super::metadata;
+use crate::builtin::fields::{entries, flag, has, same, text};
+use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
 /// All values of one object together, in bytes.
 const LIMIT: usize = 1024 * 1024;
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
-pub(super) fn config_map(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind("configmaps", object, problems);
+pub(crate) fn config_map(object: &Value, problems: &mut Problems) {
+    metadata::of_kind("configmaps", object, problems);
     let mut size = 0;
     for (key, value) in entries(object, "data") {
         let at = At::new("data").key(key);
@@ -40,8 +40,8 @@ fn decoded(value: &Value) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-pub(super) fn config_map_update(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind("configmaps", old, new, problems);
+pub(crate) fn config_map_update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind("configmaps", old, new, problems);
     frozen(old, new, &["data", "binaryData"], problems);
     config_map(new, problems);
 }
@@ -60,8 +60,8 @@ fn frozen(old: &Value, new: &Value, fields: &[&str], problems: &mut Problems) {
     }
 }
 
-pub(super) fn secret(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind("secrets", object, problems);
+pub(crate) fn secret(object: &Value, problems: &mut Problems) {
+    metadata::of_kind("secrets", object, problems);
     let (at, data) = (At::new("data"), &object["data"]);
     let mut size = 0;
     for (key, value) in entries(object, "data") {
@@ -107,8 +107,8 @@ fn registry(at: &At, data: &Value, key: &str, problems: &mut Problems) {
     }
 }
 
-pub(super) fn secret_update(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind("secrets", old, new, problems);
+pub(crate) fn secret_update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind("secrets", old, new, problems);
     if text(old, "type") != text(new, "type") {
         problems.invalid(&At::new("type"), text(new, "type"), IMMUTABLE);
     }

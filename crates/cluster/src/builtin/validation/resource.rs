@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields::{entries, has, items, text};
-use super::problems::{At, NEGATIVE, Problems};
+use crate::builtin::fields::{entries, has, items, text};
+use crate::builtin::problems::{At, NEGATIVE, Problems};
 use crate::names;
 use crate::types::quantity::Quantity;
 
@@ -55,7 +55,7 @@ fn is_overcommitted(name: &str) -> bool {
 }
 
 /// Checks the resources of a container.
-pub(super) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &mut Problems) {
+pub(crate) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &mut Problems) {
     let (limits, requests) = (at.field("limits"), at.field("requests"));
     for (name, limit) in entries(resources, "limits") {
         amount(&limits.key(name), name, limit, problems);
@@ -86,7 +86,7 @@ pub(super) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &
 }
 
 /// Checks the resources of a pod as a whole, of which there are few.
-pub(super) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
+pub(crate) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
     for list in ["limits", "requests"] {
         for (name, value) in entries(resources, list) {
             let at = at.field(list).key(name);
@@ -141,7 +141,7 @@ fn resource_name(at: &At, name: &str, problems: &mut Problems) {
 }
 
 /// Checks the amount of a resource: not negative, and whole where it cannot be divided.
-pub(super) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
+pub(crate) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
     let worth = Quantity::of(amount);
     if worth.is_negative() {
         problems.invalid(at, amount.clone(), NEGATIVE);

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::fields::{copy, has, items, part, same, text};
-use super::problems::{At, IMMUTABLE, Problems};
-use super::{metadata_validation, resource_validation, selector};
+use super::{metadata, resource, selector};
+use crate::builtin::fields::{copy, has, items, part, same, text};
+use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 use crate::types::quantity::Quantity;
 
-pub(super) const ACCESS_MODES: [&str; 4] = [
+pub(crate) const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
     "ReadWriteMany",
     "ReadWriteOnce",
@@ -18,13 +18,13 @@ const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 /// What upstream says, without the diff of Go structs that it appends.
 const SPEC_IS_IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-pub(super) fn create(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind("persistentvolumeclaims", object, problems);
+pub(crate) fn create(object: &Value, problems: &mut Problems) {
+    metadata::of_kind("persistentvolumeclaims", object, problems);
     spec(&At::new("spec"), &object["spec"], problems);
 }
 
 /// Checks the spec of a claim or of a template for one.
-pub(super) fn spec(at: &At, spec: &Value, problems: &mut Problems) {
+pub(crate) fn spec(at: &At, spec: &Value, problems: &mut Problems) {
     let modes = items(spec, "accessModes");
     let modes_at = at.field("accessModes");
     if modes.is_empty() {
@@ -71,7 +71,7 @@ fn storage(at: &At, requests: &Value, problems: &mut Problems) {
     } else if !Quantity::of(size).is_positive() {
         problems.invalid(at, size.clone(), "must be greater than zero");
     } else {
-        resource_validation::quantity(at, "storage", size, problems);
+        resource::quantity(at, "storage", size, problems);
     }
 }
 
@@ -119,8 +119,8 @@ fn data_sources(at: &At, spec: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind("persistentvolumeclaims", old, new, problems);
+pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind("persistentvolumeclaims", old, new, problems);
     create(new, problems);
     let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
     // Binding names the volume, once.
@@ -133,7 +133,7 @@ pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
         if let Some(requests) =
             part(&mut after, "resources").and_then(|resources| part(resources, "requests"))
         {
-            super::fields::set(requests, "storage", size);
+            crate::builtin::fields::set(requests, "storage", size);
         }
     }
     // A default class that came later may be filled in.
@@ -157,12 +157,12 @@ pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind("persistentvolumeclaims", old, new, problems);
+pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind("persistentvolumeclaims", old, new, problems);
     if items(&new["spec"], "accessModes").is_empty() {
         problems.required(&At::new("Spec.accessModes"), "");
     }
-    for (name, amount) in super::fields::entries(&new["status"], "capacity") {
+    for (name, amount) in crate::builtin::fields::entries(&new["status"], "capacity") {
         if Quantity::of(amount).is_negative() {
             let at = At::new("status.capacity").key(name);
             problems.invalid(&at, amount.clone(), "must be a valid resource quantity");

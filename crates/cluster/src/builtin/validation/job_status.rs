@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::fields::{flag, has, int, items, same, text};
-use super::metadata_validation;
-use super::problems::{At, IMMUTABLE, Problems};
+use super::metadata;
+use crate::builtin::fields::{flag, has, int, items, same, text};
+use crate::builtin::problems::{At, IMMUTABLE, Problems};
 
 /// Whether a condition is true.
 fn is(status: &Value, kind: &str) -> bool {
@@ -18,8 +18,8 @@ fn is_finished(status: &Value) -> bool {
 }
 
 /// Checks a changed status. Most rules hold only for what this very update changed.
-pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
-    metadata_validation::update_of_kind("jobs.batch", old, new, problems);
+pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
+    metadata::update_of_kind("jobs.batch", old, new, problems);
     let (before, after) = (&old["status"], &new["status"]);
     let at = At::new("status");
     for name in ["active", "succeeded", "failed", "ready", "terminating"] {

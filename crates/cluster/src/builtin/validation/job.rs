@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{copy, each, flag, has, int, items, made, same, text, unset};
-use super::problems::{At, IMMUTABLE, Problems, in_order};
-use super::{metadata_validation, pod_validation, selector};
+use super::{metadata, pod, selector};
+use crate::builtin::fields::{copy, each, flag, has, int, items, made, same, text, unset};
+use crate::builtin::problems::{At, IMMUTABLE, Problems, in_order};
 use crate::names;
 use crate::selector::label_selector_matches;
 
@@ -12,8 +12,8 @@ const RESOURCE: &str = "jobs.batch";
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 const MOST_INDEXES: i64 = 100_000;
 
-pub(super) fn create(object: &Value, problems: &mut Problems) {
-    metadata_validation::of_kind(RESOURCE, object, problems);
+pub(crate) fn create(object: &Value, problems: &mut Problems) {
+    metadata::of_kind(RESOURCE, object, problems);
     generated_selector(object, problems);
     spec(&At::new("spec"), &object["spec"], problems);
     let completions = int(&object["spec"], "completions").filter(|completions| *completions > 0);
@@ -129,7 +129,7 @@ fn without_selector(at: &At, spec: &Value, problems: &mut Problems) {
     if has(spec, "podReplacementPolicy") && !allowed.contains(&policy) {
         problems.not_supported(&at.field("podReplacementPolicy"), policy, allowed);
     }
-    pod_validation::template(&at.field("template"), &spec["template"], problems);
+    pod::template(&at.field("template"), &spec["template"], problems);
     let at = at.field("template.spec.restartPolicy");
     match text(&spec["template"]["spec"], "restartPolicy") {
         "Always" | "" => problems.required(&at, "valid values: \"OnFailure\", \"Never\""),
@@ -273,9 +273,9 @@ fn exit_codes(at: &At, codes: &Value, spec: &Value, problems: &mut Problems) {
     }
 }
 
-pub(super) fn update(old: &Value, new: &Value, problems: &mut Problems) {
+pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     create(new, problems);
-    metadata_validation::update_of_kind(RESOURCE, old, new, problems);
+    metadata::update_of_kind(RESOURCE, old, new, problems);
     let at = At::new("spec");
     let (before, after) = (&old["spec"], &new["spec"]);
     spec(&at, after, problems);
@@ -356,9 +356,9 @@ fn open_fields(pod: &mut Value, after: &Value) {
 }
 
 /// Checks a CronJob, whose schedule is only asked to be there.
-pub(super) fn cron_job(object: &Value, is_new: bool, problems: &mut Problems) {
+pub(crate) fn cron_job(object: &Value, is_new: bool, problems: &mut Problems) {
     let (at, cron) = (At::new("spec"), &object["spec"]);
-    metadata_validation::of_kind("cronjobs.batch", object, problems);
+    metadata::of_kind("cronjobs.batch", object, problems);
     if text(cron, "schedule").is_empty() {
         problems.required(&at.field("schedule"), "");
     }
