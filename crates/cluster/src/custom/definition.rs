@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::crd;
 use super::scale::Scale;
 use super::schema::{Schema, flag, text, texts};
+use crate::json_path::JsonPath;
 use crate::status::FieldError;
-use crate::table::JsonPath;
 use crate::types::Shape;
 
 /// A kind that a CRD added: everything the server needs to serve it.
@@ -172,10 +172,7 @@ impl Version {
                 .iter()
                 .filter_map(|field| {
                     let path = field["jsonPath"].as_str()?;
-                    Some((
-                        path.trim_start_matches('.').to_owned(),
-                        JsonPath::parse(&format!("{{{path}}}")).ok()?,
-                    ))
+                    Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path)?))
                 })
                 .collect(),
             has_rules: schema.has_rules(),
@@ -194,7 +191,7 @@ impl Column {
             format: text(column, "format"),
             description: text(column, "description"),
             priority: column["priority"].as_i64().unwrap_or_default(),
-            path: JsonPath::parse(&format!("{{{source}}}")).ok(),
+            path: JsonPath::parse(&source),
             source,
         }
     }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::age::since;
 use super::column::{NAME, age};
-use super::json_path::printed;
 use crate::custom::{Column, CustomType};
+use crate::go;
 
 const AGE_DESCRIPTION: &str = "How long ago the object was created.";
 
@@ -71,5 +71,14 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
             Err(_) => "<invalid>".into(),
         },
         _ => Value::Null,
+    }
+}
+
+/// A value as a path prints it: bare scalars, compact JSON.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Array(_) | Value::Object(_) => go::json(value),
+        scalar => go::plain(scalar),
     }
 }

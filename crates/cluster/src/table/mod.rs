@@ -7,15 +7,12 @@
 //! - `column`: headings and cells, and reading fields.
 //! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
 //! - `age`: how long ago something was. `selector`: label selectors as text.
-//! - `json_path`: Kubernetes' JSONPath.
 
 mod age;
 mod autoscaling;
 mod cluster;
 mod column;
 mod custom;
-mod json_path;
-mod json_path_parse;
 mod network;
 mod pods;
 mod selector;
@@ -28,7 +25,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use column::Column;
-pub(crate) use json_path::JsonPath;
 
 use crate::custom::CustomType;
 

@@ -1,80 +1,27 @@
-//! Reading JSONPath templates.
+//! Reading a path.
 
 use serde_json::Value;
 
-use super::json_path::{JsonPath, JsonPathError, Operator, Part, Slice, Step};
+use super::{Operator, Slice, Step};
 
-pub(super) fn parse(template: &str) -> Result<JsonPath, JsonPathError> {
-    let mut open: Vec<(Vec<Step>, Vec<Part>)> = Vec::new();
-    let mut parts = Vec::new();
-    let mut rest = template;
-    while !rest.is_empty() {
-        let Some(start) = rest.find('{') else {
-            parts.push(Part::Text(rest.to_owned()));
-            break;
-        };
-        if start > 0 {
-            parts.push(Part::Text(rest[..start].to_owned()));
-        }
-        let mut action = Action {
-            rest: &rest[start + 1..],
-            keyword: None,
-            steps: Vec::new(),
-        };
-        action.read()?;
-        rest = action.rest;
-        match action.keyword.as_deref() {
-            None => parts.push(Part::Path(action.steps)),
-            Some("range") => open.push((action.steps, std::mem::take(&mut parts))),
-            Some("end") => {
-                let (steps, outer) = open.pop().ok_or_else(|| error("not in range, nothing to end"))?;
-                let inner = std::mem::replace(&mut parts, outer);
-                parts.push(Part::Range(steps, inner));
-            }
-            Some(other) => return Err(error(format!("unrecognized identifier {other}"))),
-        }
-    }
-    // A range without an end reaches to the end of the template.
-    while let Some((steps, outer)) = open.pop() {
-        let inner = std::mem::replace(&mut parts, outer);
-        parts.push(Part::Range(steps, inner));
-    }
-    Ok(JsonPath { parts })
+/// The steps of a path, or of a piece of one that stands in brackets. It ends where a brace closes it.
+pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
+    let mut reader = Reader {
+        rest: text,
+        steps: Vec::new(),
+    };
+    reader.read()?;
+    Some(reader.steps)
 }
 
-fn error(why: impl Into<String>) -> JsonPathError {
-    JsonPathError(why.into())
-}
-
-/// What stands in one pair of braces, being read.
-struct Action<'t> {
+struct Reader<'t> {
     rest: &'t str,
-    keyword: Option<String>,
     steps: Vec<Step>,
 }
 
-/// Reads the steps of a piece of a path that stands in brackets.
-fn steps(text: &str) -> Result<Vec<Step>, JsonPathError> {
-    let closed = format!("{text}}}");
-    let mut action = Action {
-        rest: &closed,
-        keyword: None,
-        steps: Vec::new(),
-    };
-    action.read()?;
-    match action.keyword {
-        Some(keyword) => Err(error(format!("unrecognized identifier {keyword}"))),
-        None => Ok(action.steps),
-    }
-}
-
-impl Action<'_> {
-    fn read(&mut self) -> Result<(), JsonPathError> {
+impl Reader<'_> {
+    fn read(&mut self) -> Option<()> {
         loop {
-            if let Some(rest) = self.rest.strip_prefix('}') {
-                self.rest = rest;
-                return Ok(());
-            }
             if let Some(rest) = self.rest.strip_prefix("[?(") {
                 self.rest = rest;
                 self.filter()?;
@@ -86,7 +33,7 @@ impl Action<'_> {
                 continue;
             }
             match self.rest.chars().next() {
-                None | Some('\n' | '\r') => return Err(error("unclosed action")),
+                None | Some('}') => return Some(()),
                 Some(' ' | '@' | '$') => self.rest = &self.rest[1..],
                 Some('[') => self.array()?,
                 Some(quote @ ('"' | '\'')) => self.quote(quote)?,
@@ -96,12 +43,7 @@ impl Action<'_> {
                 }
                 Some(c) if c == '+' || c == '-' || c.is_ascii_digit() => self.number()?,
                 Some(c) if c == '_' || c.is_alphanumeric() => self.identifier()?,
-                Some(c) => {
-                    let code = c as u32;
-                    return Err(error(format!(
-                        "unrecognized character in action: U+{code:04X} '{c}'"
-                    )));
-                }
+                Some(_) => return None,
             }
         }
     }
@@ -128,18 +70,18 @@ impl Action<'_> {
         });
     }
 
-    fn recursive(&mut self) -> Result<(), JsonPathError> {
+    fn recursive(&mut self) -> Option<()> {
         if self.steps.last() == Some(&Step::Recursive) {
-            return Err(error("invalid multiple recursive descent"));
+            return None;
         }
         self.steps.push(Step::Recursive);
         if self.rest.starts_with(|c: char| c == '_' || c.is_alphanumeric()) {
             self.field();
         }
-        Ok(())
+        Some(())
     }
 
-    fn number(&mut self) -> Result<(), JsonPathError> {
+    fn number(&mut self) -> Option<()> {
         let sign = usize::from(self.rest.starts_with(['+', '-']));
         let digits = self.rest[sign..].find(|c: char| c != '.' && !c.is_ascii_digit());
         let (number, rest) = self
@@ -149,48 +91,43 @@ impl Action<'_> {
         let unsigned = number.strip_prefix('+').unwrap_or(number);
         let whole = unsigned.parse::<i64>().map(Value::from);
         let value = whole.or_else(|_| unsigned.parse::<f64>().map(Value::from));
-        self.steps.push(Step::Literal(
-            value.map_err(|_| error(format!("cannot parse number {number}")))?,
-        ));
-        Ok(())
+        self.steps.push(Step::Literal(value.ok()?));
+        Some(())
     }
 
-    fn identifier(&mut self) -> Result<(), JsonPathError> {
+    fn identifier(&mut self) -> Option<()> {
         match self.until(is_terminator).to_owned().as_str() {
             "true" => self.steps.push(Step::Literal(true.into())),
             "false" => self.steps.push(Step::Literal(false.into())),
-            name if self.keyword.is_none() => self.keyword = Some(name.to_owned()),
-            name => return Err(error(format!("unrecognized identifier {name}"))),
+            // A keyword of templates, which a path is none of.
+            _ => return None,
         }
-        Ok(())
+        Some(())
     }
 
-    fn quote(&mut self, quote: char) -> Result<(), JsonPathError> {
+    fn quote(&mut self, quote: char) -> Option<()> {
         let bytes = self.rest.as_bytes();
         let close = (1..bytes.len())
             .find(|&at| bytes[at] == b'\n' || (char::from(bytes[at]) == quote && bytes[at - 1] != b'\\'));
-        let close = close
-            .filter(|&at| bytes[at] != b'\n')
-            .ok_or_else(|| error("unterminated quoted string"))?;
+        let close = close.filter(|&at| bytes[at] != b'\n')?;
         let text = unquoted(&self.rest[1..close]);
         self.rest = &self.rest[close + 1..];
         self.steps.push(Step::Literal(text.into()));
-        Ok(())
+        Some(())
     }
 
-    fn array(&mut self) -> Result<(), JsonPathError> {
+    fn array(&mut self) -> Option<()> {
         let close = self
             .rest
             .find([']', '\n'])
-            .filter(|&at| self.rest.as_bytes()[at] == b']');
-        let close = close.ok_or_else(|| error("unterminated array"))?;
+            .filter(|&at| self.rest.as_bytes()[at] == b']')?;
         let text = &self.rest[1..close];
         self.rest = &self.rest[close + 1..];
         if text.contains(',') {
             let branches = text
                 .split(',')
                 .map(|branch| steps(&format!("[{}]", branch.trim_matches(' '))));
-            self.steps.push(Step::Union(branches.collect::<Result<_, _>>()?));
+            self.steps.push(Step::Union(branches.collect::<Option<_>>()?));
         } else if let Some(name) = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''))
             && !name.contains('\'')
         {
@@ -199,10 +136,10 @@ impl Action<'_> {
             self.steps
                 .push(Step::Slice(slice(if text == "*" { ":" } else { text })?));
         }
-        Ok(())
+        Some(())
     }
 
-    fn filter(&mut self) -> Result<(), JsonPathError> {
+    fn filter(&mut self) -> Option<()> {
         let (mut quote, mut closed) = (None, false);
         let mut before = ' ';
         let mut end = None;
@@ -222,18 +159,15 @@ impl Action<'_> {
             }
             before = c;
         }
-        let end = end.ok_or_else(|| error("unterminated filter"))?;
+        let end = end?;
         let text = &self.rest[..end];
-        let rest = self.rest[end + 1..]
-            .strip_prefix(']')
-            .ok_or_else(|| error("unclosed array expect ]"))?;
-        self.rest = rest;
+        self.rest = self.rest[end + 1..].strip_prefix(']')?;
         self.steps.push(comparison(text)?);
-        Ok(())
+        Some(())
     }
 }
 
-fn comparison(text: &str) -> Result<Step, JsonPathError> {
+fn comparison(text: &str) -> Option<Step> {
     let is_operator = |c: char| matches!(c, '!' | '<' | '>' | '=');
     let parts = text.find(is_operator).filter(|&at| at > 0).and_then(|at| {
         let (left, rest) = text.split_at(at);
@@ -242,7 +176,7 @@ fn comparison(text: &str) -> Result<Step, JsonPathError> {
         Some((left, operator, right))
     });
     let Some((left, operator, right)) = parts else {
-        return Ok(Step::Filter {
+        return Some(Step::Filter {
             left: steps(text)?,
             operator: Operator::Exists,
             right: Vec::new(),
@@ -255,40 +189,35 @@ fn comparison(text: &str) -> Result<Step, JsonPathError> {
         "<=" => Operator::LessOrEqual,
         ">" => Operator::Greater,
         ">=" => Operator::GreaterOrEqual,
-        other => return Err(error(format!("unrecognized filter operator {other}"))),
+        _ => return None,
     };
-    Ok(Step::Filter {
+    Some(Step::Filter {
         left: steps(left)?,
         operator,
         right: steps(right)?,
     })
 }
 
-fn slice(text: &str) -> Result<Slice, JsonPathError> {
-    let invalid = || error(format!("invalid array index {text}"));
-    let parts: Vec<_> = text.split(':').collect();
+fn slice(text: &str) -> Option<Slice> {
+    // `None` for what is no number, `Some(None)` for what is left out.
     let number = |part: &str| match part {
-        "" => Ok(None),
+        "" => Some(None),
         part => {
             let digits = part.strip_prefix('-').unwrap_or(part);
-            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(invalid());
-            }
-            part.parse()
-                .map(Some)
-                .map_err(|_| error(format!("array index {part} is not a number")))
+            let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            is_number.then(|| part.parse().ok()).flatten().map(Some)
         }
     };
-    let (from, to, step, lone) = match parts.as_slice() {
+    let (from, to, step, lone) = match text.split(':').collect::<Vec<_>>().as_slice() {
         [from] => {
             let from: Option<i64> = number(from)?;
             (from, Some(from.unwrap_or(0).saturating_add(1)), None, true)
         }
         [from, to] => (number(from)?, number(to)?, None, false),
         [from, to, step] => (number(from)?, number(to)?, number(step)?, false),
-        _ => return Err(invalid()),
+        _ => return None,
     };
-    Ok(Slice { from, to, lone, step })
+    Some(Slice { from, to, lone, step })
 }
 
 /// The characters that end a name.
