@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::controllers::owner::controller_reference;
+use crate::controllers::pod::PODS;
+use crate::object::map_at;
 use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, all_of, doing, failure, retry_on_conflict};
 use super::object::{Metadata, Pod, SETS, Set, text};
-use crate::controllers::owner::controller_reference;
-use crate::controllers::pod::PODS;
-use crate::object::map_at;
 
 /// The pods of a set, from one list: this snapshot is what the whole sync acts on. An orphan that could not be adopted
 /// or a pod that could not be released ends the sync.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::EventKind;
+use crate::object::{map, map_at, map_in};
 use crate::status::Status;
 
 use super::claim::with_owners;
@@ -13,7 +14,6 @@ use super::object::{CLAIMS, Metadata, Pod, Set};
 use super::ordinal::Ordinal;
 use super::retention::Retention;
 use super::round::Round;
-use crate::object::{map, map_at, map_in};
 
 /// The claim's name for one pod.
 pub(super) fn name(set: &Set, template: &Value, ordinal: Ordinal) -> String {

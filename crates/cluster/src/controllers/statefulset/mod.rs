@@ -36,6 +36,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::controllers::pod::PODS;
 use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Key;
@@ -47,7 +48,6 @@ use self::round::Round;
 use self::status::{Report, Tally};
 pub use self::update::MaxUnavailable;
 use super::{Changed, Controller, Next};
-use crate::controllers::pod::PODS;
 
 /// What differs between versions and their feature gates.
 #[derive(Clone, Copy, Debug, Default)]

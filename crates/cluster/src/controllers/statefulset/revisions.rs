@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use stateward_core::revision;
 
 use crate::access::Access;
+use crate::controllers::owner::controller_reference;
+use crate::object::{map, map_at};
 use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::claim::{adopt, still_there};
 use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_conflict};
 use super::object::{Metadata, Pod, REVISIONS, Revision, Set, number, text};
-use crate::controllers::owner::controller_reference;
-use crate::object::{map, map_at};
 
 /// The revisions a sync works with.
 pub(super) struct Chosen {

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::access::{Access, EventKind};
+use crate::controllers::pod::PODS;
 use crate::status::Status;
 
 use super::Gates;
@@ -12,7 +13,6 @@ use super::object::{Metadata, Pod, Set};
 use super::ordinal::Ordinal;
 use super::pod;
 use super::revisions::Chosen;
-use crate::controllers::pod::PODS;
 
 /// What one sync has read and decided before it touches a pod.
 pub(super) struct Round<'a> {

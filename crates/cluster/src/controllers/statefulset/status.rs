@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::controllers::Next;
+use crate::object::map;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, retry_on_conflict};
 use super::object::{Metadata, Pod, SETS, Set, number, text};
 use super::revisions::Chosen;
-use crate::object::map;
 
 /// The counters, from the pods as they were when the sync began: what it creates or deletes is not in them, but for
 /// what an update counts down.
