@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::object;
 use crate::status::Status;
 
 /// Reads and writes with a controller's rights. `resource` is `pods`, `statefulsets.apps`, `jobs.batch`, …
@@ -17,6 +18,13 @@ pub(crate) trait Access: Send + Sync {
 
     /// The objects of a namespace, by name; of all namespaces when it is empty.
     fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
+
+    /// The objects of a namespace that this controller has or might adopt, by name: its own, and those that have none.
+    fn list_claimable(&self, resource: &str, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
+        let mut objects = self.list(resource, namespace);
+        objects.retain(|object| ["", controller_uid].contains(&object::controller_uid(object)));
+        objects
+    }
 
     fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status>;
 

@@ -30,6 +30,19 @@ pub(crate) fn generation(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or(0)
 }
 
+/// The owner that looks after the object, if it has one.
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["controller"] == true)
+}
+
+/// The UID of its controller; empty for an orphan.
+pub(crate) fn controller_uid(object: &Value) -> &str {
+    controller(object)
+        .and_then(|owner| owner["uid"].as_str())
+        .unwrap_or_default()
+}
+
 pub(crate) fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }

@@ -4,11 +4,13 @@
 //! is the object's `resourceVersion`. What a watch sends, what a list at an older version shows and what "too old" means are
 //! all read off the same log. Objects are JSON behind `Arc`, so a reader never holds a writer up.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
+
+use crate::object;
 
 /// Where objects of one kind are kept. Kinds that share storage, such as the two Events, share a shelf.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +90,8 @@ impl Inner {
 
 struct Contents {
     objects: BTreeMap<Key, Arc<Value>>,
+    /// The names of a namespace's objects by the UID of their controller. Orphans are under none.
+    families: BTreeMap<(String, String), BTreeSet<String>>,
     log: VecDeque<Change>,
     /// The newest revision the log has forgotten.
     forgotten: u64,
@@ -98,6 +102,7 @@ impl Default for Contents {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            families: BTreeMap::new(),
             log: VecDeque::new(),
             forgotten: 0,
             grown: watch::Sender::new(0),
@@ -135,6 +140,20 @@ impl Store {
             .get(shelf)
             .map(|contents| contents.in_namespace(namespace).cloned().collect());
         (objects.unwrap_or_default(), inner.revision)
+    }
+
+    /// The objects of a namespace that this controller has or might adopt, by name: its own, and those that have none.
+    pub(crate) fn list_claimable(
+        &self,
+        shelf: &Shelf,
+        namespace: &str,
+        controller_uid: &str,
+    ) -> Vec<Arc<Value>> {
+        let inner = self.inner();
+        let contents = inner.shelves.get(shelf);
+        contents
+            .map(|contents| contents.claimable(namespace, controller_uid))
+            .unwrap_or_default()
     }
 
     /// The same list as it was at an older revision.
@@ -214,6 +233,52 @@ impl Contents {
             .map(|(_, object)| object)
     }
 
+    fn claimable(&self, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
+        let family = |uid: &str| self.families.get(&(namespace.to_owned(), uid.to_owned()));
+        let names: BTreeSet<_> = [family(""), family(controller_uid)]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect();
+        names
+            .into_iter()
+            .filter_map(|name| self.objects.get(&Key::new(namespace, name)).cloned())
+            .collect()
+    }
+
+    fn insert(&mut self, key: &Key, object: Arc<Value>) -> Option<Arc<Value>> {
+        let family = object::controller_uid(&object).to_owned();
+        let previous = self.objects.insert(key.clone(), object);
+        let moved = previous
+            .as_deref()
+            .is_none_or(|previous| object::controller_uid(previous) != family);
+        if moved {
+            self.leave_family(key, previous.as_deref());
+            self.families
+                .entry((key.namespace.clone(), family))
+                .or_default()
+                .insert(key.name.clone());
+        }
+        previous
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
+        let previous = self.objects.remove(key);
+        self.leave_family(key, previous.as_deref());
+        previous
+    }
+
+    fn leave_family(&mut self, key: &Key, object: Option<&Value>) {
+        let Some(object) = object else { return };
+        let family = (key.namespace.clone(), object::controller_uid(object).to_owned());
+        if let Some(names) = self.families.get_mut(&family) {
+            names.remove(&key.name);
+            if names.is_empty() {
+                self.families.remove(&family);
+            }
+        }
+    }
+
     fn since(&self, revision: u64) -> Result<impl DoubleEndedIterator<Item = &Change>, Expired> {
         if revision < self.forgotten {
             return Err(Expired);
@@ -255,7 +320,7 @@ impl Transaction<'_> {
     pub(crate) fn put(&mut self, shelf: &Shelf, key: Key, object: Value) -> Arc<Value> {
         let (revision, object) = self.stamp(object);
         let contents = self.inner.shelves.entry(shelf.clone()).or_default();
-        let previous = contents.objects.insert(key.clone(), object.clone());
+        let previous = contents.insert(&key, object.clone());
         self.inner.record(
             shelf,
             Change {
@@ -273,7 +338,7 @@ impl Transaction<'_> {
     pub(crate) fn remove(&mut self, shelf: &Shelf, key: &Key, last: Value) -> Arc<Value> {
         let (revision, object) = self.stamp(last);
         let contents = self.inner.shelves.entry(shelf.clone()).or_default();
-        let previous = contents.objects.remove(key);
+        let previous = contents.remove(key);
         let change = Change {
             revision,
             key: key.clone(),
@@ -349,6 +414,33 @@ mod tests {
         put(&store, "ab", "x", "ab");
         assert_eq!(images(&store.list(&pods(), Some("a")).0), ["a"]);
         assert_eq!(images(&store.list(&pods(), None).0), ["a", "ab"]);
+    }
+
+    #[test]
+    fn a_controller_may_claim_its_own_and_orphans() {
+        let store = Store::default();
+        let put = |namespace: &str, name: &str, controller: Option<&str>| {
+            let owners: Vec<_> = controller
+                .into_iter()
+                .flat_map(|uid| [json!({"uid": "other"}), json!({"uid": uid, "controller": true})])
+                .collect();
+            let pod = json!({"metadata": {"ownerReferences": owners}, "image": name});
+            store.write(|tx| tx.put(&pods(), Key::new(namespace, name), pod));
+        };
+        put("a", "mine", Some("u"));
+        put("a", "nobodys", None);
+        put("a", "anothers", Some("v"));
+        put("a", "released", Some("u"));
+        put("a", "released", Some("v"));
+        put("a", "adopted", Some("v"));
+        put("a", "adopted", Some("u"));
+        put("a", "gone", Some("u"));
+        store.write(|tx| tx.remove(&pods(), &Key::new("a", "gone"), json!({"metadata": {}})));
+        put("b", "elsewhere", Some("u"));
+        assert_eq!(
+            images(&store.list_claimable(&pods(), "a", "u")),
+            ["adopted", "mine", "nobodys"]
+        );
     }
 
     #[test]

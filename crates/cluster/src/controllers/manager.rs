@@ -299,6 +299,15 @@ impl Access for Hands {
             .0
     }
 
+    fn list_claimable(&self, resource: &str, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
+        let Some(resource) = self.server.registry.by_id(resource) else {
+            return Vec::new();
+        };
+        self.server
+            .store
+            .list_claimable(&resource.shelf, namespace, controller_uid)
+    }
+
     fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status> {
         let target = self.target(resource, namespace, "", "")?;
         let options = WriteOptions {

@@ -4,17 +4,14 @@ use serde_json::{Value, json};
 
 use crate::object;
 
+pub(crate) use crate::object::controller as controller_of;
+
 /// The owner references of an object.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"]
         .as_array()
         .into_iter()
         .flatten()
-}
-
-/// The reference to the one owner that manages the object.
-pub(crate) fn controller_of(object: &Value) -> Option<&Value> {
-    owners(object).find(|owner| owner["controller"] == true)
 }
 
 /// Whether the object with this uid manages the object.

@@ -20,7 +20,7 @@ pub(super) fn claim(job: &Value, access: &dyn Access) -> Result<Vec<Arc<Value>>,
         .map_err(|error| Status::internal(format!("couldn't convert Job selector: {error}")))?;
     let selects = |pod: &Value| selector.matches(&pod["metadata"]["labels"]);
     let mut claimed = Vec::new();
-    for pod in access.list(PODS, object::namespace(job)) {
+    for pod in access.list_claimable(PODS, object::namespace(job), object::uid(job)) {
         match owner::controller_of(&pod) {
             Some(controller) if controller["uid"] != object::uid(job) => {}
             Some(_) if selects(&pod) => claimed.push(pod),

@@ -20,7 +20,8 @@ use super::object::{Metadata, Pod, SETS, Set, text};
 pub(super) fn pods(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Result<Vec<Pod>, Status> {
     let may_adopt = OnceCell::new();
     let (mut claimed, mut errors) = (Vec::new(), Vec::new());
-    for pod in access.list(PODS, set.namespace()).into_iter().map(Pod::new) {
+    let candidates = access.list_claimable(PODS, set.namespace(), set.uid());
+    for pod in candidates.into_iter().map(Pod::new) {
         let ours = match (claim(set, selector, &pod), set.is_terminating()) {
             (Claim::Keep, _) => Ok(true),
             (Claim::Ignore, _) | (_, true) => Ok(false),

@@ -42,7 +42,7 @@ pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, selector: &LabelSele
 /// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
 pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Vec<Revision> {
     let mut revisions: Vec<_> = access
-        .list(REVISIONS, set.namespace())
+        .list_claimable(REVISIONS, set.namespace(), set.uid())
         .into_iter()
         .map(Revision::new)
         .collect();
