@@ -34,24 +34,27 @@ const LIMIT: usize = 100_000;
 /// The newest writes, oldest first.
 #[derive(Default)]
 pub(crate) struct Audit {
-    entries: Mutex<VecDeque<Entry>>,
+    /// Bodies are kept as text: far more are written than read, and text is small.
+    entries: Mutex<VecDeque<(Entry, Box<str>)>>,
 }
 
 impl Audit {
-    pub(crate) fn record(&self, entry: Entry) {
+    /// Takes down an entry and the body of its request.
+    pub(crate) fn record(&self, entry: Entry, body: &Value) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == LIMIT {
             entries.pop_front();
         }
-        entries.push_back(entry);
+        let text = serde_json::to_string(body).unwrap_or_default();
+        entries.push_back((entry, text.into()));
     }
 
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |(entry, text): &(Entry, Box<str>)| Entry {
+            body: serde_json::from_str(text).unwrap_or_default(),
+            ..entry.clone()
+        };
+        entries.iter().map(read).collect()
     }
 }

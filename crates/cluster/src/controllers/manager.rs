@@ -262,7 +262,7 @@ impl Hands {
         };
         self.server
             .audit
-            .record(target.entry(&self.caller, verb, code, body.clone()));
+            .record(target.entry(&self.caller, verb, code), body);
         outcome
     }
 

@@ -117,7 +117,7 @@ async fn serve(
     let outcome = item::act(&server, request, &target, &query, &caller, &mut body).await;
     if let Some(verb) = verb {
         let code = outcome.as_ref().map_or_else(Status::code, Reply::code);
-        server.audit.record(target.entry(&caller, verb, code, body));
+        server.audit.record(target.entry(&caller, verb, code), &body);
     }
     match outcome {
         Ok(reply) => reply.into_response(&server, &target, wanted, &query),

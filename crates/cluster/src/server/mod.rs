@@ -172,8 +172,8 @@ impl Target {
         }
     }
 
-    /// The audit log's word for a write to this target.
-    pub(crate) fn entry(&self, caller: &Caller, verb: &str, code: u16, body: Value) -> Entry {
+    /// The audit log's word for a write to this target, but for its body.
+    pub(crate) fn entry(&self, caller: &Caller, verb: &str, code: u16) -> Entry {
         let (plural, part) = (&self.resource.plural, &self.subresource);
         Entry {
             user: caller.user.clone(),
@@ -188,7 +188,7 @@ impl Target {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             code,
-            body,
+            body: Value::Null,
         }
     }
 
