@@ -4,8 +4,6 @@
 //! drops empty values where the field says `omitempty`, and writes zero values where it does not. Revision hashes are made of
 //! the result, so every one of these rules counts.
 
-use std::collections::BTreeMap;
-
 use base64::Engine;
 use serde_json::{Map, Value};
 
@@ -79,65 +77,77 @@ struct Reader {
     unknown: Vec<String>,
 }
 
-/// Where we are: the innermost struct for Go's error text, and the path for ours.
-#[derive(Clone)]
-struct Path {
-    owner: String,
-    /// As Go's errors spell it: no indexes, no keys.
-    go: String,
-    path: String,
+/// Where we are, as a chain back to the root: most objects are read without anybody asking.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    above: Option<&'a Path<'a>>,
+    step: Step<'a>,
+    /// The innermost struct, for Go's error text.
+    owner: &'a str,
 }
 
-impl Path {
-    fn root(name: &str) -> Self {
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Field(&'a str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    fn root(name: &'a str) -> Self {
+        Self {
+            above: None,
+            step: Step::Root,
+            owner: short(name),
+        }
+    }
+
+    fn step(&'a self, step: Step<'a>) -> Self {
+        Self {
+            above: Some(self),
+            step,
+            owner: self.owner,
+        }
+    }
+
+    fn inside(&self, name: &'a str) -> Self {
         Self {
             owner: short(name),
-            go: String::new(),
-            path: String::new(),
+            ..*self
         }
     }
 
-    fn field(&self, name: &str) -> Self {
-        let below = |path: &str| {
-            if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}.{name}")
-            }
-        };
-        Self {
-            owner: self.owner.clone(),
-            go: below(&self.go),
-            path: below(&self.path),
+    /// `spec.template.spec.containers[0].image`
+    fn shown(&self) -> String {
+        let mut path = self.above.map(Self::shown).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Field(name) | Step::Key(name) => append(&mut path, name),
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
         }
+        path
     }
 
-    /// Go's errors do not say which key of a map they are about.
-    fn key(&self, key: &str) -> Self {
-        Self {
-            path: self.field(key).path,
-            go: self.go.clone(),
-            owner: self.owner.clone(),
+    /// As Go's errors spell it: they do not say which item of a list or key of a map they are about.
+    fn shown_by_go(&self) -> String {
+        let mut path = self.above.map(Self::shown_by_go).unwrap_or_default();
+        if let Step::Field(name) = self.step {
+            append(&mut path, name);
         }
-    }
-
-    fn index(&self, index: usize) -> Self {
-        Self {
-            path: format!("{}[{index}]", self.path),
-            ..self.clone()
-        }
-    }
-
-    fn inside(&self, name: &str) -> Self {
-        Self {
-            owner: short(name),
-            ..self.clone()
-        }
+        path
     }
 }
 
-fn short(name: &str) -> String {
-    name.rsplit('.').next().unwrap_or(name).to_owned()
+fn append(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
+}
+
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 impl Reader {
@@ -145,32 +155,32 @@ impl Reader {
         &mut self,
         described: &Struct,
         fields: &Map<String, Value>,
-        at: &Path,
+        at: &Path<'_>,
     ) -> Result<Value, Mismatch> {
-        // Read in the order it is written in, so that complaints come in it too.
-        let mut read = BTreeMap::new();
+        // Read in the order it is written in, so that complaints come in it too. Both maps are sorted.
+        let mut read = Vec::with_capacity(fields.len());
         for (name, given) in fields {
             match described.fields.get(name) {
-                None => self.unknown.push(at.field(name).path),
+                None => self.unknown.push(at.step(Step::Field(name)).shown()),
                 Some(_) if given.is_null() => {}
-                Some(field) => drop(read.insert(name, self.value(&field.kind, given, &at.field(name))?)),
+                Some(field) => {
+                    read.push((name, self.value(&field.kind, given, &at.step(Step::Field(name)))?))
+                }
             }
         }
-        let mut out = Map::new();
-        for (name, field) in &described.fields {
-            let value = match read.remove(name) {
-                Some(value) => Some(value),
+        let mut read = read.into_iter().peekable();
+        let all = described.fields.iter().filter_map(|(name, field)| {
+            let value = match read.next_if(|(given, _)| *given == name) {
+                Some((_, value)) => Some(value),
                 None if field.pointer => None,
                 None => zero(&field.kind),
             };
-            if let Some(value) = written(field, value) {
-                out.insert(name.clone(), value);
-            }
-        }
-        Ok(Value::Object(out))
+            Some((name.clone(), written(field, value)?))
+        });
+        Ok(Value::Object(all.collect()))
     }
 
-    fn value(&mut self, kind: &Kind, given: &Value, at: &Path) -> Result<Value, Mismatch> {
+    fn value(&mut self, kind: &Kind, given: &Value, at: &Path<'_>) -> Result<Value, Mismatch> {
         let mismatch = |wanted: &str| mismatch(given, at, wanted);
         match (kind, given) {
             (Kind::Any, _) => Ok(given.clone()),
@@ -209,13 +219,13 @@ impl Reader {
                 let items = items
                     .iter()
                     .enumerate()
-                    .map(|(index, item)| self.item(element, item, &at.index(index)));
+                    .map(|(index, item)| self.item(element, item, &at.step(Step::Index(index))));
                 Ok(Value::Array(items.collect::<Result<_, _>>()?))
             }
             (Kind::Map(element), Value::Object(fields)) => {
-                let fields = fields
-                    .iter()
-                    .map(|(key, item)| Ok((key.clone(), self.item(element, item, &at.key(key))?)));
+                let fields = fields.iter().map(|(key, item)| {
+                    Ok((key.clone(), self.item(element, item, &at.step(Step::Key(key)))?))
+                });
                 Ok(Value::Object(fields.collect::<Result<_, _>>()?))
             }
             (kind, _) => Err(mismatch(&go_type(kind))),
@@ -223,7 +233,7 @@ impl Reader {
     }
 
     /// A null inside a list or a map is the zero value of its element.
-    fn item(&mut self, kind: &Kind, given: &Value, at: &Path) -> Result<Value, Mismatch> {
+    fn item(&mut self, kind: &Kind, given: &Value, at: &Path<'_>) -> Result<Value, Mismatch> {
         match given {
             Value::Null => Ok(zero(kind).unwrap_or(Value::Null)),
             given => self.value(kind, given, at),
@@ -300,11 +310,11 @@ fn canonical(text: &str) -> Option<String> {
     Some(Quantity::parse(text)?.to_string())
 }
 
-fn mismatch(given: &Value, at: &Path, wanted: &str) -> Mismatch {
+fn mismatch(given: &Value, at: &Path<'_>, wanted: &str) -> Mismatch {
     Mismatch::Type {
         found: go::json_kind(given),
-        owner: at.owner.clone(),
-        path: at.go.clone(),
+        owner: at.owner.to_owned(),
+        path: at.shown_by_go(),
         wanted: wanted.to_owned(),
     }
 }

@@ -1,12 +1,12 @@
 //! The built-in types, read once from the table beside the sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-static TABLE: LazyLock<BTreeMap<String, Struct>> =
+static TABLE: LazyLock<HashMap<String, Struct>> =
     LazyLock::new(
         || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
             Ok(data) => data.types,
@@ -19,7 +19,8 @@ static TABLE: LazyLock<BTreeMap<String, Struct>> =
 /// The file; beside the types it says where they come from.
 #[derive(Deserialize)]
 struct Data {
-    types: BTreeMap<String, Struct>,
+    /// Looked up at every step into an object: their names are long and begin alike, so comparing them is slow.
+    types: HashMap<String, Struct>,
 }
 
 /// The built-in type with this OpenAPI name, such as `io.k8s.api.apps.v1.StatefulSet`.
