@@ -138,7 +138,7 @@ impl Attempt<'_> {
 
         let is_changed = !same(live, &object);
         if let Some(entry) = managers.entries.get_mut(&id) {
-            entry.set = owned(&entry.set);
+            entry.set = owned(std::mem::take(&mut entry.set));
             if is_changed {
                 entry.time = Some(write.now.to_owned());
             }

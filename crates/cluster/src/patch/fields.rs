@@ -1,7 +1,5 @@
 //! A set of paths into an object: what one manager owns.
 
-use std::collections::BTreeMap;
-
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -12,7 +10,8 @@ use crate::types::Shape;
 /// Paths as a tree. A path is in the set if its node is a member; nodes in between need not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    nodes: BTreeMap<Element, Node>,
+    /// In the order of their elements. Most nodes have few children, for which a map would be wasteful.
+    nodes: Vec<(Element, Node)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,43 +56,72 @@ impl FieldSet {
     pub(crate) fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
-            [last] => self.nodes.entry(last.clone()).or_default().member = true,
-            [first, rest @ ..] => self.nodes.entry(first.clone()).or_default().children.insert(rest),
+            [last] => self.entry(last).member = true,
+            [first, rest @ ..] => self.entry(first).children.insert(rest),
         }
+    }
+
+    fn place(&self, element: &Element) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|(known, _)| known.cmp(element))
+    }
+
+    fn get(&self, element: &Element) -> Option<&Node> {
+        self.place(element).ok().map(|at| &self.nodes[at].1)
+    }
+
+    fn entry(&mut self, element: &Element) -> &mut Node {
+        let at = self.place(element).unwrap_or_else(|at| {
+            self.nodes.insert(at, (element.clone(), Node::default()));
+            at
+        });
+        &mut self.nodes[at].1
     }
 
     pub(crate) fn has(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
-            [last] => self.nodes.get(last).is_some_and(|node| node.member),
-            [first, rest @ ..] => self.nodes.get(first).is_some_and(|node| node.children.has(rest)),
+            [last] => self.get(last).is_some_and(|node| node.member),
+            [first, rest @ ..] => self.get(first).is_some_and(|node| node.children.has(rest)),
         }
     }
 
     /// What the set holds below an element.
     pub(crate) fn below(&self, element: &Element) -> Option<&Self> {
-        self.nodes
-            .get(element)
+        self.get(element)
             .map(|node| &node.children)
             .filter(|children| !children.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.nodes.values().all(Node::is_empty)
+        self.nodes.iter().all(|(_, node)| node.is_empty())
     }
 
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut out = self.clone();
-        for (element, theirs) in &other.nodes {
-            let ours = out.nodes.entry(element.clone()).or_default();
-            ours.member |= theirs.member;
-            ours.children = ours.children.union(&theirs.children);
-        }
+        out.add(other.clone());
         out
     }
 
+    /// Takes in another set.
+    pub(crate) fn add(&mut self, other: Self) {
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
+        for (element, theirs) in other.nodes {
+            match self.place(&element) {
+                Ok(at) => {
+                    let ours = &mut self.nodes[at].1;
+                    ours.member |= theirs.member;
+                    ours.children.add(theirs.children);
+                }
+                Err(at) => self.nodes.insert(at, (element, theirs)),
+            }
+        }
+    }
+
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        self.combine(|element, ours| match other.nodes.get(element) {
+        self.combine(|element, ours| match other.get(element) {
             Some(theirs) => Node {
                 member: ours.member && theirs.member,
                 children: ours.children.intersection(&theirs.children),
@@ -104,18 +132,27 @@ impl FieldSet {
 
     /// What is here and not there. A parent that is there takes nothing from its children here.
     pub(crate) fn difference(&self, other: &Self) -> Self {
-        self.combine(|element, ours| match other.nodes.get(element) {
-            Some(theirs) => Node {
-                member: ours.member && !theirs.member,
-                children: ours.children.difference(&theirs.children),
-            },
-            None => ours.clone(),
-        })
+        let mut out = self.clone();
+        out.subtract(other);
+        out
+    }
+
+    /// Takes out what is there.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            let Ok(at) = self.place(element) else { continue };
+            let ours = &mut self.nodes[at].1;
+            ours.member &= !theirs.member;
+            ours.children.subtract(&theirs.children);
+            if ours.is_empty() {
+                self.nodes.remove(at);
+            }
+        }
     }
 
     /// What is here and neither there nor below something that is there.
     pub(crate) fn without(&self, other: &Self) -> Self {
-        self.combine(|element, ours| match other.nodes.get(element) {
+        self.combine(|element, ours| match other.get(element) {
             Some(theirs) if theirs.member => Node::default(),
             Some(theirs) => Node {
                 member: ours.member,
@@ -195,9 +232,18 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
             member = true;
         } else if let Some(element) = Element::parse(key)? {
             let (children, member) = read(below)?;
-            set.nodes.insert(element, Node { member, children });
+            set.nodes.push((element, Node { member, children }));
         }
     }
+    // Keys and values are spelled in another order than they are kept in.
+    set.nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
+    set.nodes.dedup_by(|(later, node), (kept, first)| {
+        let same = later == kept;
+        if same {
+            std::mem::swap(first, node);
+        }
+        same
+    });
     let member = member || set.nodes.is_empty();
     Ok((set, member))
 }

@@ -3,11 +3,13 @@
 //! The server calls [`update`] once the new object is decoded and defaulted, before its strategy touches it,
 //! and [`keep_times`] once it is final.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
 use super::managers::{Entry, Id, Managers, clear, list_of};
-use super::typed::compare;
+use super::typed::{Comparison, compare};
 use crate::types::{Kind, Shape, decode};
 
 pub(crate) use super::apply::apply;
@@ -28,6 +30,8 @@ const UNOWNED: [&str; 12] = [
     "metadata.managedFields",
     "metadata.resourceVersion",
 ];
+
+static BOOKKEEPING: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(&UNOWNED));
 
 /// A write, as ownership sees it.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +63,10 @@ pub(crate) fn update(old: Option<&Value>, new: &mut Value, write: &Write<'_>, sh
     let is_new = old.is_none_or(|old| old["metadata"]["uid"].as_str().is_none_or(str::is_empty));
     // Once an object has no managers, only an apply brings them back.
     if !managers.is_empty() || is_new {
-        let before = old.cloned().unwrap_or_else(|| empty(shape));
-        record(&mut managers, &before, new, write, shape);
+        match old {
+            Some(old) => record(&mut managers, old, new, write, shape),
+            None => record(&mut managers, &empty(shape), new, write, shape),
+        }
     }
     managers.write(new);
 }
@@ -88,23 +94,25 @@ fn inherited(old: Option<&Value>, new: &Value, write: &Write<'_>, shape: Shape<'
 
 /// Moves ownership of what changed between two objects to the writer.
 pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
-    let changed = compare(old, new, shape).without(&write.reset_fields());
-    let taken = changed.modified.union(&changed.added);
-    let lost = taken.union(&changed.removed);
+    let Comparison {
+        removed,
+        modified: mut taken,
+        added,
+    } = compare(old, new, shape).without(&write.reset_fields());
+    taken.add(added);
     for entry in managers.entries.values_mut() {
-        entry.set = entry.set.difference(&lost);
+        entry.set.subtract(&taken);
+        entry.set.subtract(&removed);
     }
     managers.entries.retain(|_, entry| !entry.set.is_empty());
-    let gained = owned(&taken);
+    let mut gained = owned(taken);
     if !gained.is_empty() {
         let id = Id::update(write.manager, write.api_version, write.subresource);
-        let previous = managers
-            .entries
-            .get(&id)
-            .map(|entry| entry.set.clone())
-            .unwrap_or_default();
+        if let Some(previous) = managers.entries.remove(&id) {
+            gained.add(previous.set);
+        }
         let entry = Entry {
-            set: gained.union(&previous),
+            set: gained,
             api_version: write.api_version.to_owned(),
             time: Some(write.now.to_owned()),
         };
@@ -114,8 +122,9 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
 }
 
 /// The part of a set that can be owned.
-pub(super) fn owned(set: &FieldSet) -> FieldSet {
-    set.difference(&FieldSet::of_paths(&UNOWNED))
+pub(super) fn owned(mut set: FieldSet) -> FieldSet {
+    set.subtract(&BOOKKEEPING);
+    set
 }
 
 /// What the real server compares a new object with: a Go struct has its inner structs before anything is set.
@@ -140,29 +149,28 @@ pub(crate) fn keep_times(old: &Value, new: &mut Value) {
         && before
             .iter()
             .zip(after)
-            .all(|(before, after)| without(before, &["time"]) == without(after, &["time"]));
-    if !is_same_list || before.is_empty() {
-        return;
-    }
-    let rest = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(metadata) = object.get_mut("metadata") {
-            *metadata = without(metadata, &["managedFields", "resourceVersion"]);
-        }
-        object
-    };
-    if rest(old) == rest(new) {
+            .all(|(before, after)| same_but_for(&["time"], before, after));
+    if is_same_list
+        && !before.is_empty()
+        && same_but_for(&["metadata"], old, new)
+        && same_but_for(
+            &["managedFields", "resourceVersion"],
+            &old["metadata"],
+            &new["metadata"],
+        )
+    {
         let before = before.to_vec();
         new["metadata"]["managedFields"] = before.into();
     }
 }
 
-fn without(object: &Value, names: &[&str]) -> Value {
-    let mut object = object.clone();
-    if let Value::Object(fields) = &mut object {
-        fields.retain(|name, _| !names.contains(&name.as_str()));
+/// Whether two objects have the same fields, those of these names aside.
+fn same_but_for(names: &[&str], left: &Value, right: &Value) -> bool {
+    fn fields<'v>(object: &'v Value, names: &[&str]) -> impl Iterator<Item = (&'v String, &'v Value)> {
+        let fields = object.as_object().into_iter().flatten();
+        fields.filter(|(name, _)| !names.contains(&name.as_str()))
     }
-    object
+    fields(left, names).eq(fields(right, names))
 }
 
 #[cfg(test)]

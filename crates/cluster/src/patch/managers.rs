@@ -106,6 +106,9 @@ impl Managers {
             .entries
             .iter()
             .filter(|(id, _)| id.operation == Operation::Update);
+        if updaters.clone().count() <= MOST_UPDATERS {
+            return;
+        }
         let mut updaters: Vec<_> = updaters
             .map(|(id, entry)| (entry.seconds(), id.clone()))
             .collect();

@@ -90,7 +90,10 @@ impl Walk {
         let (old, new) = (fields(old), fields(new));
         for (name, old) in old.into_iter().flatten() {
             let new = new.and_then(|new| new.get(name));
-            self.step(Element::field(name), Some(old), new, shape.member(name));
+            // Most of what is written is as it was, and a step there would find nothing.
+            if new != Some(old) {
+                self.step(Element::field(name), Some(old), new, shape.member(name));
+            }
         }
         for (name, new) in new.into_iter().flatten() {
             if old.is_none_or(|old| !old.contains_key(name)) {
@@ -100,6 +103,9 @@ impl Walk {
     }
 
     fn visit_items(&mut self, old: &[Value], new: &[Value], shape: Shape<'_>) {
+        if old == new {
+            return;
+        }
         let mut pairs: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for item in old {
             if let Ok(element) = element_of(shape, item) {
