@@ -1,5 +1,6 @@
 //! Answers: objects, lists, rows and refusals as HTTP responses.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -93,7 +94,12 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
     match form {
         Form::Table => {
             let items: Vec<_> = items.collect();
-            let mut table = rows(server, resource, &items.iter().collect::<Vec<_>>(), query);
+            let mut table = rows(
+                server,
+                resource,
+                &items.iter().map(|item| &**item).collect::<Vec<_>>(),
+                query,
+            );
             table["metadata"] = metadata;
             table
         }
@@ -104,7 +110,8 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
         Form::Object => {
             // Items of a built-in list do not repeat what the list says of them.
             let typed = matches!(resource.model, Model::Builtin { .. });
-            let items = items.map(|mut object| {
+            let items = items.map(|object| {
+                let mut object = object.into_owned();
                 if let (true, Value::Object(fields)) = (typed, &mut object) {
                     fields.remove("kind");
                     fields.remove("apiVersion");
@@ -120,10 +127,10 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
 }
 
 /// The object in the dress of the resource it was asked for by: the two Events share storage.
-pub(super) fn dressed(resource: &Resource, object: &Value) -> Value {
+pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Value> {
     match &*resource.id {
-        "events.events.k8s.io" => events::as_events_group(object),
-        _ => object.clone(),
+        "events.events.k8s.io" => Cow::Owned(events::as_events_group(object)),
+        _ => Cow::Borrowed(object),
     }
 }
 
@@ -146,9 +153,12 @@ pub(super) fn metadata_only(object: &Value, kind: &str) -> Value {
 }
 
 pub(super) fn json(code: u16, value: &Value) -> Response<Body> {
+    response(code, "application/json", text_of(value))
+}
+
+pub(super) fn text_of(value: &Value) -> Vec<u8> {
     // A Value has string keys and finite numbers: it always serialises.
-    let bytes = serde_json::to_vec(value).unwrap_or_default();
-    response(code, "application/json", bytes)
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 pub(super) fn text(text: &'static str) -> Response<Body> {

@@ -1,5 +1,6 @@
 //! Watches: a stream of changes, one JSON document a line.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::answer::{dressed, metadata_only, rows};
+use super::answer::{self, dressed, metadata_only, rows};
 use super::negotiate::Form;
 use super::query::Query;
 use crate::object;
@@ -218,16 +219,16 @@ impl Watch {
         let shown = dressed(&resource, object);
         let shown = match self.form {
             Form::Object => shown,
-            Form::Metadata => metadata_only(&shown, "PartialObjectMetadata"),
+            Form::Metadata => Cow::Owned(metadata_only(&shown, "PartialObjectMetadata")),
             Form::Table => {
                 let mut table = rows(&self.server, &resource, &[&shown], &self.query);
                 table["metadata"] = json!({"resourceVersion": object::resource_version(object)});
                 // The columns do not change, so only the first table describes them.
-                if std::mem::replace(&mut self.described, true) {
+                Cow::Owned(if std::mem::replace(&mut self.described, true) {
                     without_columns(table)
                 } else {
                     table
-                }
+                })
             }
         };
         self.push(kind, &shown);
@@ -266,8 +267,10 @@ impl Watch {
     }
 
     fn push(&mut self, kind: &str, object: &Value) {
-        let mut line = json!({"type": kind, "object": object}).to_string();
-        line.push('\n');
+        // The type first, as the real server has it: a reader then knows what the object is before it gets there.
+        let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
+        line.append(&mut answer::text_of(object));
+        line.extend_from_slice(b"}\n");
         self.lines.push_back(line.into());
     }
 }
