@@ -1,5 +1,6 @@
 //! Changing an object: replace it, patch it, apply to it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -246,32 +247,34 @@ impl Server {
 }
 
 /// The object that a request wishes for, before anything is checked.
-fn wish(
+fn wish<'c>(
     target: &Target,
     old: &Value,
-    change: Change<'_>,
+    change: Change<'c>,
     options: &WriteOptions,
     write: &Write<'_>,
-) -> Result<Value, Status> {
+) -> Result<Cow<'c, Value>, Status> {
     let resource = &*target.resource;
-    match change {
+    Ok(match change {
         Change::Replace(body) => {
             check_kind(resource, body)?;
             check_name(target, body)?;
-            Ok(body.clone())
+            Cow::Borrowed(body)
         }
-        Change::Json(patch) => Ok(patch::json(old, patch)?),
-        Change::Merge(patch) => Ok(patch::merge(old, patch)?),
+        Change::Json(patch) => Cow::Owned(patch::json(old, patch)?),
+        Change::Merge(patch) => Cow::Owned(patch::merge(old, patch)?),
         Change::Strategic(patch) => match resource.model {
-            Model::Builtin { .. } => Ok(patch::strategic(old, patch, resource.shape())?),
-            Model::Custom(_) => Err(Status::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
+            Model::Builtin { .. } => Cow::Owned(patch::strategic(old, patch, resource.shape())?),
+            Model::Custom(_) => {
+                return Err(Status::unsupported_media_type(
+                    "the body of the request was in an unknown format - accepted media types include: \
                  application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
+                ));
+            }
         },
         Change::Apply(config) => {
             check_applied(target, config)?;
-            Ok(managed::apply(
+            Cow::Owned(managed::apply(
                 Some(old),
                 config,
                 options.force,
@@ -279,7 +282,7 @@ fn wish(
                 resource.shape(),
             )?)
         }
-    }
+    })
 }
 
 /// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.

@@ -81,14 +81,15 @@ impl Report {
             return Ok(());
         }
         let (namespace, name) = (set.namespace(), set.name());
-        let mut object = (**set).clone();
+        let mut latest = set.clone();
         let written = retry_on_conflict(DEFAULT_RETRY, || {
+            let mut object = (*latest).clone();
             map(&mut object).insert("status".into(), self.to_value());
             access
-                .update_status(SETS, namespace, name, object.clone())
+                .update_status(SETS, namespace, name, object)
                 .inspect_err(|_| {
                     if let Some(now) = access.get(SETS, namespace, name) {
-                        object = (*now).clone();
+                        latest = Set::new(now);
                     }
                 })
         });
