@@ -63,8 +63,9 @@ pub(crate) struct Change {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expired;
 
-/// Changes kept per shelf. A client that is further behind lists again, as with a real server.
-const LOG_LIMIT: usize = 20_000;
+/// Changes kept per shelf. A client that is further behind lists again, as with a real server. Each keeps an old object
+/// alive, so that a long log is most of the memory of a large cluster.
+const LOG_LIMIT: usize = 5_000;
 
 /// A revisioned map of JSON objects.
 #[derive(Default)]
