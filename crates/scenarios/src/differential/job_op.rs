@@ -138,7 +138,8 @@ fn random_spec(rng: &mut Rng, fate: Fate) -> JobSpec {
         restarts: rng.bool(),
         indexed,
         suspended: rng.u32(0..5) == 0,
-        deadline_seconds: deadline.then_some(1),
+        // Pods that are told to end after all must do so well before it.
+        deadline_seconds: deadline.then_some(6),
     }
 }
 

@@ -16,12 +16,16 @@ use crate::harness::{Doing, Outcome};
 /// How long a pod that is to end lives.
 const A_WHILE: Duration = Duration::from_millis(100);
 
+/// Longer than the Job controller waits for more news of a pod: whether it sees a deleted one go or already gone would be
+/// chance, and it counts the one as failed and the other as it ended.
+const STOPPING: Duration = Duration::from_secs(3);
+
 pub(crate) async fn apply(stage: &mut Stage, op: &JobOp) -> Outcome {
     match op {
         JobOp::Create(spec) => create::<Job>(stage, spec.to_manifest()).await,
         JobOp::Fate(fate) => {
             let behaviour = match fate {
-                Fate::RunOn => Behaviour::ready_after(Duration::ZERO),
+                Fate::RunOn => Behaviour::ready_after(Duration::ZERO).stops_after(STOPPING),
                 Fate::Succeed => Behaviour::exits(0, A_WHILE),
                 Fate::Fail => Behaviour::exits(1, A_WHILE),
             };

@@ -31,12 +31,22 @@ pub(crate) fn run(minutes: u64, first: u64, real: &Backend, runtime: &Runtime) -
         }
     });
     let [sequences, ops, differences] = [sequences, ops, differences].map(AtomicUsize::into_inner);
+    let peak = peak_memory().unwrap_or_else(|| "unknown".to_owned());
     eprintln!(
-        "compared {sequences} sequences of {ops} operations from seed {first} on: {differences} differences"
+        "compared {sequences} sequences of {ops} operations from seed {first} on: {differences} differences; \
+         peak memory {peak}"
     );
     if differences == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The most memory this process ever had, as Linux tells it.
+fn peak_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(format!("{} MiB", kibibytes / 1024))
 }

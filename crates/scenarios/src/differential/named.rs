@@ -1,5 +1,6 @@
 //! Sequences worth keeping: those that once showed a difference, and those that chance rarely finds.
 
+use super::job_op::{Fate, JobOp, JobSpec};
 use super::op::Op;
 use super::set_op::{Lost, Propagation, Retention, SetOp, SetSpec, Strategy, Template};
 
@@ -185,7 +186,67 @@ pub(crate) fn all() -> Vec<Named> {
                 SetOp::Heal(Template::V2),
             ],
         ),
+        named(
+            "a_set_that_is_deleted_waits_for_the_claim_of_a_pod_it_lost",
+            [
+                SetOp::Create(SetSpec {
+                    replicas: 2,
+                    claims: true,
+                    retention: Some(retention(true, false)),
+                    ..parallel()
+                }),
+                SetOp::Disown(0),
+                SetOp::Delete(Propagation::Foreground),
+                SetOp::Evict(0),
+                SetOp::DeletePod(0),
+            ],
+        ),
+        of_job(
+            "a_job_pod_that_is_deleted_has_failed",
+            [
+                JobOp::Fate(Fate::RunOn),
+                JobOp::Create(JobSpec {
+                    parallelism: 3,
+                    ..job()
+                }),
+                JobOp::DeletePod,
+                JobOp::Fate(Fate::Succeed),
+                JobOp::Suspend(true),
+                JobOp::Suspend(false),
+            ],
+        ),
+        of_job(
+            "a_suspended_job_has_all_its_time_when_it_is_resumed",
+            [
+                JobOp::Fate(Fate::RunOn),
+                JobOp::Create(JobSpec {
+                    suspended: true,
+                    deadline_seconds: Some(6),
+                    ..job()
+                }),
+                JobOp::Suspend(false),
+            ],
+        ),
     ]
+}
+
+fn of_job<const N: usize>(name: &'static str, ops: [JobOp; N]) -> Named {
+    Named {
+        name,
+        ops: ops.map(Op::Job).into(),
+    }
+}
+
+fn job() -> JobSpec {
+    JobSpec {
+        completions: Some(3),
+        parallelism: 2,
+        backoff_limit: 3,
+        restarts: false,
+        indexed: false,
+        suspended: false,
+        deadline_seconds: None,
+    }
 }
 
 fn named<const N: usize>(name: &'static str, ops: [SetOp; N]) -> Named {

@@ -206,11 +206,28 @@ fn pod_moves(objects: &Objects, name: &str, pod: &Value, programme: &Programme) 
 }
 
 fn claim_moves(objects: &Objects, name: &str, claim: &Value) -> Option<String> {
-    let used = of_kind(objects, POD).any(|(_, pod)| !has_ended(pod) && claims_of(pod).any(|one| one == name));
     if is_terminating(claim) {
-        return (!used).then(|| "is going".to_owned());
+        return (!is_used(objects, name)).then(|| "is going".to_owned());
     }
     (claim["status"]["phase"] != "Bound").then(|| "is not bound".to_owned())
+}
+
+/// Whether a pod keeps the claim from going. One that has ended does so too, for as long as it is there.
+fn is_used(objects: &Objects, claim: &str) -> bool {
+    of_kind(objects, POD).any(|(_, pod)| claims_of(pod).any(|one| one == claim))
+}
+
+/// Whether the claim of a pod that the set lost holds the set back, for good: each waits for the next.
+fn is_held_by_a_claim(objects: &Objects, set: &Value) -> bool {
+    finalizers(set).any(|finalizer| finalizer == "foregroundDeletion")
+        && of_kind(objects, CLAIM).any(|(name, claim)| {
+            let owners = claim["metadata"]["ownerReferences"].as_array();
+            let blocks = owners
+                .into_iter()
+                .flatten()
+                .any(|owner| uid(owner) == uid(&set["metadata"]) && owner["blockOwnerDeletion"] == true);
+            blocks && is_terminating(claim) && is_used(objects, name)
+        })
 }
 
 fn set_moves(objects: &Objects, set: &Value) -> Option<String> {
@@ -223,7 +240,7 @@ fn set_moves(objects: &Objects, set: &Value) -> Option<String> {
         .filter(|(_, pod)| is_ready(pod) && !has_ended(pod))
         .count();
     let counts = |field: &str, count: usize| status[field].as_u64().unwrap_or(0) == count as u64;
-    if is_terminating(set) {
+    if is_terminating(set) && !is_held_by_a_claim(objects, set) {
         Some("is going".to_owned())
     } else if set["metadata"]["generation"] != status["observedGeneration"] {
         Some("has not been looked at".to_owned())
