@@ -118,6 +118,7 @@ impl Attempt<'_> {
         } = *self;
         let reset = write.reset_fields();
         let id = Id::apply(write.manager, write.subresource);
+        managers.forget_other_versions(write.api_version);
         let last = managers.entries.get(&id).cloned();
         let set = FieldSet::of(config, shape).without(&reset);
         let time = last.as_ref().and_then(|last| last.time.clone());

@@ -94,6 +94,7 @@ fn inherited(old: Option<&Value>, new: &Value, write: &Write<'_>, shape: Shape<'
 
 /// Moves ownership of what changed between two objects to the writer.
 pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
+    managers.forget_other_versions(write.api_version);
     let Comparison {
         removed,
         modified: mut taken,

@@ -100,6 +100,11 @@ impl Managers {
         self.entries.is_empty()
     }
 
+    /// Forgets those who wrote in a version that the object cannot be shown in from here: the other group of an Event.
+    pub(super) fn forget_other_versions(&mut self, api_version: &str) {
+        self.entries.retain(|_, entry| entry.api_version == api_version);
+    }
+
     /// Merges the oldest updaters of a version into one until there are few enough.
     pub(super) fn forget_the_oldest(&mut self) {
         let updaters = self

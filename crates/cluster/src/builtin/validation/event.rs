@@ -3,18 +3,113 @@
 use serde_json::Value;
 
 use crate::builtin::fields::text;
-use crate::builtin::problems::{At, Problems};
+use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
 /// As `validate`, for a new Event of `events.k8s.io`, which must do without what that group has left behind.
 pub(crate) fn create_of_new_group(object: &Value, problems: &mut Problems) {
     validate(object, "reportingController", problems);
+    series(object, problems);
     if !object["eventTime"].is_string() {
         problems.required(&At::new("eventTime"), "");
     }
     let kind = text(object, "type");
     if kind != "Normal" && kind != "Warning" {
         problems.invalid(&At::new("type"), "", &format!("has invalid value: {kind}"));
+    }
+    for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        if !is_unset(&object[field]) {
+            problems.invalid(&At::new(field), "", "needs to be unset");
+        }
+    }
+}
+
+/// As `validate`, for a changed Event of `events.k8s.io`: only its series goes on.
+pub(crate) fn update_of_new_group(old: &Value, new: &Value, problems: &mut Problems) {
+    validate(new, "reportingController", problems);
+    if old["series"] != new["series"] {
+        series(new, problems);
+    }
+    const REFERENCE: &[&str] = &[
+        "Kind",
+        "Namespace",
+        "Name",
+        "UID",
+        "APIVersion",
+        "ResourceVersion",
+        "FieldPath",
+    ];
+    // What the field is called, what it is called in messages, and the fields of Go's own type where that is what is shown.
+    let fixed: [(&str, &str, &[&str]); 14] = [
+        ("involvedObject", "involvedObject", REFERENCE),
+        ("reason", "reason", &[]),
+        ("message", "message", &[]),
+        ("source", "source", &["Component", "Host"]),
+        ("firstTimestamp", "firstTimestamp", &[]),
+        ("lastTimestamp", "lastTimestamp", &[]),
+        ("count", "count", &[]),
+        // Upstream looks at it twice.
+        ("reason", "reason", &[]),
+        ("type", "type", &[]),
+        ("eventTime", "eventTime", &[]),
+        ("action", "action", &[]),
+        ("related", "related", REFERENCE),
+        ("reportingComponent", "reportingController", &[]),
+        ("reportingInstance", "reportingInstance", &[]),
+    ];
+    for (field, called, fields) in fixed {
+        let (before, after) = (&old[field], &new[field]);
+        if before == after || (is_unset(before) && is_unset(after)) {
+            continue;
+        }
+        let at = At::new(called);
+        match (after, fields) {
+            (Value::Object(_), fields) => problems.invalid_as(&at, &in_go(after, fields), IMMUTABLE),
+            (Value::Null, _) if field == "count" => problems.invalid(&at, 0, IMMUTABLE),
+            (Value::Null, _) if !is_time(field) && fields.is_empty() => problems.invalid(&at, "", IMMUTABLE),
+            _ => problems.invalid(&at, after.clone(), IMMUTABLE),
+        }
+    }
+}
+
+fn is_time(field: &str) -> bool {
+    field.ends_with("Timestamp") || field == "eventTime"
+}
+
+fn is_unset(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// A struct as Go shows it where it has no tags: every field, under its own name.
+fn in_go(value: &Value, fields: &[&str]) -> String {
+    let shown = fields.iter().map(|name| {
+        // `APIVersion` is `apiVersion` in JSON, `UID` is `uid`.
+        let known = value.as_object().into_iter().flatten();
+        let found = known.clone().find(|(field, _)| field.eq_ignore_ascii_case(name));
+        let text = found.and_then(|(_, value)| value.as_str()).unwrap_or_default();
+        format!("{name:?}:{}", Value::from(text))
+    });
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+}
+
+/// A series is of two at least.
+fn series(object: &Value, problems: &mut Problems) {
+    let series = &object["series"];
+    if series.is_null() {
+        return;
+    }
+    let at = At::new("series");
+    if series["count"].as_i64().unwrap_or(0) < 2 {
+        problems.invalid(&at.field("count"), "", "should be at least 2");
+    }
+    if !series["lastObservedTime"].is_string() {
+        problems.required(&at.field("lastObservedTime"), "");
     }
 }
 
@@ -46,5 +141,14 @@ pub(crate) fn validate(object: &Value, reporter: &str, problems: &mut Problems) 
         if text(object, field).is_empty() {
             problems.required(&At::new(field), "");
         }
+        at_most(128, object, field, problems);
+    }
+    at_most(1024, object, "message", problems);
+}
+
+fn at_most(limit: usize, object: &Value, field: &str, problems: &mut Problems) {
+    if text(object, field).len() > limit {
+        let detail = format!("can have at most {limit} characters");
+        problems.invalid(&At::new(field), "", &detail);
     }
 }

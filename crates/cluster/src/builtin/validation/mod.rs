@@ -120,7 +120,7 @@ pub(crate) fn update(resource: &str, old: &Value, new: &Value, endpoint: Endpoin
             pod::template(&At::new("template"), &new["template"], problems);
         }
         "events" => event::validate(new, "reportingComponent", problems),
-        "events.events.k8s.io" => event::validate(new, "reportingController", problems),
+        "events.events.k8s.io" => event::update_of_new_group(old, new, problems),
         resource if resource.ends_with("rolebindings.rbac.authorization.k8s.io") => {
             rbac::validate_binding_update(resource, old, new, problems);
         }
