@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -47,6 +49,9 @@ var roots = []any{
 	batchv1.Job{}, batchv1.CronJob{}, policyv1.PodDisruptionBudget{}, policyv1.Eviction{}, eventsv1.Event{},
 	coordinationv1.Lease{}, storagev1.StorageClass{}, discoveryv1.EndpointSlice{},
 	autoscalingv1.Scale{}, autoscalingv2.HorizontalPodAutoscaler{},
+	authenticationv1.SelfSubjectReview{},
+	authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
+	authorizationv1.SelfSubjectRulesReview{}, authorizationv1.SubjectAccessReview{},
 	rbacv1.Role{}, rbacv1.RoleBinding{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{},
 	apiextensionsv1.CustomResourceDefinition{}, metav1.DeleteOptions{},
 }

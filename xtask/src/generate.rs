@@ -48,7 +48,7 @@ fn types(layout: &Layout) -> Result<()> {
 }
 
 /// What the embedded cluster serves: whole groups, or of a group only these.
-const SERVED: [(&str, &[&str]); 11] = [
+const SERVED: [(&str, &[&str]); 13] = [
     (
         "api/v1",
         &[
@@ -88,6 +88,8 @@ const SERVED: [(&str, &[&str]); 11] = [
     ("apis/discovery.k8s.io/v1", &[]),
     ("apis/autoscaling/v2", &[]),
     ("apis/rbac.authorization.k8s.io/v1", &[]),
+    ("apis/authentication.k8s.io/v1", &["selfsubjectreviews"]),
+    ("apis/authorization.k8s.io/v1", &[]),
     ("apis/apiextensions.k8s.io/v1", &[]),
 ];
 

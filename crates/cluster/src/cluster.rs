@@ -134,3 +134,26 @@ fn furnish(server: &Server) {
         }),
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::StreamExt;
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::Api;
+    use kube::runtime::watcher;
+
+    /// Long runs start thousands of clusters in one process.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_of_a_cluster_is_left_when_it_and_its_clients_are_dropped() {
+        let cluster = Cluster::start(Options::at(Clock::wall()));
+        let server = Arc::downgrade(&cluster.server);
+        let api: Api<Namespace> = Api::all(cluster.client("system:admin"));
+        let mut watch = watcher(api, watcher::Config::default()).boxed();
+        assert!(watch.next().await.is_some(), "the watch shows what is there");
+        drop((watch, cluster));
+        // Tasks that were told to end get their turn.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(server.strong_count(), 0);
+    }
+}

@@ -68,6 +68,14 @@ impl Resource {
         matches!(self.model, Model::Custom(_))
     }
 
+    /// Whether this is a question that is answered and not kept.
+    pub(crate) fn is_a_review(&self) -> bool {
+        matches!(
+            self.group.as_str(),
+            "authorization.k8s.io" | "authentication.k8s.io"
+        )
+    }
+
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources
             .iter()

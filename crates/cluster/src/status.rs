@@ -11,6 +11,8 @@ pub(crate) struct Status {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// What was odd about the request besides; told in headers.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What a request was about, for messages: `statefulsets.apps "db"`.
@@ -116,7 +118,14 @@ impl Status {
             reason,
             message: message.into(),
             details: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same, with warnings beside it.
+    pub(crate) fn warning(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     fn about(mut self, about: About<'_>) -> Self {

@@ -29,6 +29,15 @@ pub(crate) enum Unreadable {
 
 /// Reads an object of a custom type.
 pub(crate) fn decode(custom: &CustomType, value: &Value) -> Result<Decoded, Unreadable> {
+    read(custom, value, true)
+}
+
+/// As `decode`, for what an apply made: a null that the schema does not allow is there to be refused.
+pub(crate) fn decode_applied(custom: &CustomType, value: &Value) -> Result<Decoded, Unreadable> {
+    read(custom, value, false)
+}
+
+fn read(custom: &CustomType, value: &Value, drops_nulls: bool) -> Result<Decoded, Unreadable> {
     let mut value = match value {
         Value::Object(_) => value.clone(),
         _ => Value::Object(Map::new()),
@@ -46,7 +55,9 @@ pub(crate) fn decode(custom: &CustomType, value: &Value) -> Result<Decoded, Unre
     prune(&mut value, Some(schema), true, "", &mut pruned);
     pruned.sort();
     unknown.append(&mut pruned);
-    drop_nulls(&mut value, Some(schema));
+    if drops_nulls {
+        drop_nulls(&mut value, Some(schema));
+    }
 
     let mut embedded = Vec::new();
     coerce(&mut value, schema, "", &mut embedded)?;

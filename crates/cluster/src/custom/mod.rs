@@ -33,7 +33,7 @@ mod validate;
 mod value;
 
 pub(crate) use crd::decode_schemas;
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, decode_applied};
 pub(crate) use default::default;
 pub(crate) use definition::{Column, CustomType, Scope};
 pub(crate) use established::crd_status;

@@ -174,6 +174,7 @@ pub(super) fn refuse(status: &Status) -> Response<Body> {
     if let Some(seconds) = seconds {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    warn(&mut response, &status.warnings);
     response
 }
 

@@ -4,20 +4,29 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, header};
 use serde_json::Value;
 
+use super::twice::{self, Twice};
 use super::{protobuf, syntax};
 use crate::go;
+use crate::server::FieldValidation;
 use crate::status::Status;
 
 /// As upstream: three mebibytes.
 const LIMIT: usize = 3 * 1024 * 1024;
 
 /// The body as JSON, from whichever of the formats for objects it is written in. `kind` is what it should be; the kind of a
-/// `custom` one must be said.
-pub(super) async fn object(request: Request<Body>, kind: &str, custom: bool) -> Result<Value, Status> {
+/// `custom` one must be said. What is said twice goes to `duplicates`.
+pub(super) async fn object(
+    request: Request<Body>,
+    kind: &str,
+    custom: bool,
+    duplicates: &mut Vec<String>,
+) -> Result<Value, Status> {
     let media = media_type(request.headers());
     let bytes = bytes(request).await?;
     match media.as_str() {
-        "" | "application/json" => typed(&bytes, custom).map_err(|why| unrecognized(kind, &why, &bytes)),
+        "" | "application/json" => {
+            typed(&bytes, custom, duplicates).map_err(|why| unrecognized(kind, &why, &bytes))
+        }
         "application/yaml" => yaml(&bytes),
         "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
         _ => Err(Status::unsupported_media_type(
@@ -34,7 +43,7 @@ pub(super) async fn options(request: Request<Body>) -> Result<Value, Status> {
     match (bytes.is_empty(), media.as_str()) {
         (true, _) => Ok(Value::Object(serde_json::Map::new())),
         (false, "application/vnd.kubernetes.protobuf") => protobuf::decode(&bytes),
-        (false, _) => typed(&bytes, false).map_err(Status::bad_request),
+        (false, _) => typed(&bytes, false, &mut Vec::new()).map_err(Status::bad_request),
     }
 }
 
@@ -46,9 +55,13 @@ pub(super) async fn bytes(request: Request<Body>) -> Result<Vec<u8>, Status> {
 }
 
 /// An object whose kind can be told, if it says one.
-fn typed(bytes: &[u8], custom: bool) -> Result<Value, String> {
+fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Value, String> {
     let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let value = match serde_json::from_slice(bytes).map_err(|error| unread(syntax::of(bytes, &error)))? {
+    // Whoever knows no types keeps what was said last.
+    let twice = if custom { Twice::Replaced } else { Twice::Merged };
+    let (value, paths) = twice::read(bytes, twice).map_err(|error| unread(syntax::of(bytes, &error)))?;
+    duplicates.extend(paths.iter().map(|path| format!("duplicate field {path:?}")));
+    let value = match value {
         Value::Null => Value::Object(serde_json::Map::new()),
         value => value,
     };
@@ -97,14 +110,55 @@ fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
     ))
 }
 
+/// What is applied, and what it says twice.
+pub(super) fn applied(bytes: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
+    let told = |name: &str, line: u64| format!("line {line}: key {name:?} already set in map");
+    let duplicates: Vec<_> = if bytes.contains(&b'\n') {
+        first_said_twice(bytes)
+            .map(|(name, line)| told(&name, line))
+            .into_iter()
+            .collect()
+    } else {
+        twice::names(bytes).iter().map(|name| told(name, 1)).collect()
+    };
+    if validation == FieldValidation::Strict && !duplicates.is_empty() {
+        return Err(Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            duplicates.join("\n  ")
+        )));
+    }
+    Ok((yaml(bytes)?, duplicates))
+}
+
+/// The first field that YAML says twice, and its line. Documents on a single line are JSON.
+fn first_said_twice(bytes: &[u8]) -> Option<(String, u64)> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error };
+    let error = serde_saphyr::from_str_with_options::<serde::de::IgnoredAny>(text, options).err()?;
+    said_twice(&error)
+}
+
+fn said_twice(error: &serde_saphyr::Error) -> Option<(String, u64)> {
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key, location } => {
+            Some((key.clone().unwrap_or_default(), location.line()))
+        }
+        serde_saphyr::Error::WithSnippet { error, .. } => said_twice(error),
+        _ => None,
+    }
+}
+
 /// YAML, of which JSON is a part.
 pub(super) fn yaml(bytes: &[u8]) -> Result<Value, Status> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     let value = match text.trim() {
         "" => Value::Null,
-        text => serde_saphyr::from_str(text)
-            .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
+        text => serde_saphyr::from_str_with_options(
+            text,
+            serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins },
+        )
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
     };
     match value {
         Value::Null => Ok(Value::Object(serde_json::Map::new())),

@@ -10,6 +10,7 @@ use super::answer::Reply;
 use super::body;
 use super::query::Query;
 use super::syntax;
+use super::twice::{self, Twice};
 use crate::object;
 use crate::server::{Caller, Change, Deleted, Server, Target, Written};
 use crate::status::Status;
@@ -28,31 +29,36 @@ pub(super) async fn act(
         (Method::GET, _) if target.name.is_empty() => list(server, target, query).await,
         (Method::GET, _) => get(server, target, query).await,
         (Method::POST, "") => {
-            let options = query.write("CreateOptions")?;
-            *body = body::object(request, &target.resource.kind, target.resource.is_custom()).await?;
+            let mut options = query.write("CreateOptions")?;
+            let (kind, custom) = (&target.resource.kind, target.resource.is_custom());
+            *body = body::object(request, kind, custom, &mut options.duplicates).await?;
+            if target.resource.is_a_review() {
+                return server.review(target, body, &options, caller).map(written);
+            }
             server.create(target, body, &options, caller).map(written)
         }
         (Method::POST, "binding") => {
             let options = query.write("CreateOptions")?;
-            *body = body::object(request, "Binding", false).await?;
+            *body = body::object(request, "Binding", false, &mut Vec::new()).await?;
             server.bind(target, body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::POST, "eviction") => {
             let options = query.write("CreateOptions")?;
-            *body = body::object(request, "Eviction", false).await?;
-            server.evict(target, body, &options, caller)?;
+            *body = body::object(request, "Eviction", false, &mut Vec::new()).await?;
+            server.evict(target, body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::PUT, _) => {
-            let options = query.write("UpdateOptions")?;
+            let mut options = query.write("UpdateOptions")?;
             let scale = target.subresource == "scale";
             let kind = if scale {
                 "Scale"
             } else {
                 target.resource.kind.as_str()
             };
-            *body = body::object(request, kind, target.resource.is_custom() && !scale).await?;
+            let custom = target.resource.is_custom() && !scale;
+            *body = body::object(request, kind, custom, &mut options.duplicates).await?;
             server
                 .modify(target, Change::Replace(body), &options, caller)
                 .map(written)
@@ -126,25 +132,35 @@ async fn patch(
     caller: &Caller,
     body: &mut Value,
 ) -> Result<Reply, Status> {
-    let options = query.write("PatchOptions")?;
+    let mut options = query.write("PatchOptions")?;
     let media = body::media_type(request.headers());
     check_media(target, &media)?;
     let bytes = body::bytes(request).await?;
-    *body = match media.as_str() {
-        "application/apply-patch+yaml" => body::yaml(&bytes)?,
-        media => serde_json::from_slice(&bytes).map_err(|error| {
-            // A patch is only read once there is something to patch.
-            if let Err(missing) = server.get(target) {
-                return missing;
-            }
-            let why = syntax::of(&bytes, &error);
-            let strategic = media == "application/strategic-merge-patch+json";
-            Status::bad_request(if strategic {
-                why
-            } else {
-                format!("error decoding patch: {why}")
-            })
-        })?,
+    (*body, options.duplicates) = match media.as_str() {
+        "application/apply-patch+yaml" => body::applied(&bytes, options.validation)?,
+        media => {
+            let (patch, paths) = twice::read(&bytes, Twice::Replaced).map_err(|error| {
+                // A patch is only read once there is something to patch.
+                if let Err(missing) = server.get(target) {
+                    return missing;
+                }
+                let why = syntax::of(&bytes, &error);
+                let strategic = media == "application/strategic-merge-patch+json";
+                Status::bad_request(if strategic {
+                    why
+                } else {
+                    format!("error decoding patch: {why}")
+                })
+            })?;
+            let told = match media {
+                "application/json-patch+json" => twice::in_json_patch(&patch, &paths),
+                _ => paths
+                    .iter()
+                    .map(|path| format!("duplicate field {path:?}"))
+                    .collect(),
+            };
+            (patch, told)
+        }
     };
     if options.force && media != "application/apply-patch+yaml" {
         let error = crate::status::FieldError::forbidden("force", "may not be specified for non-apply patch");

@@ -15,6 +15,7 @@ mod protobuf;
 mod query;
 mod route;
 pub(crate) mod syntax;
+mod twice;
 mod watch;
 
 use std::sync::Arc;
@@ -165,6 +166,10 @@ fn check_path(target: &Target, method: &Method) -> Result<(), Status> {
         _ => ("", ""),
     };
     let collection = target.name.is_empty();
+    // What can only be asked has no names.
+    if !collection && target.subresource.is_empty() && resource.is_a_review() {
+        return Err(Status::no_such_path());
+    }
     // An object is created in its collection, a subresource on its object.
     // Custom ones do not mind the name of an object behind their collection.
     let misdirected = *method == Method::POST

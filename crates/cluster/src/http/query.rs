@@ -88,6 +88,7 @@ impl Query {
             manager: manager.to_owned(),
             validation,
             force: self.is_set("force"),
+            duplicates: Vec::new(),
         })
     }
 

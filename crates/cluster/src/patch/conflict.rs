@@ -36,12 +36,14 @@ impl From<ApplyError> for Status {
                 reason: "BadRequest",
                 message,
                 details: None,
+                warnings: Vec::new(),
             },
             ApplyError::Internal(_) => Self {
                 code: 500,
                 reason: "",
                 message,
                 details: None,
+                warnings: Vec::new(),
             },
             ApplyError::Conflicts(conflicts) => {
                 let cause = |conflict: Conflict| {
@@ -54,6 +56,7 @@ impl From<ApplyError> for Status {
                     reason: "Conflict",
                     message,
                     details: Some(json!({"causes": causes})),
+                    warnings: Vec::new(),
                 }
             }
         }

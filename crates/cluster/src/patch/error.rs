@@ -30,24 +30,28 @@ impl From<PatchError> for Status {
                 reason: "BadRequest",
                 message,
                 details: None,
+                warnings: Vec::new(),
             },
             PatchError::TooLarge(_) => Self {
                 code: 413,
                 reason: "RequestEntityTooLarge",
                 message,
                 details: None,
+                warnings: Vec::new(),
             },
             PatchError::DoesNotApply(_) => Self {
                 code: 422,
                 reason: "Invalid",
                 message: "the server rejected our request due to an error in our request".to_owned(),
                 details: Some(json!({})),
+                warnings: Vec::new(),
             },
             PatchError::Internal(_) => Self {
                 code: 500,
                 reason: "",
                 message,
                 details: None,
+                warnings: Vec::new(),
             },
         }
     }

@@ -73,10 +73,26 @@ impl Server {
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
         check_kind(resource, body)?;
-        let (mut new, unknown) = decode(resource, body).map_err(|why| unreadable(resource, why))?;
-        let mut warnings =
-            unknown_fields(&unknown, options.validation).map_err(|why| unreadable(resource, why))?;
-        warnings.extend(not_run(resource));
+        let (new, unknown) = decode(resource, body).map_err(|why| unreadable(resource, why))?;
+        let warnings = unknown_fields(&unknown, options).map_err(|why| unreadable(resource, why))?;
+        let mut made = self
+            .make_decoded(tx, target, new, options, write)
+            .map_err(|refused| refused.warning(&warnings))?;
+        made.warnings = warnings;
+        made.warnings.extend(not_run(resource));
+        Ok(made)
+    }
+
+    /// As `make`, once the body is read.
+    fn make_decoded(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        mut new: Value,
+        options: &WriteOptions,
+        write: Option<&Write<'_>>,
+    ) -> Result<Written, Status> {
+        let resource = &*target.resource;
         check_namespace(target, &mut new)?;
         self.check_namespace_accepts(tx, target, object::name_or_prefix(&new))?;
         let given_version = object::metadata_mut(&mut new).remove("resourceVersion");
@@ -157,7 +173,7 @@ impl Server {
         Ok(Written {
             object,
             created: true,
-            warnings,
+            warnings: Vec::new(),
         })
     }
 

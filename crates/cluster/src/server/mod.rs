@@ -10,6 +10,7 @@ mod eviction;
 mod modify;
 mod names;
 mod read;
+mod review;
 mod scale;
 
 use std::collections::BTreeMap;
@@ -79,6 +80,8 @@ pub(crate) struct WriteOptions {
     pub(crate) validation: FieldValidation,
     /// Take fields from other managers.
     pub(crate) force: bool,
+    /// What the request said twice, in a sentence each.
+    pub(crate) duplicates: Vec<String>,
 }
 
 /// What to do about fields that the type does not know.
@@ -253,13 +256,11 @@ fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
     ))
 }
 
-/// Warns about unknown fields, or says why they are refused, as asked.
-fn unknown_fields(unknown: &[String], validation: FieldValidation) -> Result<Vec<String>, String> {
-    let sentences: Vec<_> = unknown
-        .iter()
-        .map(|field| format!("unknown field {field:?}"))
-        .collect();
-    match validation {
+/// Warns about fields that are unknown or said twice, or says why they are refused, as asked.
+fn unknown_fields(unknown: &[String], options: &WriteOptions) -> Result<Vec<String>, String> {
+    let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
+    let sentences: Vec<_> = options.duplicates.iter().cloned().chain(unknown).collect();
+    match options.validation {
         FieldValidation::Strict if !sentences.is_empty() => {
             Err(format!("strict decoding error: {}", sentences.join(", ")))
         }

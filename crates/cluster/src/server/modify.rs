@@ -38,6 +38,19 @@ pub(crate) enum Change<'a> {
     Apply(&'a Value),
 }
 
+/// What a request wishes for, read and not yet judged.
+struct Wish<'a> {
+    change: Change<'a>,
+    /// As it was asked for.
+    wished: Cow<'a, Value>,
+    /// As its type has it.
+    new: Value,
+    stored: Arc<Value>,
+    /// What is stored, in the dress that the request knows it in.
+    old: Arc<Value>,
+    endpoint: Endpoint,
+}
+
 impl Server {
     /// Changes the target, or its status or scale.
     pub(crate) fn modify(
@@ -74,15 +87,31 @@ impl Server {
             // What cannot be read is refused for that, whatever its name.
             check_name(target, body).map_err(|refused| {
                 match read_strictly(&target.resource, body, options) {
-                    Ok(()) => check_namespace(target, &mut body.clone())
+                    Ok(warnings) => check_namespace(target, &mut body.clone())
                         .err()
-                        .unwrap_or(refused),
+                        .unwrap_or(refused)
+                        .warning(&warnings),
                     Err(why) => unreadable(&target.resource, why),
                 }
             })?;
         }
         let Some(stored) = tx.get(target.shelf(), &target.key()).cloned() else {
-            return self.create_by_change(tx, target, change, options, caller);
+            // A body is judged before anything is looked for.
+            let warnings = match change {
+                Change::Replace(body) if target.subresource != "scale" => {
+                    let warnings = read_strictly(&target.resource, body, options)
+                        .map_err(|why| unreadable(&target.resource, why))?;
+                    check_namespace(target, &mut body.clone())
+                        .map_err(|refused| refused.warning(&warnings))?;
+                    warnings
+                }
+                _ => Vec::new(),
+            };
+            let made = self.create_by_change(tx, target, change, options, caller);
+            return made.map_err(|refused| match refused.warnings.is_empty() {
+                true => refused.warning(&warnings),
+                false => refused,
+            });
         };
         let old = match events::is_redressed(&target.resource.id) {
             true => Arc::new(events::as_events_group(&stored)),
@@ -116,10 +145,49 @@ impl Server {
             ));
         }
 
-        let (mut new, unknown) =
-            decode(resource, &wished).map_err(|why| refusal(target, change, &wished, &why))?;
-        let warnings = unknown_fields(&unknown, options.validation)
+        let (new, unknown) = match (&resource.model, change) {
+            // What an apply leaves empty is judged as it is.
+            (Model::Custom(custom), Change::Apply(_)) => custom::decode_applied(custom, &wished)
+                .map(|decoded| (decoded.value, decoded.unknown))
+                .map_err(|why| Unreadable::Other(why.to_string())),
+            _ => decode(resource, &wished),
+        }
+        .map_err(|why| refusal(target, change, &wished, &why))?;
+        let warnings = unknown_fields(&unknown, options)
             .map_err(|why| refusal(target, change, &wished, &Unreadable::Other(why)))?;
+        let wish = Wish {
+            change,
+            wished,
+            new,
+            stored,
+            old,
+            endpoint,
+        };
+        let mut written = self
+            .modify_decoded(tx, target, wish, options, &write)
+            .map_err(|refused| refused.warning(&warnings))?;
+        written.warnings = warnings;
+        Ok(written)
+    }
+
+    /// As `modify_in`, once it is clear what the object should become.
+    fn modify_decoded(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        wish: Wish<'_>,
+        options: &WriteOptions,
+        write: &Write<'_>,
+    ) -> Result<Written, Status> {
+        let Wish {
+            change,
+            wished,
+            mut new,
+            stored,
+            old,
+            endpoint,
+        } = wish;
+        let resource = &*target.resource;
         check_namespace(target, &mut new)?;
         if endpoint != Endpoint::Scale {
             check_name(target, &new)?;
@@ -137,9 +205,9 @@ impl Server {
         match change {
             Change::Apply(_) => {}
             _ if endpoint == Endpoint::Scale => {
-                managed::scale(&old, &mut new, &write, &replicas_path(&resource.model))
+                managed::scale(&old, &mut new, write, &replicas_path(&resource.model))
             }
-            _ => managed::update(Some(&old), &mut new, &write, resource.shape()),
+            _ => managed::update(Some(&old), &mut new, write, resource.shape()),
         }
         // From here on an Event is what is stored of it.
         let old = stored;
@@ -171,7 +239,7 @@ impl Server {
         }
 
         managed::keep_times(&old, &mut new);
-        self.commit(tx, target, old, new, options, warnings)
+        self.commit(tx, target, old, new, options)
     }
 
     /// Writes the new object if it differs, or takes it away if only its finalizers were holding it.
@@ -182,13 +250,12 @@ impl Server {
         old: Arc<Value>,
         new: Value,
         options: &WriteOptions,
-        warnings: Vec<String>,
     ) -> Result<Written, Status> {
         if *old == new {
             return Ok(Written {
                 object: old,
                 created: false,
-                warnings,
+                warnings: Vec::new(),
             });
         }
         let done = object::is_terminating(&new) && !object::has_finalizers(&new) && !is_held(target, &new);
@@ -204,7 +271,7 @@ impl Server {
         Ok(Written {
             object,
             created: false,
-            warnings,
+            warnings: Vec::new(),
         })
     }
 
@@ -304,12 +371,14 @@ fn refusal(target: &Target, change: Change<'_>, wished: &Value, why: &Unreadable
     Status::invalid(nothing, &[FieldError::invalid("patch", &shown.into(), why)])
 }
 
-/// Whether a body is of the type.
-fn read_strictly(resource: &Resource, body: &Value, options: &WriteOptions) -> Result<(), Unreadable> {
+/// Whether a body is of the type; what to warn of if it is.
+fn read_strictly(
+    resource: &Resource,
+    body: &Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Unreadable> {
     let (_, unknown) = decode(resource, body)?;
-    unknown_fields(&unknown, options.validation)
-        .map(drop)
-        .map_err(Unreadable::Other)
+    unknown_fields(&unknown, options).map_err(Unreadable::Other)
 }
 
 /// What is applied must say what it is.

@@ -16,6 +16,7 @@ pub(super) fn failure(message: impl Into<String>) -> Status {
         reason: "InternalError",
         message: message.into(),
         details: None,
+        warnings: Vec::new(),
     }
 }
 
