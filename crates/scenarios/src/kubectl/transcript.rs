@@ -75,6 +75,8 @@ pub(super) struct Answer {
 
 /// What recording puts on top of a file.
 const RECORDED: &str = "# Recorded from Kubernetes ";
+/// And where it did not play everything.
+const EMBEDDED: &str = ", and from the embedded cluster what is marked so,";
 
 impl Transcript {
     pub(super) fn parse(text: &str) -> Result<Self> {
@@ -112,7 +114,9 @@ impl Transcript {
 
     /// The file, with a line that says where its answers come from.
     pub(super) fn render(&self, version: &str, command: &str) -> String {
-        let mut text = format!("{RECORDED}{version} by: {command}\n");
+        let ours = self.steps.iter().any(|step| step.taken == Taken::EmbeddedOnly);
+        let but = if ours { EMBEDDED } else { "" };
+        let mut text = format!("{RECORDED}{version}{but} by: {command}\n");
         for line in &self.opening {
             text.push_str(line);
             text.push('\n');
