@@ -4,64 +4,116 @@ use serde_json::{Value, json};
 
 use super::kinds::{self, CONFIG_MAP, EVENT, Kind, NEW_EVENT, POD, STATEFUL_SET, WIDGET};
 use super::request::{Body, Request, Step};
+use super::watches;
 
 const MERGE: &str = "application/merge-patch+json";
 
 /// A named sequence.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    pub(super) steps: fn() -> Vec<Request>,
+    steps: Steps,
+}
+
+/// How a sequence is written.
+enum Steps {
+    /// Requests and nothing else.
+    Sent(fn() -> Vec<Request>),
+    /// With watches.
+    Played(fn() -> Vec<Step>),
 }
 
 /// All of them.
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "an_oversized_body_is_refused",
-        steps: an_oversized_body_is_refused,
+        steps: Steps::Sent(an_oversized_body_is_refused),
     },
     Case {
         name: "a_missing_namespace_is_named",
-        steps: a_missing_namespace_is_named,
+        steps: Steps::Sent(a_missing_namespace_is_named),
     },
     Case {
         name: "a_terminating_namespace_takes_nothing_new",
-        steps: a_terminating_namespace_takes_nothing_new,
+        steps: Steps::Sent(a_terminating_namespace_takes_nothing_new),
     },
     Case {
         name: "a_pod_is_bound_once",
-        steps: a_pod_is_bound_once,
+        steps: Steps::Sent(a_pod_is_bound_once),
     },
     Case {
         name: "an_eviction_asks_the_budget",
-        steps: an_eviction_asks_the_budget,
+        steps: Steps::Sent(an_eviction_asks_the_budget),
     },
     Case {
         name: "three_managers_share_a_widget",
-        steps: three_managers_share_a_widget,
+        steps: Steps::Sent(three_managers_share_a_widget),
     },
     Case {
         name: "pages_stay_at_their_version",
-        steps: pages_stay_at_their_version,
+        steps: Steps::Sent(pages_stay_at_their_version),
     },
     Case {
         name: "a_version_from_the_future_times_out",
-        steps: a_version_from_the_future_times_out,
+        steps: Steps::Sent(a_version_from_the_future_times_out),
     },
     Case {
         name: "an_event_has_two_dresses",
-        steps: an_event_has_two_dresses,
+        steps: Steps::Sent(an_event_has_two_dresses),
     },
     Case {
         name: "malformed_bodies_are_named",
-        steps: malformed_bodies_are_named,
+        steps: Steps::Sent(malformed_bodies_are_named),
+    },
+    Case {
+        name: "an_apply_may_leave_nothing_of_an_object",
+        steps: Steps::Sent(an_apply_may_leave_nothing_of_an_object),
+    },
+    Case {
+        name: "the_other_dress_of_an_event_forgets_the_managers_of_the_first",
+        steps: Steps::Sent(the_other_dress_of_an_event_forgets_the_managers_of_the_first),
+    },
+    Case {
+        name: "an_event_of_the_new_group_holds_still",
+        steps: Steps::Sent(an_event_of_the_new_group_holds_still),
+    },
+    Case {
+        name: "what_a_body_says_twice_is_told",
+        steps: Steps::Sent(what_a_body_says_twice_is_told),
+    },
+    Case {
+        name: "an_administrator_may_do_everything",
+        steps: Steps::Sent(an_administrator_may_do_everything),
+    },
+    Case {
+        name: "an_eviction_that_is_allowed_is_paid",
+        steps: Steps::Sent(an_eviction_that_is_allowed_is_paid),
+    },
+    Case {
+        name: "a_status_of_a_set_is_its_controllers",
+        steps: Steps::Sent(a_status_of_a_set_is_its_controllers),
+    },
+    Case {
+        name: "a_watch_from_zero_begins_with_what_is_there",
+        steps: Steps::Played(watches::a_watch_from_zero_begins_with_what_is_there),
+    },
+    Case {
+        name: "a_watch_goes_on_from_its_version",
+        steps: Steps::Played(watches::a_watch_goes_on_from_its_version),
+    },
+    Case {
+        name: "a_budget_is_written_when_it_changes",
+        steps: Steps::Played(watches::a_budget_is_written_when_it_changes),
     },
 ];
 
 pub(super) fn steps(case: &Case) -> Vec<Step> {
-    (case.steps)().into_iter().map(Step::Send).collect()
+    match case.steps {
+        Steps::Sent(requests) => requests().into_iter().map(Step::Send).collect(),
+        Steps::Played(steps) => steps(),
+    }
 }
 
-fn post(kind: Kind, object: Value) -> Request {
+pub(super) fn post(kind: Kind, object: Value) -> Request {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let request = Request::new("POST", kind.collection())
         .about(kind.key(&name))
@@ -69,11 +121,11 @@ fn post(kind: Kind, object: Value) -> Request {
     if kind.settles { request.settles() } else { request }
 }
 
-fn make(kind: Kind, name: &str) -> Request {
+pub(super) fn make(kind: Kind, name: &str) -> Request {
     post(kind, kind.sample(name))
 }
 
-fn get(kind: Kind, name: &str) -> Request {
+pub(super) fn get(kind: Kind, name: &str) -> Request {
     Request::new("GET", kind.item(name)).about(kind.key(name))
 }
 
@@ -340,4 +392,262 @@ fn malformed_bodies_are_named() -> Vec<Request> {
         }
     }
     requests
+}
+
+fn applied(kind: Kind, manager: &str, more: Value) -> Request {
+    let mut object =
+        json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": kind.name("a")}});
+    super::memory::merge(&mut object, &more);
+    Request::new("PATCH", kind.item("a"))
+        .about(kind.key("a"))
+        .content_type("application/apply-patch+yaml")
+        .query("fieldManager", manager)
+        .json(object)
+}
+
+fn an_apply_may_leave_nothing_of_an_object() -> Vec<Request> {
+    let mut requests = Vec::new();
+    for kind in [WIDGET, kinds::RACK] {
+        let apply = |manager: &str, more: Value| applied(kind, manager, more);
+        requests.extend([
+            apply("anna", json!({"spec": {"note": "x", "open": {"a": {"b": 1}}}})),
+            apply("bert", json!({"spec": {"open": {"a": {"b": 1}}}})),
+            apply("anna", json!({"spec": {"note": "x", "open": {"a": {}}}})),
+            apply("bert", json!({})),
+            apply("anna", json!({"spec": {"note": "x", "open": {}}})),
+            apply("anna", json!({"spec": {}})),
+            apply("anna", json!({})),
+            apply(
+                "anna",
+                json!({"spec": {"tags": ["a"], "ports": [{"name": "a", "port": 1}]}}),
+            ),
+            apply("bert", json!({"spec": {"tags": [], "ports": []}})),
+            apply("anna", json!({"spec": {}})),
+            apply("carl", json!({"spec": null})),
+            Request::new("PATCH", kind.item("a"))
+                .content_type(MERGE)
+                .json(json!({"spec": null})),
+            get(kind, "a"),
+        ]);
+    }
+    requests
+}
+
+fn the_other_dress_of_an_event_forgets_the_managers_of_the_first() -> Vec<Request> {
+    let annotate = |kind: Kind, key: &str| {
+        Request::new("PATCH", kind.item("a"))
+            .content_type(MERGE)
+            .json(json!({"metadata": {"annotations": {key: "1"}}}))
+    };
+    vec![
+        make(NEW_EVENT, "a"),
+        annotate(EVENT, "a"),
+        annotate(EVENT, "b").query("fieldManager", "anna"),
+        annotate(NEW_EVENT, "c"),
+        annotate(NEW_EVENT, "c"),
+        applied(NEW_EVENT, "anna", json!({"metadata": {"labels": {"a": "1"}}})),
+        applied(EVENT, "anna", json!({"metadata": {"labels": {"b": "1"}}})),
+        annotate(EVENT, "d"),
+        get(NEW_EVENT, "a"),
+    ]
+}
+
+fn an_event_of_the_new_group_holds_still() -> Vec<Request> {
+    let all = json!({
+        "regarding": {"name": "y"}, "reason": "r", "note": "n", "type": "Warning", "action": "a",
+        "reportingController": "a.b/c", "reportingInstance": "i", "eventTime": "2026-01-01T00:00:00.000002Z",
+        "related": {"kind": "Pod", "fieldPath": "x"}, "series": {"count": 1}, "deprecatedCount": 3,
+        "deprecatedSource": {"component": "z"}, "deprecatedFirstTimestamp": "2026-01-01T00:00:00Z",
+        "deprecatedLastTimestamp": "2026-01-01T00:00:00Z",
+    });
+    let long = "x".repeat(1025);
+    let mut old = NEW_EVENT.sample("b");
+    super::memory::merge(&mut old, &all);
+    let mut wordy = NEW_EVENT.sample("b");
+    for field in ["reason", "note", "action", "reportingInstance"] {
+        wordy[field] = long.as_str().into();
+    }
+    let change = |name: &str, patch: Value| {
+        Request::new("PATCH", NEW_EVENT.item(name))
+            .content_type(MERGE)
+            .json(patch)
+    };
+    vec![
+        post(NEW_EVENT, old),
+        post(NEW_EVENT, wordy),
+        make(NEW_EVENT, "a"),
+        make(EVENT, "c"),
+        change("a", all.clone()),
+        change(
+            "a",
+            json!({"note": null, "eventTime": null, "type": null, "regarding": null}),
+        ),
+        change(
+            "a",
+            json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:00.000002Z"}}),
+        ),
+        change("a", json!({"series": {"count": 0}})),
+        change("a", json!({"series": null})),
+        change("c", json!({"metadata": {"annotations": {"a": "1"}}})),
+        change("c", json!({"note": "x", "deprecatedCount": 4})),
+        change("c", all),
+        Request::new("PATCH", EVENT.item("a"))
+            .content_type(MERGE)
+            .json(json!({"type": "odd", "series": {"count": 1}})),
+        Request::new("PATCH", EVENT.item("a"))
+            .content_type(MERGE)
+            .json(json!({"message": long})),
+        Request::new("PATCH", EVENT.item("a"))
+            .content_type(MERGE)
+            .json(json!({"reportingComponent": ""})),
+    ]
+}
+
+fn what_a_body_says_twice_is_told() -> Vec<Request> {
+    let mut requests = vec![make(CONFIG_MAP, "a"), make(WIDGET, "a")];
+    for validation in ["Strict", "Warn", "Ignore"] {
+        for (kind, field, more) in [(CONFIG_MAP, "data", "b"), (WIDGET, "spec", "note")] {
+            let (version, name) = (kind.api_version, kind.kind);
+            let head =
+                format!(r#""apiVersion":"{version}","kind":"{name}","metadata":{{"name":"b","name":"a"}}"#);
+            let twice = format!(r#""{field}":{{"{more}":"1","{more}":"2"}}"#);
+            let send = |method: &'static str, path: String, media: &str, body: String| {
+                Request::new(method, path)
+                    .content_type(media)
+                    .query("fieldValidation", validation)
+                    .query("dryRun", "All")
+                    .text(&body)
+            };
+            let patch = |media: &str, body: String| send("PATCH", kind.item("a"), media, body);
+            requests.extend([
+                send("POST", kind.collection(), "application/json", format!("{{{head},{twice},\"{field}\":{{}},\"unheard\":1}}")),
+                send("PUT", kind.item("a"), "application/json", format!("{{{head},{twice},\"metadata\":{{\"resourceVersion\":\"«rv {}»\",\"name\":\"a\"}}}}", kind.key("a"))),
+                patch(MERGE, format!("{{{twice},\"{field}\":{{\"{more}\":\"3\"}}}}")),
+                patch("application/json-patch+json", format!(r#"[{{"op":"add","op":"add","path":"/{field}","value":{{"{more}":"1","{more}":"2"}}}}]"#)),
+                patch("application/apply-patch+yaml", format!("{{{head},{twice}}}")).query("fieldManager", "anna"),
+            ]);
+            if kind.kind == "ConfigMap" {
+                requests.push(patch(
+                    "application/strategic-merge-patch+json",
+                    format!("{{{twice}}}"),
+                ));
+            }
+        }
+    }
+    requests
+}
+
+fn an_administrator_may_do_everything() -> Vec<Request> {
+    let ask = |plural: &str, body: Value| {
+        Request::new("POST", format!("/apis/authorization.k8s.io/v1/{plural}")).json(body)
+    };
+    let pods = json!({"verb": "get", "resource": "pods", "namespace": "«ns»"});
+    let path = json!({"path": "/healthz", "verb": "get"});
+    vec![
+        ask(
+            "selfsubjectaccessreviews",
+            json!({"spec": {"resourceAttributes": pods}}),
+        ),
+        ask(
+            "selfsubjectaccessreviews",
+            json!({"spec": {"nonResourceAttributes": path}}),
+        ),
+        ask(
+            "selfsubjectaccessreviews",
+            json!({"spec": {"nonResourceAttributes": path, "resourceAttributes": pods}}),
+        ),
+        ask("selfsubjectaccessreviews", json!({})),
+        ask("selfsubjectaccessreviews", json!({"spec": {"unheard": 1}})),
+        ask(
+            "subjectaccessreviews",
+            json!({"spec": {"user": "x", "groups": ["system:masters"], "resourceAttributes": pods}}),
+        ),
+        ask(
+            "subjectaccessreviews",
+            json!({"spec": {"resourceAttributes": pods}}),
+        ),
+        ask(
+            "namespaces/«ns»/localsubjectaccessreviews",
+            json!({"spec": {"groups": ["system:masters"], "resourceAttributes": pods}}),
+        ),
+        ask(
+            "namespaces/«ns»/localsubjectaccessreviews",
+            json!({"spec": {"user": "x", "resourceAttributes": {"verb": "get"}}}),
+        ),
+        ask("selfsubjectrulesreviews", json!({"spec": {"namespace": "«ns»"}})),
+        ask("selfsubjectrulesreviews", json!({})),
+        Request::new("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        Request::new("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/a"),
+        Request::new(
+            "DELETE",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/a",
+        ),
+        Request::new("GET", "/apis/authorization.k8s.io/v1"),
+    ]
+}
+
+/// Says of a pod that it is Ready, as its kubelet would.
+pub(super) fn ready(name: &str) -> Request {
+    Request::new("PATCH", format!("{}/status", POD.item(name)))
+        .content_type(MERGE)
+        .json(json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}))
+}
+
+/// A pod that falls under the sample budget.
+pub(super) fn covered(name: &str) -> Request {
+    let mut pod = POD.sample(name);
+    pod["metadata"]["labels"]["app"] = "budgeted".into();
+    post(POD, pod)
+}
+
+fn an_eviction_that_is_allowed_is_paid() -> Vec<Request> {
+    let evict = |name: &str| {
+        let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "«ns»"}});
+        Request::new("POST", format!("{}/eviction", POD.item(name))).json(body)
+    };
+    let allowed = |count: u32| get(kinds::BUDGET, "one").until("/status/disruptionsAllowed", count);
+    let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "n"}});
+    vec![
+        make(kinds::BUDGET, "one"),
+        covered("a"),
+        covered("bound"),
+        Request::new("POST", format!("{}/binding", POD.item("bound"))).json(bind),
+        ready("a"),
+        ready("bound"),
+        allowed(1),
+        evict("bound"),
+        get(POD, "bound"),
+        get(kinds::BUDGET, "one").until("/status/currentHealthy", 1),
+        evict("a"),
+        get(POD, "a"),
+    ]
+}
+
+fn a_status_of_a_set_is_its_controllers() -> Vec<Request> {
+    let write = |status: Value| {
+        Request::new("PATCH", format!("{}/status", STATEFUL_SET.item("a")))
+            .content_type(MERGE)
+            .about(STATEFUL_SET.key("a"))
+            .settles()
+            .json(json!({"status": status}))
+    };
+    vec![
+        make(STATEFUL_SET, "a"),
+        write(json!({"replicas": 3, "readyReplicas": 2})),
+        get(STATEFUL_SET, "a"),
+        write(json!({"conditions": [{"type": "Fine", "status": "True"}]})),
+        get(STATEFUL_SET, "a"),
+        write(json!({"replicas": 1, "readyReplicas": 2, "currentReplicas": 2, "updatedReplicas": 2, "availableReplicas": 3})),
+        write(json!({"replicas": -1, "readyReplicas": -1, "currentReplicas": -1, "updatedReplicas": -1, "availableReplicas": -1})),
+        write(json!({"observedGeneration": -1, "collisionCount": -1})),
+        write(json!({"collisionCount": 2, "replicas": 1})),
+        get(STATEFUL_SET, "a"),
+        write(json!({"currentRevision": "x", "updateRevision": "y", "replicas": 1})),
+        get(STATEFUL_SET, "a"),
+        Request::new("PUT", format!("{}/status", STATEFUL_SET.item("a")))
+            .about(STATEFUL_SET.key("a"))
+            .settles()
+            .body(Body::Edited(json!({"status": {"replicas": 1}, "spec": {"replicas": 5}, "metadata": {"labels": {"x": "y"}}}))),
+        get(STATEFUL_SET, "a"),
+    ]
 }

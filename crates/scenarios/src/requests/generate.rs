@@ -20,10 +20,11 @@ pub(super) fn sequence(seed: u64) -> Vec<Step> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let kinds = [*pick(&mut rng, kinds::ALL), *pick(&mut rng, kinds::ALL)];
     let watched = kinds[0];
-    let mut steps = vec![Step::Watch(watch(&mut rng, watched))];
+    let mut steps = Vec::new();
     for kind in kinds {
         steps.push(Step::Send(create(kind, "a")));
     }
+    steps.insert(1, Step::Watch(watch(&mut rng, watched)));
     for _ in 0..LENGTH {
         let kind = *pick(&mut rng, &kinds);
         let name = *pick(&mut rng, &["a", "a", "a", "b"]);
@@ -58,7 +59,9 @@ fn watch(rng: &mut fastrand::Rng, kind: Kind) -> Request {
     let request = Request::new("GET", kind.collection())
         .query("watch", "1")
         .query("labelSelector", "app=web,sequence=«ns»");
-    match rng.u8(0..3) {
+    match rng.u8(0..5) {
+        3 => request.query("resourceVersion", "0"),
+        4 => request.query("resourceVersion", format!("«rv {}»", kind.key("a"))),
         0 => request
             .query("sendInitialEvents", "true")
             .query("resourceVersionMatch", "NotOlderThan")
@@ -377,6 +380,10 @@ fn part(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
     }
     let status = match kind.kind {
         "Pod" => json!({"conditions": [{"type": "example.com/Gate", "status": "True"}], "message": "hello"}),
+        "StatefulSet" => json!({
+            "observedGeneration": 1, "replicas": rng.u32(0..3), "readyReplicas": rng.u32(0..2),
+            "conditions": [{"type": "Fine", "status": "True"}],
+        }),
         "Service" => {
             json!({"conditions": [{"type": "Fine", "status": "True", "reason": "Tested", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}]})

@@ -14,7 +14,7 @@ pub(super) struct Kind {
     pub(super) plural: &'static str,
     pub(super) kind: &'static str,
     pub(super) api_version: &'static str,
-    /// Served with a status of its own that no controller writes.
+    /// Served with a status of its own.
     pub(super) has_status: bool,
     pub(super) has_scale: bool,
     pub(super) is_custom: bool,
@@ -76,6 +76,7 @@ pub(super) const STATEFUL_SET: Kind = Kind {
     plural: "statefulsets",
     kind: "StatefulSet",
     api_version: "apps/v1",
+    has_status: true,
     has_scale: true,
     settles: true,
     ..PLAIN

@@ -15,5 +15,6 @@ mod play;
 mod recorded;
 mod request;
 mod run;
+mod watches;
 
 pub use run::run;

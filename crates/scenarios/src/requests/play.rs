@@ -117,6 +117,11 @@ impl Play {
     }
 
     async fn compared(&mut self, request: &Request) -> Result<Value> {
+        if let Some((pointer, value)) = &request.until {
+            let path = self.memory.fill(&request.path);
+            self.until(&path, |body| body.pointer(pointer) == Some(value))
+                .await?;
+        }
         let (code, headers, body) = self.send(request).await?;
         self.memory.learn(request, &body);
         let answer = normal::answer(code, headers, self.normal.value(&body));
@@ -240,8 +245,13 @@ fn is_settled(object: &Value) -> bool {
             || finalizers.is_some_and(|finalizers| !finalizers.is_empty() && finalizers.iter().all(ours));
     }
     match object["kind"].as_str() {
-        Some("StatefulSet" | "PodDisruptionBudget") => {
+        Some("PodDisruptionBudget") => {
             object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
+        }
+        // Its controller takes back what others say of its pods, of which there are none.
+        Some("StatefulSet") => {
+            object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
+                && object["status"]["replicas"] == 0
         }
         // Its protection comes back when somebody takes it away.
         Some("PersistentVolumeClaim") => metadata["finalizers"]

@@ -28,6 +28,8 @@ pub(super) struct Request {
     pub(super) about: Option<String>,
     /// Whether controllers answer to it too, and must have done so before the next request.
     pub(super) settles: bool,
+    /// What the answer must hold, by its pointer, before it is compared: it is asked for until then.
+    pub(super) until: Option<(&'static str, Value)>,
 }
 
 /// What a request carries.
@@ -53,6 +55,7 @@ impl Request {
             body: Body::Nothing,
             about: None,
             settles: false,
+            until: None,
         }
     }
 
@@ -86,6 +89,11 @@ impl Request {
 
     pub(super) fn about(mut self, key: impl Into<String>) -> Self {
         self.about = Some(key.into());
+        self
+    }
+
+    pub(super) fn until(mut self, pointer: &'static str, value: impl Into<Value>) -> Self {
+        self.until = Some((pointer, value.into()));
         self
     }
 
