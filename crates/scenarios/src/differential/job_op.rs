@@ -105,7 +105,12 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
             }
             25..45 => JobOp::Suspend(true),
             45..60 => JobOp::Suspend(false),
-            60..75 => JobOp::Parallelism(rng.i32(0..=3)),
+            60..75 => {
+                let parallelism = rng.i32(0..=3);
+                // Which of several pods goes is chance, and pods with an index are not all alike: all go, or none.
+                let some = (1..3).contains(&parallelism) && is_indexed(&ops);
+                JobOp::Parallelism(if some { 3 } else { parallelism })
+            }
             75..82 if replaced == 0 => {
                 replaced += 1;
                 JobOp::DeletePod
@@ -125,6 +130,15 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
         ops.push(op);
     }
     ops
+}
+
+/// Whether the Job that the operations leave is an Indexed one.
+fn is_indexed(ops: &[JobOp]) -> bool {
+    let last = ops.iter().rev().find_map(|op| match op {
+        JobOp::Create(spec) => Some(spec.indexed),
+        _ => None,
+    });
+    last.unwrap_or(false)
 }
 
 fn random_spec(rng: &mut Rng, fate: Fate) -> JobSpec {
