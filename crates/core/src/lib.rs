@@ -1,6 +1,14 @@
 //! The decision core: pure functions over snapshots.
 //!
-//! What flows in is data (objects as the API server shows them, the time as a value); what flows out is data. No
-//! client, no clock, no randomness, no environment: `clippy.toml` beside this crate's manifest refuses them.
+//! What flows in is data (a [`World`](world::World): the plan, the workload with its pods, what was remembered, the time as a
+//! value); what flows out is data (a [`Decision`](world::Decision)). No client, no clock, no randomness, no environment:
+//! `clippy.toml` beside this crate's manifest refuses them.
 
+mod engine;
+pub mod memory;
+pub mod plan;
 pub mod revision;
+pub mod workload;
+pub mod world;
+
+pub use engine::decide;

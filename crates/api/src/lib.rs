@@ -1,0 +1,8 @@
+//! The custom resources: their types, their schemas, and what makes a spec valid.
+//!
+//! Schemas are generated from the types (`cargo xtask generate crds`) and carry what a server can check by itself. What it
+//! cannot is checked here once more from the start, because an object may have come in before its schema did: `problems`
+//! names the field, the value and what is allowed. No IO, no clock.
+
+pub mod duration;
+pub mod rolloutplugin;

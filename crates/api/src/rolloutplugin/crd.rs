@@ -1,0 +1,108 @@
+//! The CustomResourceDefinition: the types' schema, with what attributes cannot say.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    ValidationRule,
+};
+use kube::CustomResourceExt;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::RolloutPlugin;
+
+/// The definition to apply to a cluster.
+pub fn definition() -> CustomResourceDefinition {
+    let mut definition = RolloutPlugin::crd();
+    definition.spec.names.categories = Some(vec!["all".into(), "stateward".into()]);
+    for version in &mut definition.spec.versions {
+        version.additional_printer_columns = Some(columns());
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut());
+        let step = schema.and_then(|schema| at(schema, &["spec", "strategy", "canary", "steps"]));
+        if let Some(JSONSchemaPropsOrArray::Schema(step)) = step.and_then(|steps| steps.items.as_mut()) {
+            step.x_kubernetes_validations = Some(vec![ValidationRule {
+                rule: "[has(self.setWeight), has(self.pause), has(self.analysis)].filter(x, x).size() == 1"
+                    .into(),
+                message: Some("a step has exactly one of setWeight, pause and analysis".into()),
+                ..Default::default()
+            }]);
+        }
+    }
+    definition
+}
+
+fn at<'s>(schema: &'s mut JSONSchemaProps, path: &[&str]) -> Option<&'s mut JSONSchemaProps> {
+    path.iter().try_fold(schema, |schema, field| {
+        schema
+            .properties
+            .as_mut()
+            .and_then(|fields| fields.get_mut(*field))
+    })
+}
+
+fn columns() -> Vec<CustomResourceColumnDefinition> {
+    let column = |name: &str, type_: &str, path: &str| CustomResourceColumnDefinition {
+        name: name.into(),
+        type_: type_.into(),
+        json_path: path.into(),
+        ..Default::default()
+    };
+    let wide = |column: CustomResourceColumnDefinition| CustomResourceColumnDefinition {
+        priority: Some(1),
+        ..column
+    };
+    vec![
+        column("Status", "string", ".status.phase"),
+        column("Step", "integer", ".status.currentStepIndex"),
+        column("Replicas", "integer", ".status.replicas"),
+        column("Updated", "integer", ".status.updatedReplicas"),
+        column("Ready", "integer", ".status.readyReplicas"),
+        column("Age", "date", ".metadata.creationTimestamp"),
+        wide(column("Workload", "string", ".spec.workloadRef.name")),
+        wide(column("Plugin", "string", ".spec.plugin.name")),
+        wide(column("Stable", "string", ".status.stableRevision")),
+        wide(column("Message", "string", ".status.message")),
+    ]
+}
+
+/// An object that is kept as it is.
+pub(super) fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// A number or a text.
+pub(super) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-int-or-string": true})
+}
+
+/// A list in which every condition has its own entry, for whoever applies to it.
+pub(super) fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": generator.subschema_for::<super::Condition>(),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_says_what_a_step_may_have() {
+        let mut definition = definition();
+        let schema = definition.spec.versions[0].schema.as_mut().unwrap();
+        let steps = at(
+            schema.open_api_v3_schema.as_mut().unwrap(),
+            &["spec", "strategy", "canary", "steps"],
+        );
+        let Some(JSONSchemaPropsOrArray::Schema(step)) = &steps.unwrap().items else {
+            panic!("steps have one schema");
+        };
+        assert_eq!(step.x_kubernetes_validations.as_ref().map(Vec::len), Some(1));
+        let weight = &step.properties.as_ref().unwrap()["setWeight"];
+        assert_eq!((weight.minimum, weight.maximum), (Some(0.0), Some(100.0)));
+    }
+}

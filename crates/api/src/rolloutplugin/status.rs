@@ -1,0 +1,216 @@
+//! What a RolloutPlugin tells, and all that it remembers.
+
+use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::crd;
+
+/// Where a rollout stands. Everything the operator remembers is here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RolloutPluginStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Progressing`, `Paused`, `Successful` or `Failed`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// What is waited for, and which command moves it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The step the rollout is at, from 0; the number of steps when all are done. Absent while nothing is rolled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_step_index: Option<i32>,
+    /// Tells whether the steps were edited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_step_hash: Option<String>,
+    /// When the rollout came to this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_step_started_at: Option<Timestamp>,
+    /// When the rollout last got on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progressed_at: Option<Timestamp>,
+    /// The most pods of this rollout that were new and available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached_replicas: Option<i32>,
+    /// Pods that stay on the new version whatever the step says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor_replicas: Option<i32>,
+    /// Pods, from 0, that were not Ready when the rollout began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excused_pods: Vec<i32>,
+    /// Why the rollout stands still. Set it to null to go on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pause_conditions: Vec<PauseCondition>,
+    /// The operator has paused. Together with empty pauseConditions: a user has said go on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub controller_pause: bool,
+    /// `spec.paused` has been taken note of.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub manual_pause: bool,
+
+    /// Set to true to abort the rollout.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub abort: bool,
+    /// Set to true to skip the remaining steps.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub promote_full: bool,
+    /// Set to true to try an aborted revision again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restart: bool,
+
+    /// The template's revision was turned down.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub aborted: bool,
+    /// When it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted_at: Option<Timestamp>,
+    /// The revision that was turned down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted_revision: Option<String>,
+    /// What for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted_reason: Option<String>,
+    /// Why pods return to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent when they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning: Option<String>,
+    /// The revision they return from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning_from: Option<String>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning_since: Option<Timestamp>,
+    /// How often this revision was tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_count: Option<i32>,
+    /// When last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarted_at: Option<Timestamp>,
+
+    /// The workload this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload_uid: Option<String>,
+    /// How the workload was set before it was taken on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload_setting: Option<String>,
+    /// The revision that pods outside the released share get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_revision: Option<String>,
+    /// The revision of the template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_revision: Option<String>,
+    /// The revision to return to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_revision: Option<String>,
+    /// Tells the stable template from others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_template_hash: Option<String>,
+    /// The stable template itself, because Kubernetes forgets it. Not read back with the rest: it is large and rarely
+    /// needed.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    #[schemars(schema_with = "crd::anything")]
+    pub stable_template: Option<Value>,
+
+    /// Pods asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// Pods on the template's revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_replicas: Option<i32>,
+    /// Ready pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i32>,
+    /// Pods that have been Ready for long enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available_replicas: Option<i32>,
+    /// The pods that are on another revision than the others or not Ready; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodStatus>,
+    /// Analysis of the rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
+    /// In the form that tools read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crd::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A pause that stands.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseCondition {
+    /// `CanaryPauseStep`
+    pub reason: String,
+    /// Since when.
+    pub start_time: Timestamp,
+}
+
+/// A pod worth looking at.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodStatus {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// How often its containers have started again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: i32,
+    /// What keeps it from getting well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+/// Analysis of a rollout.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CanaryStatus {
+    /// The run of the present step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_step_analysis_run_status: Option<AnalysisRunReference>,
+    /// The run beside the steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_background_analysis_run_status: Option<AnalysisRunReference>,
+}
+
+/// An analysis run and how it goes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct AnalysisRunReference {
+    /// Its name.
+    pub name: String,
+    /// Its phase.
+    #[serde(default)]
+    pub status: String,
+    /// What it says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// A condition, as Kubernetes' API conventions have it.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Its name.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: Timestamp,
+    /// The generation of the spec it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}

@@ -1,0 +1,271 @@
+//! What makes a RolloutPlugin's spec valid, beyond its schema and including it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{RolloutPlugin, RolloutPluginSpec, Step};
+use crate::duration;
+
+/// One thing that is wrong: where, what, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// `spec.strategy.canary.steps[2].setWeight`
+    pub field: String,
+    /// `140 is not between 0 and 100`
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl RolloutPlugin {
+    /// Everything that is wrong with the spec; nothing, when it can be carried out.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        self.spec.check(self.metadata.namespace.as_deref(), &mut problems);
+        problems.0
+    }
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Problem {
+            field: field.into(),
+            message: message.into(),
+        });
+    }
+}
+
+/// The names of the StatefulSet plugin that is built in.
+const BUILT_IN: [&str; 3] = ["statefulset", "statefulset-plugin", "argoproj/statefulset"];
+
+impl RolloutPluginSpec {
+    fn check(&self, namespace: Option<&str>, problems: &mut Problems) {
+        self.check_references(namespace, problems);
+        self.check_deadline(problems);
+        let Some(canary) = &self.strategy.canary else {
+            problems.add(
+                "spec.strategy.canary",
+                "is missing; it is the one strategy there is",
+            );
+            return;
+        };
+        for (index, step) in canary.steps.iter().enumerate() {
+            step.check(&format!("spec.strategy.canary.steps[{index}]"), problems);
+        }
+        let mut full = None;
+        for (index, weight) in canary.steps.iter().map(|step| step.set_weight).enumerate() {
+            match (weight, full) {
+                (Some(100), _) => full = Some(index),
+                (Some(weight), Some(before)) => problems.add(
+                    format!("spec.strategy.canary.steps[{index}].setWeight"),
+                    format!("{weight} follows the 100 of step {before}: when every pod is new there is no way to keep some old"),
+                ),
+                _ => {}
+            }
+        }
+        if canary.analysis.is_some() {
+            problems.add("spec.strategy.canary.analysis", UNSERVED);
+        }
+    }
+
+    fn check_references(&self, namespace: Option<&str>, problems: &mut Problems) {
+        let target = &self.workload_ref;
+        for (field, value) in [
+            ("spec.workloadRef.apiVersion", &target.api_version),
+            ("spec.workloadRef.kind", &target.kind),
+            ("spec.workloadRef.name", &target.name),
+            ("spec.plugin.name", &self.plugin.name),
+        ] {
+            if value.is_empty() {
+                problems.add(field, "is empty");
+            }
+        }
+        if let (Some(theirs), Some(ours)) = (target.namespace.as_deref(), namespace)
+            && theirs != ours
+        {
+            problems.add(
+                "spec.workloadRef.namespace",
+                format!("{theirs:?} is not {ours:?}; a workload is rolled from its own namespace"),
+            );
+        }
+        let plugin = self.plugin.name.as_str();
+        if plugin.is_empty() {
+            return;
+        }
+        if !BUILT_IN.contains(&plugin) {
+            problems.add(
+                "spec.plugin.name",
+                format!("{plugin:?} is not known; there is {}", BUILT_IN.join(", ")),
+            );
+            return;
+        }
+        let (version, kind) = (target.api_version.as_str(), target.kind.as_str());
+        if !version.is_empty() && !kind.is_empty() && (version, kind) != ("apps/v1", "StatefulSet") {
+            problems.add(
+                "spec.workloadRef",
+                format!("{version} {kind} is not served by the plugin {plugin:?}, which serves apps/v1 StatefulSet"),
+            );
+        }
+    }
+
+    fn check_deadline(&self, problems: &mut Problems) {
+        if let Some(seconds) = self.progress_deadline_seconds.filter(|seconds| *seconds < 1) {
+            problems.add(
+                "spec.progressDeadlineSeconds",
+                format!("{seconds} is not above 0"),
+            );
+        }
+        let Some(config) = &self.plugin.config else {
+            return;
+        };
+        if let Some(value) = config.get("timeoutSeconds")
+            && !value
+                .as_i64()
+                .is_some_and(|seconds| (1..=i64::from(i32::MAX)).contains(&seconds))
+        {
+            problems.add(
+                "spec.plugin.config.timeoutSeconds",
+                format!("{value} is not a whole number above 0"),
+            );
+        }
+        if let Some(value) = config
+            .get("timeoutAbort")
+            .filter(|value| !matches!(value, Value::Bool(_)))
+        {
+            problems.add(
+                "spec.plugin.config.timeoutAbort",
+                format!("{value} is not true or false"),
+            );
+        }
+    }
+}
+
+/// Analysis is never skipped: a plan that has it waits until it can be carried out.
+const UNSERVED: &str = "analysis is not served by this release; take it out to roll without it";
+
+impl Step {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        let kinds = [
+            (self.set_weight.is_some(), "setWeight"),
+            (self.pause.is_some(), "pause"),
+            (self.analysis.is_some(), "analysis"),
+        ];
+        let given: Vec<_> = kinds
+            .into_iter()
+            .filter(|(given, _)| *given)
+            .map(|(_, name)| name)
+            .collect();
+        match given.as_slice() {
+            [_] => {}
+            [] => problems.add(
+                path,
+                "is empty; it must have one of setWeight, pause and analysis",
+            ),
+            several => problems.add(
+                path,
+                format!("has {}; a step does one thing", several.join(" and ")),
+            ),
+        }
+        if let Some(weight) = self.set_weight.filter(|weight| !(0..=100).contains(weight)) {
+            problems.add(
+                format!("{path}.setWeight"),
+                format!("{weight} is not between 0 and 100"),
+            );
+        }
+        if let Some(given) = self.pause.as_ref().and_then(|pause| pause.duration.as_ref())
+            && let Err(why) = duration::parse(given)
+        {
+            let value = serde_json::to_value(given).unwrap_or_default();
+            problems.add(format!("{path}.pause.duration"), format!("{value} {why}"));
+        }
+        if self.analysis.is_some() {
+            problems.add(format!("{path}.analysis"), UNSERVED);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn rollout(change: Value) -> RolloutPlugin {
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
+            "metadata": {"name": "db", "namespace": "prod"},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+                "plugin": {"name": "statefulset"},
+                "strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}]}},
+            },
+        });
+        merge(&mut object["spec"], change);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn merge(into: &mut Value, change: Value) {
+        match (into, change) {
+            (Value::Object(into), Value::Object(change)) => {
+                for (key, value) in change {
+                    merge(into.entry(key).or_insert(Value::Null), value);
+                }
+            }
+            (into, change) => *into = change,
+        }
+    }
+
+    fn steps(steps: Value) -> Value {
+        json!({"strategy": {"canary": {"steps": steps}}})
+    }
+
+    #[rstest]
+    #[case(json!({}))]
+    #[case(json!({"plugin": {"name": "statefulset-plugin"}}))]
+    #[case(json!({"plugin": {"name": "argoproj/statefulset", "config": {"timeoutSeconds": 5, "timeoutAbort": true}}}))]
+    #[case(json!({"workloadRef": {"namespace": "prod"}}))]
+    #[case(steps(json!([])))]
+    #[case(steps(json!([{"setWeight": 60}, {"setWeight": 20}, {"pause": {"duration": "1h30m"}}, {"pause": {"duration": 5}}])))]
+    fn what_can_be_carried_out_has_no_problem(#[case] change: Value) {
+        assert_eq!(rollout(change).problems(), []);
+    }
+
+    #[rstest]
+    #[case(json!({"strategy": null}), "spec.strategy.canary: is missing; it is the one strategy there is")]
+    #[case(json!({"workloadRef": {"name": ""}}), "spec.workloadRef.name: is empty")]
+    #[case(json!({"plugin": {"name": ""}}), "spec.plugin.name: is empty")]
+    #[case(json!({"plugin": {"name": "nobody/knows"}}), "spec.plugin.name: \"nobody/knows\" is not known; there is statefulset, statefulset-plugin, argoproj/statefulset")]
+    #[case(json!({"workloadRef": {"kind": "DaemonSet"}}), "spec.workloadRef: apps/v1 DaemonSet is not served by the plugin \"statefulset\", which serves apps/v1 StatefulSet")]
+    #[case(json!({"workloadRef": {"namespace": "other"}}), "spec.workloadRef.namespace: \"other\" is not \"prod\"; a workload is rolled from its own namespace")]
+    #[case(json!({"progressDeadlineSeconds": 0}), "spec.progressDeadlineSeconds: 0 is not above 0")]
+    #[case(json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}), "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number above 0")]
+    #[case(json!({"plugin": {"config": {"timeoutAbort": "yes"}}}), "spec.plugin.config.timeoutAbort: \"yes\" is not true or false")]
+    #[case(steps(json!([{"setWeight": 140}])), "spec.strategy.canary.steps[0].setWeight: 140 is not between 0 and 100")]
+    #[case(steps(json!([{}])), "spec.strategy.canary.steps[0]: is empty; it must have one of setWeight, pause and analysis")]
+    #[case(steps(json!([{"setWeight": 1, "pause": {}}])), "spec.strategy.canary.steps[0]: has setWeight and pause; a step does one thing")]
+    #[case(steps(json!([{"pause": {"duration": "soon"}}])), "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration such as 30s, 5m or 1h30m")]
+    #[case(steps(json!([{"pause": {"duration": -1}}])), "spec.strategy.canary.steps[0].pause.duration: -1 is negative")]
+    #[case(steps(json!([{"setWeight": 100}, {"setWeight": 50}])), "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0: when every pod is new there is no way to keep some old")]
+    #[case(steps(json!([{"analysis": {"templates": [{"templateName": "t"}]}}])), "spec.strategy.canary.steps[0].analysis: analysis is not served by this release; take it out to roll without it")]
+    fn a_problem_names_the_field_and_what_is_allowed(#[case] change: Value, #[case] expected: &str) {
+        let change = if change == json!({"strategy": null}) {
+            json!({"strategy": {"canary": null}})
+        } else {
+            change
+        };
+        let problems: Vec<_> = rollout(change)
+            .problems()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(problems, [expected]);
+    }
+}

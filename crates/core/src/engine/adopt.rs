@@ -1,0 +1,45 @@
+//! Taking a workload on: which version is the good one (rule 4).
+
+use super::Turn;
+use super::step::begin;
+use crate::memory::{Activity, Stable};
+use crate::workload::Workload;
+
+impl Turn<'_> {
+    /// Remembers a workload that is seen for the first time.
+    ///
+    /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
+    /// is stable on what it comes from: its steps begin at the first, and pods that are already new stay so.
+    pub(super) fn adopt(&mut self, workload: &Workload) {
+        if self.memory.stable.is_some() {
+            return;
+        }
+        self.memory.workload = Some(workload.uid.clone());
+        self.memory.setting = Some(workload.setting.clone());
+        let changing = workload.current != workload.update && workload.replicas > 0;
+        match workload.current_template.clone().filter(|_| changing) {
+            Some(template) => {
+                self.memory.stable = Some(Stable {
+                    revision: workload.current.clone(),
+                    template,
+                });
+                if let Ok(plan) = &self.world.plan {
+                    let mut attempt = begin(plan, workload, self.world.now);
+                    attempt.floor = workload.exposed_from_the_top(&workload.update);
+                    self.notice(
+                        "RolloutStarted",
+                        format!("found {} on its way to {}", workload.current, workload.update),
+                    );
+                    self.memory.activity = Activity::Rolling(attempt);
+                }
+            }
+            // Kubernetes itself takes the new revision for the old one when the old one is gone.
+            None => {
+                self.memory.stable = Some(Stable {
+                    revision: workload.update.clone(),
+                    template: workload.template.clone(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What people ask for: once, for the attempt they saw, and answered (rule 10).
+
+use super::Turn;
+use super::step::{begin, enter};
+use crate::memory::{Activity, Cause, Rejection};
+use crate::workload::Workload;
+use crate::world::Commands;
+
+impl Turn<'_> {
+    /// Carries out what was asked, or says why not. Either way it is done with: whoever writes the memory down takes the
+    /// commands away in the same write.
+    pub(super) fn obey(&mut self, workload: &Workload) {
+        let Commands {
+            promote,
+            promote_full,
+            abort,
+            retry,
+        } = self.world.commands;
+        // An abort beside anything else is an abort.
+        if abort {
+            self.abort(workload);
+        } else if retry {
+            self.retry(workload);
+        } else if promote_full {
+            self.promote_full(workload);
+        } else if promote {
+            self.promote(workload);
+        }
+    }
+
+    /// Answers every command with no.
+    pub(super) fn refuse_commands(&mut self, why: &str) {
+        let Commands {
+            promote,
+            promote_full,
+            abort,
+            retry,
+        } = self.world.commands;
+        let asked = [
+            (promote, "promote"),
+            (promote_full, "promote --full"),
+            (abort, "abort"),
+            (retry, "retry"),
+        ];
+        for (_, command) in asked.into_iter().filter(|(asked, _)| *asked) {
+            self.refuse(command, why);
+        }
+    }
+
+    fn refuse(&mut self, command: &str, why: &str) {
+        self.warn("CommandRefused", format!("{command}: {why}"));
+    }
+
+    /// Whether the attempt that a command was given for is still the one the template asks for.
+    fn overtaken(&mut self, command: &str, workload: &Workload) -> bool {
+        let Activity::Rolling(attempt) = &self.memory.activity else {
+            return false;
+        };
+        let overtaken = attempt.target != workload.update;
+        if overtaken {
+            let why = format!(
+                "it was meant for {}, the template is {} now",
+                attempt.target, workload.update
+            );
+            self.refuse(command, &why);
+        }
+        overtaken
+    }
+
+    fn abort(&mut self, workload: &Workload) {
+        if self.overtaken("abort", workload) {
+            return;
+        }
+        match self.memory.activity {
+            Activity::Rolling(_) => self.reject("aborted by a user".into()),
+            Activity::Returning(_) => {
+                self.refuse("abort", "pods are already returning to the stable version")
+            }
+            Activity::Idle => self.refuse("abort", "no rollout is in progress"),
+        }
+    }
+
+    /// Turns the version down that is being rolled, and turns round.
+    pub(super) fn reject(&mut self, reason: String) {
+        let Activity::Rolling(attempt) = &self.memory.activity else {
+            return;
+        };
+        let revision = attempt.target.clone();
+        self.warn(
+            "RolloutAborted",
+            format!("{revision}: {reason}; returning every pod to the stable version"),
+        );
+        self.memory.rejected = Some(Rejection {
+            revision: revision.clone(),
+            at: self.world.now,
+            reason,
+        });
+        self.go_back(revision, Cause::Aborted);
+    }
+
+    fn retry(&mut self, workload: &Workload) {
+        let aborted = !matches!(self.memory.activity, Activity::Rolling(_)) && self.is_rejected(workload);
+        match &self.world.plan {
+            _ if !aborted => self.refuse("retry", "there is no aborted revision in the template"),
+            Err(_) => self.refuse("retry", "the spec is not valid"),
+            Ok(plan) => {
+                self.memory.rejected = None;
+                self.memory.retries += 1;
+                self.memory.retried_at = Some(self.world.now);
+                self.memory.activity = Activity::Rolling(begin(plan, workload, self.world.now));
+                self.notice("RolloutRetried", format!("trying {} again", workload.update));
+            }
+        }
+    }
+
+    fn promote_full(&mut self, workload: &Workload) {
+        if self.overtaken("promote --full", workload) {
+            return;
+        }
+        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
+            return self.refuse("promote --full", "no rollout is in progress");
+        };
+        if self.world.paused {
+            return self.refuse("promote --full", "spec.paused is true; resume first");
+        }
+        if attempt.step == plan.end() {
+            return self.refuse("promote --full", "all steps are already done");
+        }
+        let attempt = enter(attempt.clone(), plan.end(), plan, self.world.now);
+        self.notice(
+            "RolloutPromoted",
+            format!("{}: the remaining steps are skipped", attempt.target),
+        );
+        self.memory.activity = Activity::Rolling(attempt);
+    }
+
+    fn promote(&mut self, workload: &Workload) {
+        if self.overtaken("promote", workload) {
+            return;
+        }
+        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
+            return self.refuse("promote", "no rollout is in progress");
+        };
+        if !attempt.pausing {
+            return self.refuse("promote", "the rollout does not stand at a pause");
+        }
+        let attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+        self.notice(
+            "RolloutResumed",
+            format!("{}: the pause was ended by a user", attempt.target),
+        );
+        self.memory.activity = Activity::Rolling(attempt);
+    }
+}

@@ -1,0 +1,76 @@
+//! When to stop believing: no progress for too long, or a new pod that will not get well (rules 11 and 12).
+//!
+//! The verdict is not remembered. It follows from when the attempt last got on and from the pods as they are, so a longer
+//! deadline in the spec or a pod that recovers takes it back.
+
+use super::{Turn, report};
+use crate::memory::Attempt;
+use crate::plan::{OnFailure, Plan};
+use crate::workload::Workload;
+use crate::world::{Phase, Reason, Report};
+
+/// A failed attempt.
+pub(super) struct Verdict {
+    pub(super) abort: bool,
+    pub(super) why: String,
+    pub(super) report: Report,
+}
+
+impl Turn<'_> {
+    pub(super) fn failure(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Verdict> {
+        if attempt.held {
+            return None;
+        }
+        let (reason, why) = self
+            .broken(attempt, workload)
+            .map(|why| (Reason::PodBroken, why))
+            .or_else(|| {
+                let why = self.overdue(attempt, plan)?;
+                Some((Reason::DeadlineExceeded, why))
+            })?;
+        Some(Verdict {
+            abort: plan.on_failure == OnFailure::Abort,
+            report: report(
+                Phase::Failed,
+                reason,
+                format!("{why}; go back with: {}", self.command("abort")),
+            ),
+            why,
+        })
+    }
+
+    fn broken(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
+        let new = workload
+            .members()
+            .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
+        new.filter(|pod| pod.ready_since.is_none())
+            .find_map(|pod| Some((pod, pod.trouble.as_ref()?)))
+            .map(|(pod, trouble)| {
+                let message = match trouble.message.as_str() {
+                    "" => String::new(),
+                    message => format!(": {message}"),
+                };
+                format!(
+                    "pod {} is broken on {}: {}{message}",
+                    pod.name, attempt.target, trouble.reason
+                )
+            })
+    }
+
+    fn overdue(&mut self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+        if attempt.pausing {
+            return None;
+        }
+        let at = attempt.progressed.saturating_add(plan.deadline).ok()?;
+        if at <= self.world.now {
+            return Some(format!(
+                "no progress for {:#} at step {} of {}",
+                plan.deadline,
+                (attempt.step.0 + 1).min(plan.end().0),
+                plan.end().0
+            ));
+        }
+        self.wake(at);
+        None
+    }
+}

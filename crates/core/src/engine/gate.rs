@@ -1,0 +1,109 @@
+//! Whether a step is passed (rule 3).
+//!
+//! Read from the pods, never computed from the setting: the released ones run the new version and have been Ready for long
+//! enough, the others are where they were and Ready. The workload's own counters must tell the same story.
+
+use jiff::Timestamp;
+
+use crate::memory::Attempt;
+use crate::revision::RevisionName;
+use crate::workload::{Pod, Workload};
+
+/// What stands between a step and the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// Nothing.
+    Open,
+    /// This.
+    Waiting {
+        what: String,
+        /// When waiting alone will do.
+        until: Option<Timestamp>,
+    },
+}
+
+impl Ahead {
+    fn waiting(what: String) -> Self {
+        Self::Waiting { what, until: None }
+    }
+}
+
+/// Looks at every pod from the last to the first, as Kubernetes updates them, and names the first that is not there yet.
+pub(super) fn gate(
+    workload: &Workload,
+    attempt: &Attempt,
+    stable: Option<RevisionName>,
+    due: u32,
+    now: Timestamp,
+) -> Ahead {
+    if workload.replicas == 0 {
+        return Ahead::waiting("waiting for replicas: scaled to zero".into());
+    }
+    let first_released = workload.first_released(due);
+    // Where Kubernetes no longer knows the stable revision, pods outside the share cannot be sent back to it.
+    let home = stable.filter(|stable| *stable == workload.current);
+    for index in (0..workload.replicas).rev() {
+        let released = index >= first_released;
+        let Some(pod) = workload.at(index) else {
+            if !released && attempt.excused.contains(&index) {
+                continue;
+            }
+            return Ahead::waiting(format!("waiting for pod {index} to be created"));
+        };
+        let astray = if released {
+            !pod.runs(&attempt.target)
+        } else {
+            pod.runs(&attempt.target) || home.as_ref().is_some_and(|home| !pod.runs(home))
+        };
+        if astray {
+            let goal = if released {
+                Some(&attempt.target)
+            } else {
+                home.as_ref()
+            };
+            let goal = goal.map_or_else(|| "its version".to_owned(), ToString::to_string);
+            return Ahead::waiting(format!("waiting for pod {} to run {goal}", pod.name));
+        }
+        if released {
+            match pod.available_at(workload.min_ready) {
+                Some(at) if at <= now => {}
+                Some(at) => {
+                    return Ahead::Waiting {
+                        what: format!("waiting for pod {} to stay Ready", pod.name),
+                        until: Some(at),
+                    };
+                }
+                None => return Ahead::waiting(unready(pod)),
+            }
+        } else if !pod.ready() && !attempt.excused.contains(&index) {
+            return Ahead::waiting(unready(pod));
+        }
+    }
+    if workload.pods.len() > workload.replicas as usize {
+        return Ahead::waiting("waiting for pods that scaling down takes away".into());
+    }
+    if !workload.counters_agree() {
+        return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
+    }
+    Ahead::Open
+}
+
+/// `waiting for pod db-2 to be Ready (CrashLoopBackOff, 3 restarts)`
+pub(super) fn unready(pod: &Pod) -> String {
+    if pod.terminating {
+        return format!("waiting for pod {} to stop", pod.name);
+    }
+    let mut details = Vec::new();
+    details.extend(pod.trouble.as_ref().map(|trouble| trouble.reason.clone()));
+    match pod.restarts {
+        0 => {}
+        1 => details.push("1 restart".into()),
+        restarts => details.push(format!("{restarts} restarts")),
+    }
+    let details = if details.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", details.join(", "))
+    };
+    format!("waiting for pod {} to be Ready{details}", pod.name)
+}

@@ -1,0 +1,79 @@
+//! While nothing is rolled: hold every pod where it is (rules 1, 6 and 9).
+
+use super::gate::unready;
+use super::{Outcome, Turn, invalid, report};
+use crate::memory::{Activity, Cause};
+use crate::plan::Share;
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Phase, Reason, Report};
+
+impl Turn<'_> {
+    /// One turn without a rollout.
+    pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
+        let Some(stable) = self.memory.stable.clone() else {
+            return Outcome {
+                action: None,
+                report: None,
+            };
+        };
+        let turned_down = self.is_rejected(workload);
+        let forgotten = turned_down && workload.current != stable.revision;
+        let astray = workload
+            .members()
+            .any(|pod| pod.revision.is_some() && !pod.runs(&stable.revision));
+        let settled_here = workload.update == stable.revision || turned_down;
+        if settled_here && (forgotten || astray) {
+            let cause = if turned_down {
+                Cause::Aborted
+            } else {
+                Cause::PutBack
+            };
+            self.go_back(workload.update.clone(), cause);
+            return self.bring_back(workload);
+        }
+        let report = match &self.world.plan {
+            Err(problems) => return Outcome::wait(invalid(problems)),
+            Ok(_) => self.describe_idle(workload, turned_down),
+        };
+        if workload.released != 0 || workload.claim != Claim::Ours {
+            return Outcome::act(Action::Release(Share::NONE), report);
+        }
+        Outcome::wait(report)
+    }
+
+    fn describe_idle(&self, workload: &Workload, turned_down: bool) -> Report {
+        if turned_down && let Some(rejected) = &self.memory.rejected {
+            return report(
+                Phase::Failed,
+                Reason::Rejected,
+                format!(
+                    "{} was turned down ({}) and every pod is back on the stable version; change the template, or: {}",
+                    rejected.revision,
+                    rejected.reason,
+                    self.command("retry")
+                ),
+            );
+        }
+        let unwell = (0..workload.replicas)
+            .rev()
+            .find_map(|index| match workload.at(index) {
+                Some(pod) if pod.ready() => None,
+                Some(pod) => Some(unready(pod)),
+                None => Some(format!("waiting for pod {index} to be created")),
+            });
+        match unwell {
+            Some(what) => report(Phase::Progressing, Reason::NotReady, what),
+            None => report(
+                Phase::Successful,
+                Reason::Stable,
+                format!("every pod runs {}", workload.update),
+            ),
+        }
+    }
+
+    /// Whether the way back is over, after which the guard is all there is to do.
+    pub(super) fn arrive(&mut self, workload: &Workload) -> Outcome {
+        self.memory.activity = Activity::Idle;
+        self.idle(workload)
+    }
+}

@@ -1,0 +1,32 @@
+//! Our object is being deleted (rule 20).
+
+use super::{Outcome, Turn, report};
+use crate::memory::Activity;
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Phase, Reason};
+
+impl Turn<'_> {
+    /// Idle, the guard comes down and the user's own setting is put back. In the middle of a rollout the workload stays as
+    /// it is: to release or to return pods is not ours to choose then.
+    pub(super) fn let_go(&mut self, workload: &Workload) -> Outcome {
+        let message = report(
+            Phase::Progressing,
+            Reason::LettingGo,
+            "letting go of the workload".into(),
+        );
+        if workload.claim != Claim::Ours {
+            return Outcome::wait(message);
+        }
+        let idle = self.memory.activity == Activity::Idle && !self.is_rejected(workload);
+        let setting = self.memory.setting.clone().filter(|_| idle);
+        if !idle {
+            self.warn(
+                "RolloutFrozen",
+                "deleted in the middle of a rollout: every pod stays as it is; go on by setting the partition by hand, \
+                 or by creating the object again"
+                    .into(),
+            );
+        }
+        Outcome::act(Action::LetGo(setting), message)
+    }
+}

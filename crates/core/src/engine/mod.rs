@@ -1,0 +1,174 @@
+//! The engine: one function from a snapshot to a decision.
+//!
+//! It reads top to bottom as the order of precedence. Whatever changes the memory is written down before anything is done
+//! because of it, so every request to the workload follows from what is on record: a crash between any two requests
+//! changes nothing. One file per family of rules; the numbers are those of `docs/design/rules.md`.
+
+mod adopt;
+mod command;
+mod deadline;
+mod gate;
+mod guard;
+mod let_go;
+mod pause;
+mod returning;
+mod step;
+mod target;
+
+use jiff::Timestamp;
+
+use crate::memory::{Activity, Memory};
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Decision, NoWorkload, Notice, Phase, Reason, Report, World};
+
+/// What to do now.
+pub fn decide(world: &World) -> Decision {
+    let mut turn = Turn {
+        world,
+        memory: world.memory.clone(),
+        notices: Vec::new(),
+        look_again: None,
+    };
+    let outcome = turn.outcome();
+    turn.decision(outcome)
+}
+
+/// What came out: a request or none, and what to say.
+struct Outcome {
+    action: Option<Action>,
+    report: Option<Report>,
+}
+
+impl Outcome {
+    fn wait(report: Report) -> Self {
+        Self {
+            action: None,
+            report: Some(report),
+        }
+    }
+
+    fn act(action: Action, report: Report) -> Self {
+        Self {
+            action: Some(action),
+            report: Some(report),
+        }
+    }
+}
+
+/// A decision in the making.
+struct Turn<'w> {
+    world: &'w World,
+    memory: Memory,
+    notices: Vec<Notice>,
+    look_again: Option<Timestamp>,
+}
+
+impl Turn<'_> {
+    fn outcome(&mut self) -> Outcome {
+        let world = self.world;
+        let workload = match &world.workload {
+            Ok(workload) => workload,
+            Err(why) => return self.without_workload(why),
+        };
+        self.forget_another(workload);
+        if world.deleting {
+            return self.let_go(workload);
+        }
+        if let Claim::Other(holder) = &workload.claim {
+            self.refuse_commands("another object holds the workload");
+            return Outcome::wait(report(
+                Phase::Failed,
+                Reason::WorkloadClaimed,
+                format!("the workload is already managed by {holder}; delete one of the two"),
+            ));
+        }
+        if !workload.observed {
+            // What its controller has not seen yet may still turn out otherwise; the watch will tell.
+            return Outcome {
+                action: None,
+                report: None,
+            };
+        }
+        self.adopt(workload);
+        self.obey(workload);
+        self.aim(workload);
+        match &self.memory.activity {
+            Activity::Idle => self.idle(workload),
+            Activity::Returning(_) => self.bring_back(workload),
+            Activity::Rolling(_) => match &world.plan {
+                Ok(plan) => self.roll(workload, plan),
+                Err(problems) => Outcome::wait(invalid(problems)),
+            },
+        }
+    }
+
+    fn without_workload(&mut self, why: &NoWorkload) -> Outcome {
+        self.refuse_commands("there is no workload to act on");
+        if let Err(problems) = &self.world.plan {
+            return Outcome::wait(invalid(problems));
+        }
+        Outcome::wait(match why {
+            NoWorkload::Missing(what) => report(
+                Phase::Progressing,
+                Reason::WorkloadMissing,
+                format!("waiting for {what} to exist"),
+            ),
+            NoWorkload::Unfit(why) => report(Phase::Failed, Reason::WorkloadUnfit, why.clone()),
+        })
+    }
+
+    /// Another object of the same name is another workload.
+    fn forget_another(&mut self, workload: &Workload) {
+        let known = self.memory.workload.as_ref();
+        if known.is_some_and(|known| *known != workload.uid) {
+            self.memory = Memory::default();
+        }
+    }
+
+    fn decision(self, outcome: Outcome) -> Decision {
+        let remembered = self.memory == self.world.memory;
+        Decision {
+            action: outcome.action.filter(|_| remembered),
+            report: outcome.report,
+            memory: self.memory,
+            notices: self.notices,
+            look_again: self.look_again,
+        }
+    }
+
+    fn notice(&mut self, reason: &'static str, message: String) {
+        self.notices.push(Notice {
+            warning: false,
+            reason,
+            message,
+        });
+    }
+
+    fn warn(&mut self, reason: &'static str, message: String) {
+        self.notices.push(Notice {
+            warning: true,
+            reason,
+            message,
+        });
+    }
+
+    /// Asks to be woken at `at`, if nothing else wakes it earlier.
+    fn wake(&mut self, at: Timestamp) {
+        if at <= self.world.now {
+            return;
+        }
+        self.look_again = Some(self.look_again.map_or(at, |earlier| earlier.min(at)));
+    }
+}
+
+fn report(phase: Phase, reason: Reason, message: String) -> Report {
+    Report {
+        phase,
+        reason,
+        message,
+    }
+}
+
+fn invalid(problems: &[String]) -> Report {
+    report(Phase::Failed, Reason::InvalidSpec, problems.join("; "))
+}

@@ -1,0 +1,168 @@
+//! The way back to the stable version (rules 5, 7 and 9).
+//!
+//! A phase, not a call: each turn looks at the pods that are there and takes one more step, so it goes on after a crash at
+//! any point and ends only when every pod is stable and Ready. While Kubernetes still knows the stable revision, the
+//! share is held at nothing and a pod that is removed comes back stable by itself; the template is left alone. Once
+//! Kubernetes has forgotten it, the template is put back from our copy and everything follows it.
+
+use super::gate::unready;
+use super::{Outcome, Turn, report};
+use crate::memory::{Activity, Attempt, Cause, Stable};
+use crate::plan::Share;
+use crate::revision::RevisionName;
+use crate::workload::{Claim, Pod, Workload};
+use crate::world::{Action, Phase, Reason, Report};
+
+impl Turn<'_> {
+    /// One turn of a way back.
+    pub(super) fn bring_back(&mut self, workload: &Workload) -> Outcome {
+        let (Some(stable), Activity::Returning(back)) = (self.memory.stable.clone(), &self.memory.activity)
+        else {
+            return self.idle(workload);
+        };
+        let cause = back.cause;
+        let put_back = workload.template == stable.template;
+        let known = workload.current == stable.revision;
+        // A template that is put back may get a new name for what it was.
+        let home = if put_back && !known {
+            &workload.update
+        } else {
+            &stable.revision
+        };
+        let message = self.describe_return(cause, home, workload);
+        if !known && !put_back {
+            return Outcome::act(Action::Restore, message);
+        }
+        let share = if known { Share::NONE } else { Share::ALL };
+        let due = i64::from(share.of(workload.replicas));
+        if workload.released != due || workload.claim != Claim::Ours {
+            return Outcome::act(Action::Release(share), message);
+        }
+        if let Some(action) = next_stray(workload, home, workload.replicas, !known) {
+            return Outcome::act(action, message);
+        }
+        if !self.is_home(workload, home) || (put_back && workload.current != *home) {
+            return Outcome::wait(message);
+        }
+        self.notice(
+            "RolloutReturned",
+            format!("every pod is back on {home} and Ready"),
+        );
+        self.memory.stable = Some(Stable {
+            revision: home.clone(),
+            ..stable
+        });
+        self.arrive(workload)
+    }
+
+    /// Every pod is there, stable and available, and the workload's own counters say the same.
+    fn is_home(&mut self, workload: &Workload, home: &RevisionName) -> bool {
+        let now = self.world.now;
+        for index in 0..workload.replicas {
+            let available = workload
+                .at(index)
+                .filter(|pod| pod.runs(home))
+                .and_then(|pod| pod.available_at(workload.min_ready));
+            match available {
+                Some(at) if at <= now => {}
+                Some(at) => {
+                    self.wake(at);
+                    return false;
+                }
+                None => return false,
+            }
+        }
+        workload.counters_agree()
+    }
+
+    /// The next pod that must go although no way back is on: one outside the share that is not where it belongs (it slipped
+    /// through, or the share shrank), or one inside it that is broken on the old version and holds the others up.
+    pub(super) fn next_to_remove(
+        &self,
+        workload: &Workload,
+        attempt: Option<&Attempt>,
+        allowed: u32,
+    ) -> Option<Action> {
+        let first_released = workload.first_released(allowed);
+        let stable = self.memory.stable.as_ref()?;
+        let stuck = attempt.and_then(|attempt| {
+            let holds_up = |pod: &&Pod| {
+                pod.index >= first_released
+                    && !pod.runs(&attempt.target)
+                    && !pod.ready()
+                    && !pod.terminating
+                    && (pod.trouble.is_some() || attempt.excused.contains(&pod.index))
+            };
+            workload.members().filter(|_| workload.ordered).find(holds_up)
+        });
+        if let Some(pod) = stuck {
+            return Some(remove(pod, false));
+        }
+        if workload.current != stable.revision {
+            return None;
+        }
+        next_stray(workload, &stable.revision, first_released, false)
+    }
+
+    fn describe_return(&self, cause: Cause, home: &RevisionName, workload: &Workload) -> Report {
+        let back = workload
+            .members()
+            .filter(|pod| pod.runs(home) && pod.ready())
+            .count();
+        let next = (0..workload.replicas)
+            .rev()
+            .find_map(|index| match workload.at(index) {
+                Some(pod) if pod.runs(home) && pod.ready() => None,
+                Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
+                Some(pod) => Some(unready(pod)),
+                None => Some(format!("waiting for pod {index} to be created")),
+            });
+        let next = next.map_or_else(String::new, |next| format!("; {next}"));
+        let progress = format!(
+            "returning every pod to {home}, {back} of {} are there{next}",
+            workload.replicas
+        );
+        match (cause, &self.memory.rejected) {
+            (Cause::Aborted, Some(rejected)) => report(
+                Phase::Failed,
+                Reason::Aborting,
+                format!(
+                    "{} was turned down ({}): {progress}",
+                    rejected.revision, rejected.reason
+                ),
+            ),
+            (Cause::Aborted | Cause::PutBack | Cause::ScaledToZero, _) => {
+                report(Phase::Progressing, Reason::PuttingBack, progress)
+            }
+        }
+    }
+}
+
+/// The next pod to remove so that it comes back as `home`.
+///
+/// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that serve
+/// go one at a time, when all pods are there and Ready. Only pods below the index `end` are looked at.
+fn next_stray(workload: &Workload, home: &RevisionName, end: u32, only_broken: bool) -> Option<Action> {
+    let astray =
+        |pod: &&Pod| pod.index < end && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
+    if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {
+        return Some(remove(broken, false));
+    }
+    let well = (0..workload.replicas).all(|index| workload.at(index).is_some_and(Pod::ready));
+    if only_broken || !well {
+        return None;
+    }
+    workload
+        .members()
+        .filter(astray)
+        .last()
+        .map(|pod| remove(pod, true))
+}
+
+fn remove(pod: &Pod, serving: bool) -> Action {
+    Action::Remove {
+        pod: pod.name.clone(),
+        uid: pod.uid.clone(),
+        serving,
+    }
+}

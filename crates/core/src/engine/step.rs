@@ -1,0 +1,246 @@
+//! Taking steps: release a share, see it healthy, go on (rules 2, 3, 9 and 14).
+
+use jiff::Timestamp;
+
+use super::gate::{Ahead, gate};
+use super::{Outcome, Turn, report};
+use crate::memory::{Activity, Attempt};
+use crate::plan::{Plan, Share, Step, StepIndex};
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Phase, Reason, Report};
+
+/// A new attempt, at the first step.
+pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
+    let broken = |index: &u32| !workload.at(*index).is_some_and(|pod| pod.ready());
+    let attempt = Attempt {
+        target: workload.update.clone(),
+        step: StepIndex::default(),
+        steps: plan.fingerprint(),
+        entered: now,
+        progressed: now,
+        reached: 0,
+        floor: 0,
+        excused: (0..workload.replicas).filter(broken).collect(),
+        held: false,
+        pausing: false,
+    };
+    enter(attempt, StepIndex::default(), plan, now)
+}
+
+/// The attempt at another step.
+pub(super) fn enter(attempt: Attempt, step: StepIndex, plan: &Plan, now: Timestamp) -> Attempt {
+    Attempt {
+        step,
+        entered: now,
+        progressed: now,
+        pausing: matches!(plan.step(step), Some(Step::Pause(_))),
+        ..attempt
+    }
+}
+
+impl Turn<'_> {
+    /// One turn of an attempt.
+    pub(super) fn roll(&mut self, workload: &Workload, plan: &Plan) -> Outcome {
+        let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
+            return self.idle(workload);
+        };
+        self.recount(&mut attempt, workload, plan);
+        self.hold(&mut attempt);
+
+        let share = plan.share_at(attempt.step);
+        let due = share
+            .of(workload.replicas)
+            .max(attempt.floor.min(workload.replicas));
+        let allowed = if attempt.held {
+            due.min(workload.exposed_from_the_top(&attempt.target))
+        } else {
+            due
+        };
+        if due < workload.replicas && workload.current == attempt.target {
+            self.memory.activity = Activity::Rolling(attempt);
+            self.reject("Kubernetes no longer knows the stable revision".into());
+            return self.bring_back(workload);
+        }
+
+        let ahead = gate(workload, &attempt, self.stable_revision(), due, self.world.now);
+        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
+            self.wake(*at);
+        }
+        let progress = workload.members().filter(|pod| {
+            pod.runs(&attempt.target)
+                && pod
+                    .available_at(workload.min_ready)
+                    .is_some_and(|at| at <= self.world.now)
+        });
+        let reached = progress.count() as u32;
+        if reached > attempt.reached && workload.counters_agree() {
+            attempt.reached = reached;
+            attempt.progressed = self.world.now;
+        }
+        let set = Action::Release(if share.of(workload.replicas) == allowed {
+            share
+        } else {
+            Share::Pods(allowed)
+        });
+        let must_set = workload.released != i64::from(allowed) || workload.claim != Claim::Ours;
+
+        let report = match (&ahead, plan.step(attempt.step)) {
+            (Ahead::Open, _) if must_set || attempt.held => self.describe(&attempt, plan, &ahead),
+            (Ahead::Open, Some(Step::Share(_))) => {
+                let next = attempt.step.next();
+                attempt = enter(attempt, next, plan, self.world.now);
+                self.entered(&attempt, plan);
+                self.describe_next(&attempt, plan, workload)
+            }
+            (Ahead::Open, Some(Step::Pause(duration))) => {
+                let duration = *duration;
+                self.pause(&mut attempt, plan, duration, workload)
+            }
+            (Ahead::Open, None) if workload.current == attempt.target => {
+                return self.complete(attempt, workload);
+            }
+            (Ahead::Waiting { .. } | Ahead::Open, _) => {
+                if let Some(verdict) = self.failure(&attempt, plan, workload) {
+                    if verdict.abort {
+                        self.memory.activity = Activity::Rolling(attempt);
+                        self.reject(verdict.why);
+                        return self.bring_back(workload);
+                    }
+                    verdict.report
+                } else {
+                    self.describe(&attempt, plan, &ahead)
+                }
+            }
+        };
+        let action = must_set
+            .then_some(set)
+            .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed));
+        self.memory.activity = Activity::Rolling(attempt);
+        Outcome {
+            action,
+            report: Some(report),
+        }
+    }
+
+    /// Steps that were edited are counted anew from the first; the pods that are new already stay so.
+    fn recount(&mut self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
+        if attempt.steps == plan.fingerprint() {
+            return;
+        }
+        let exposed = workload.exposed_from_the_top(&attempt.target);
+        attempt.floor = attempt.floor.max(exposed);
+        attempt.steps = plan.fingerprint();
+        *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
+        self.notice(
+            "StepsChanged",
+            format!("the steps were changed: beginning at the first, {exposed} pods stay on the new version"),
+        );
+    }
+
+    fn complete(&mut self, attempt: Attempt, workload: &Workload) -> Outcome {
+        self.notice("RolloutCompleted", format!("every pod runs {}", attempt.target));
+        self.memory.stable = Some(crate::memory::Stable {
+            revision: attempt.target,
+            template: workload.template.clone(),
+        });
+        self.memory.rejected = None;
+        self.memory.activity = Activity::Idle;
+        self.idle(workload)
+    }
+
+    pub(super) fn entered(&mut self, attempt: &Attempt, plan: &Plan) {
+        if let Some(Step::Pause(duration)) = plan.step(attempt.step) {
+            let message = match duration {
+                Some(duration) => format!("{}: pausing for {duration:#}", attempt.target),
+                None => format!(
+                    "{}: paused until somebody says: {}",
+                    attempt.target,
+                    self.command("promote")
+                ),
+            };
+            self.notice("RolloutPaused", message);
+        }
+    }
+
+    pub(super) fn stable_revision(&self) -> Option<crate::revision::RevisionName> {
+        self.memory.stable.as_ref().map(|stable| stable.revision.clone())
+    }
+
+    /// The command to type: `kubectl stateward promote my-rollout`.
+    pub(super) fn command(&self, verb: &str) -> String {
+        format!("kubectl stateward {verb} {}", self.world.name)
+    }
+
+    /// The report of a step that was just entered: what its gate will wait for is not there yet.
+    pub(super) fn describe_next(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Report {
+        let due = plan
+            .share_at(attempt.step)
+            .of(workload.replicas)
+            .max(attempt.floor.min(workload.replicas));
+        let ahead = gate(workload, attempt, self.stable_revision(), due, self.world.now);
+        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
+            self.wake(*at);
+        }
+        self.describe(attempt, plan, &ahead)
+    }
+
+    /// Where an attempt stands, in words.
+    pub(super) fn describe(&mut self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Report {
+        if attempt.held {
+            return report(
+                Phase::Paused,
+                Reason::ManuallyPaused,
+                format!(
+                    "paused by spec.paused at step {} of {}; go on with: {}",
+                    attempt.step.0,
+                    plan.end().0,
+                    self.command("resume")
+                ),
+            );
+        }
+        let waiting = match ahead {
+            Ahead::Open => String::new(),
+            Ahead::Waiting { what, .. } => format!(": {what}"),
+        };
+        match plan.step(attempt.step) {
+            Some(Step::Pause(duration)) => {
+                let until = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
+                if let Some(until) = until {
+                    self.wake(until);
+                }
+                let until = match until {
+                    Some(until) => format!(" until {}", super::pause::to_seconds(until)),
+                    None => String::new(),
+                };
+                report(
+                    Phase::Paused,
+                    Reason::StepPaused,
+                    format!(
+                        "step {} of {}: paused{until}; go on with: {}",
+                        attempt.step.0 + 1,
+                        plan.end().0,
+                        self.command("promote")
+                    ),
+                )
+            }
+            Some(Step::Share(share)) => report(
+                Phase::Progressing,
+                Reason::Stepping,
+                format!(
+                    "step {} of {}: {share} to {}{waiting}",
+                    attempt.step.0 + 1,
+                    plan.end().0,
+                    attempt.target
+                ),
+            ),
+            None => report(
+                Phase::Progressing,
+                Reason::Converging,
+                format!(
+                    "all steps are done, the remaining pods follow to {}{waiting}",
+                    attempt.target
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Where the template points: to the stable version, to the one that is rolled, or somewhere new (rules 6, 7 and 8).
+
+use super::Turn;
+use super::step::begin;
+use crate::memory::{Activity, Cause, Return};
+use crate::workload::Workload;
+
+impl Turn<'_> {
+    /// Follows the template.
+    pub(super) fn aim(&mut self, workload: &Workload) {
+        let Some(stable) = self.memory.stable.clone() else {
+            return;
+        };
+        let update = &workload.update;
+        let here = *update == stable.revision;
+        match self.memory.activity.clone() {
+            Activity::Rolling(attempt) if attempt.target == *update => {
+                if workload.replicas == 0 && workload.current != stable.revision {
+                    self.warn(
+                        "ScaledToZero",
+                        format!(
+                            "scaled to zero while {update} was being rolled out: the rollout ends, {} stays the stable version",
+                            stable.revision
+                        ),
+                    );
+                    self.go_back(attempt.target, Cause::ScaledToZero);
+                }
+            }
+            Activity::Rolling(attempt) if here => {
+                self.notice(
+                    "TemplatePutBack",
+                    format!(
+                        "the template is {} again: returning every pod to it",
+                        stable.revision
+                    ),
+                );
+                self.go_back(attempt.target, Cause::PutBack);
+            }
+            // The way back of an abort may put the template back itself.
+            Activity::Returning(_) if here || workload.template == stable.template => {}
+            Activity::Returning(back) if back.from == *update => {}
+            Activity::Idle if here => {}
+            Activity::Idle | Activity::Rolling(_) | Activity::Returning(_) => {
+                if !self.is_rejected(workload) {
+                    self.set_out(workload);
+                }
+            }
+        }
+    }
+
+    /// Whether the template is one that was turned down.
+    pub(super) fn is_rejected(&self, workload: &Workload) -> bool {
+        let rejected = self.memory.rejected.as_ref();
+        rejected.is_some_and(|rejected| rejected.revision == workload.update)
+    }
+
+    /// Begins at the first step, towards the template. The stable version stays what it was.
+    fn set_out(&mut self, workload: &Workload) {
+        let Ok(plan) = &self.world.plan else {
+            return;
+        };
+        if workload.replicas == 0 && self.memory.activity == Activity::Idle {
+            // No pod runs the old version and none will run the new one before it is asked for.
+            self.memory.stable = None;
+            self.adopt(workload);
+            return;
+        }
+        let superseded = match &self.memory.activity {
+            Activity::Rolling(attempt) => Some(attempt.target.clone()),
+            Activity::Idle | Activity::Returning(_) => None,
+        };
+        let attempt = begin(plan, workload, self.world.now);
+        self.notice(
+            "RolloutStarted",
+            match superseded {
+                Some(old) => format!(
+                    "{} takes the place of {old}: beginning at the first step",
+                    attempt.target
+                ),
+                None => format!("rolling out {}", attempt.target),
+            },
+        );
+        self.memory.rejected = None;
+        self.memory.retries = 0;
+        self.memory.retried_at = None;
+        self.memory.activity = Activity::Rolling(attempt);
+    }
+
+    /// Turns round.
+    pub(super) fn go_back(&mut self, from: crate::revision::RevisionName, cause: Cause) {
+        self.memory.activity = Activity::Returning(Return {
+            from,
+            cause,
+            since: self.world.now,
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! What a rollout remembers between two decisions: all of it, and all of it in the object's status.
+//!
+//! A crash loses nothing that is not here, so nothing else may matter.
+
+use jiff::Timestamp;
+
+use crate::plan::{Fingerprint, StepIndex};
+use crate::revision::RevisionName;
+
+/// The durable state of one rollout object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// The workload this memory is about. Another UID is another workload, and nothing carries over.
+    pub workload: Option<String>,
+    /// How the workload was set before we took hold of it.
+    pub setting: Option<String>,
+    /// The version to go back to.
+    pub stable: Option<Stable>,
+    /// What is going on.
+    pub activity: Activity,
+    /// The version that was turned down, and stays so until the template changes or somebody says retry.
+    pub rejected: Option<Rejection>,
+    /// How often the present revision was tried again, and when last.
+    pub retries: u32,
+    /// When it was last tried again.
+    pub retried_at: Option<Timestamp>,
+}
+
+/// The version that was good. Kubernetes forgets it as soon as all pods are new, so we do not rely on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stable {
+    /// Its revision.
+    pub revision: RevisionName,
+    /// Its template, which is kept whole beside this memory.
+    pub template: Fingerprint,
+}
+
+/// What is going on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Activity {
+    /// Nothing: the guard is up.
+    #[default]
+    Idle,
+    /// Steps are taken towards a new version.
+    Rolling(Attempt),
+    /// Pods go back to the stable version.
+    Returning(Return),
+}
+
+/// One way through the steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Where it leads.
+    pub target: RevisionName,
+    /// Where it is.
+    pub step: StepIndex,
+    /// The steps it was counted in.
+    pub steps: Fingerprint,
+    /// When it came to this step.
+    pub entered: Timestamp,
+    /// When it last got on.
+    pub progressed: Timestamp,
+    /// The most pods that were new and well so far. Only more than that is progress; one that comes and goes is not.
+    pub reached: u32,
+    /// Pods that stay released whatever the step says, because they were when the steps began or were changed.
+    pub floor: u32,
+    /// Stable pods that were not Ready before it began: they do not have to be well for a step to pass.
+    pub excused: Vec<u32>,
+    /// Somebody has set `paused`.
+    pub held: bool,
+    /// The step is a pause and nobody has ended it.
+    pub pausing: bool,
+}
+
+/// A way back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Return {
+    /// Where it comes from.
+    pub from: RevisionName,
+    /// Why.
+    pub cause: Cause,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Why pods go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The rollout was aborted, by a person or by its own rules.
+    Aborted,
+    /// The template was put back.
+    PutBack,
+    /// The workload was scaled to nothing, and Kubernetes took that for the end of the rollout.
+    ScaledToZero,
+}
+
+/// A version that was turned down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Its revision.
+    pub revision: RevisionName,
+    /// When.
+    pub at: Timestamp,
+    /// What for, in words.
+    pub reason: String,
+}

@@ -1,0 +1,232 @@
+//! What a rollout is to do: steps in order, and how long it may stand still.
+//!
+//! Every front end compiles to a [`Plan`]. The engine runs plans and knows nothing of where they came from.
+
+use std::fmt;
+
+use jiff::SignedDuration;
+
+/// A percentage of the pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(u8);
+
+impl Weight {
+    /// Every pod.
+    pub const FULL: Self = Self(100);
+
+    /// `None` outside 0 to 100.
+    pub fn new(percent: i64) -> Option<Self> {
+        u8::try_from(percent)
+            .ok()
+            .filter(|percent| *percent <= 100)
+            .map(Self)
+    }
+
+    /// The number.
+    pub fn percent(self) -> u8 {
+        self.0
+    }
+}
+
+/// How many pods may run the new version, counted from the last one down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// A percentage of the replicas there are when it is asked.
+    Percent(Weight),
+    /// A number of pods.
+    Pods(u32),
+}
+
+impl Share {
+    /// No pod: the guard.
+    pub const NONE: Self = Self::Pods(0);
+    /// Every pod.
+    pub const ALL: Self = Self::Percent(Weight::FULL);
+
+    /// Pods out of `replicas`: rounded down, but a weight above 0 is never nothing.
+    pub fn of(self, replicas: u32) -> u32 {
+        match self {
+            Self::Pods(pods) => pods.min(replicas),
+            Self::Percent(Weight(0)) => 0,
+            Self::Percent(Weight(percent)) => {
+                let floor = u64::from(replicas) * u64::from(percent) / 100;
+                // Fits: it is at most `replicas`.
+                (floor as u32).max(1).min(replicas)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(weight) => write!(f, "{} %", weight.0),
+            Self::Pods(1) => f.write_str("1 pod"),
+            Self::Pods(pods) => write!(f, "{pods} pods"),
+        }
+    }
+}
+
+/// A step's place in its plan. The plan's length stands for "all steps are done".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepIndex(pub u32);
+
+impl StepIndex {
+    /// The step after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Release this share, and wait until it is there and healthy.
+    Share(Share),
+    /// Wait this long, or until somebody says go on.
+    Pause(Option<SignedDuration>),
+}
+
+/// What becomes of a rollout that does not get on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It stays where it is and says so.
+    Hold,
+    /// Every pod returns to the stable version.
+    Abort,
+}
+
+/// A rollout from the first step to the last. When all are done, the rest of the pods follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// How long it may go without progress.
+    pub deadline: SignedDuration,
+    /// What happens then, and when a new pod is broken beyond hope.
+    pub on_failure: OnFailure,
+}
+
+impl Plan {
+    /// The step at `index`; `None` when all are done.
+    pub fn step(&self, index: StepIndex) -> Option<&Step> {
+        self.steps.get(index.0 as usize)
+    }
+
+    /// The index that means "all done".
+    pub fn end(&self) -> StepIndex {
+        StepIndex(self.steps.len() as u32)
+    }
+
+    /// The share in force at a step: its own, or that of the last step before it that has one.
+    pub fn share_at(&self, index: StepIndex) -> Share {
+        if index >= self.end() {
+            return Share::ALL;
+        }
+        let before = self.steps.iter().take(index.0 as usize + 1).rev();
+        before
+            .filter_map(|step| match step {
+                Step::Share(share) => Some(*share),
+                Step::Pause(_) => None,
+            })
+            .next()
+            .unwrap_or(Share::NONE)
+    }
+
+    /// Tells edited steps from unedited ones.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&format!("{:?}", self.steps))
+    }
+}
+
+/// A short digest of something too long to remember.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The digest of a text: FNV-1a, which is short and the same on every machine and in every release.
+    pub fn of(text: &str) -> Self {
+        let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Self(format!("{sum:016x}"))
+    }
+
+    /// One that was written down.
+    pub fn from_api(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// As it is written down.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    fn percent(weight: i64) -> Share {
+        Share::Percent(Weight::new(weight).unwrap())
+    }
+
+    /// S000-01
+    #[rstest]
+    #[case(0, 10)]
+    #[case(20, 8)]
+    #[case(40, 6)]
+    #[case(60, 4)]
+    #[case(80, 2)]
+    #[case(100, 0)]
+    fn the_weights_of_the_table_give_its_partitions(#[case] weight: i64, #[case] partition: u32) {
+        assert_eq!(10 - percent(weight).of(10), partition);
+    }
+
+    #[rstest]
+    #[case(1, 3, 1)]
+    #[case(33, 3, 1)]
+    #[case(34, 3, 1)]
+    #[case(67, 3, 2)]
+    #[case(99, 3, 2)]
+    #[case(10, 5, 1)]
+    #[case(99, 1, 1)]
+    #[case(50, 0, 0)]
+    fn a_weight_above_zero_is_at_least_one_pod(
+        #[case] weight: i64,
+        #[case] replicas: u32,
+        #[case] pods: u32,
+    ) {
+        assert_eq!(percent(weight).of(replicas), pods);
+    }
+
+    #[test]
+    fn a_pause_keeps_the_share_before_it() {
+        let plan = Plan {
+            steps: vec![
+                Step::Pause(None),
+                Step::Share(percent(20)),
+                Step::Pause(None),
+                Step::Share(percent(60)),
+            ],
+            deadline: SignedDuration::from_mins(10),
+            on_failure: OnFailure::Hold,
+        };
+        let shares: Vec<_> = (0..5).map(|index| plan.share_at(StepIndex(index))).collect();
+        assert_eq!(
+            shares,
+            [Share::NONE, percent(20), percent(20), percent(60), Share::ALL]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_weight_never_releases_fewer(low in 0i64..=100, more in 0i64..=100, replicas in 0u32..5000) {
+            let high = (low + more).min(100);
+            prop_assert!(percent(low).of(replicas) <= percent(high).of(replicas));
+            prop_assert_eq!(percent(100).of(replicas), replicas);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The workload as a decision sees it: revisions, a row per pod, and how far it is released.
+//!
+//! A resource plugin fills this in. Pods are counted by [`Pod::index`] from 0, whatever ordinals they carry; the share that
+//! is released is counted from the last pod down.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::plan::Fingerprint;
+use crate::revision::RevisionName;
+
+/// A snapshot of a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Its identity: another object of the same name has another.
+    pub uid: String,
+    /// Its controller has seen what the snapshot shows.
+    pub observed: bool,
+    /// Pods asked for.
+    pub replicas: u32,
+    /// Pods it is set to update, from the last one down. Negative while it is held more tightly than it needs to be.
+    pub released: i64,
+    /// The revision that a pod outside the released share gets when it is made again.
+    pub current: RevisionName,
+    /// The revision of the template.
+    pub update: RevisionName,
+    /// Tells the template from others.
+    pub template: Fingerprint,
+    /// The same of the current revision's template, where it is known. Asked for when a workload is taken on.
+    pub current_template: Option<Fingerprint>,
+    /// How it was set before we took hold of it, in the plugin's own words.
+    pub setting: String,
+    /// Who holds it.
+    pub claim: Claim,
+    /// One pod waits for the one before it, so a broken one holds up the others.
+    pub ordered: bool,
+    /// How long a pod must be Ready to count.
+    pub min_ready: SignedDuration,
+    /// The workload's own counters, which come by another way than the pods and may lag.
+    pub told: Counters,
+    /// The pods, sorted by index.
+    pub pods: Vec<Pod>,
+}
+
+/// Who holds a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody.
+    Free,
+    /// The object that is being decided on.
+    Ours,
+    /// Another one, by name.
+    Other(String),
+}
+
+/// Pods counted by their own workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// There at all.
+    pub replicas: u32,
+    /// On the template's revision.
+    pub updated: u32,
+    /// Ready.
+    pub ready: u32,
+    /// Ready for long enough.
+    pub available: u32,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+    /// Its place, from 0.
+    pub index: u32,
+    /// What it runs.
+    pub revision: Option<RevisionName>,
+    /// On its way out.
+    pub terminating: bool,
+    /// Ready since then.
+    pub ready_since: Option<Timestamp>,
+    /// How often its containers have started again.
+    pub restarts: u32,
+    /// When the last of them did.
+    pub restarted_at: Option<Timestamp>,
+    /// Why it will not get well by itself.
+    pub trouble: Option<Trouble>,
+}
+
+/// Something waiting does not mend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Kubernetes' word for it: `CrashLoopBackOff`, `ImagePullBackOff`.
+    pub reason: String,
+    /// What was said about it.
+    pub message: String,
+}
+
+/// How long a container that has crashed must run before we believe it. A crash loop without a readiness probe is Ready
+/// for a moment at every turn.
+const BELIEVED_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+impl Pod {
+    /// Ready, and staying.
+    pub fn ready(&self) -> bool {
+        self.ready_since.is_some() && !self.terminating
+    }
+
+    /// When it will count as available if nothing happens to it. `None` while it is not Ready.
+    pub fn available_at(&self, min_ready: SignedDuration) -> Option<Timestamp> {
+        let since = self.ready_since.filter(|_| !self.terminating)?;
+        let ready = since.saturating_add(min_ready).ok()?;
+        let believed = match self.restarted_at {
+            Some(at) => at.saturating_add(BELIEVED_AFTER).ok()?,
+            None => ready,
+        };
+        Some(ready.max(believed))
+    }
+
+    /// Whether it runs `revision`.
+    pub fn runs(&self, revision: &RevisionName) -> bool {
+        self.revision.as_ref() == Some(revision)
+    }
+}
+
+impl Workload {
+    /// The first index that a share of `pods` releases.
+    pub fn first_released(&self, pods: u32) -> u32 {
+        self.replicas.saturating_sub(pods)
+    }
+
+    /// The pods that are asked for, without those that scaling down will take away.
+    pub fn members(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().filter(|pod| pod.index < self.replicas)
+    }
+
+    /// The living pod at `index`: the one that stays, where an old one is still on its way out.
+    pub fn at(&self, index: u32) -> Option<&Pod> {
+        let start = self.pods.partition_point(|pod| pod.index < index);
+        let mut here = self.pods[start..].iter().take_while(|pod| pod.index == index);
+        let first = here.next()?;
+        if !first.terminating {
+            return Some(first);
+        }
+        Some(here.find(|pod| !pod.terminating).unwrap_or(first))
+    }
+
+    /// Pods from the last one down that already run `revision`, without a gap.
+    pub fn exposed_from_the_top(&self, revision: &RevisionName) -> u32 {
+        let runs = |index: &u32| self.at(*index).is_some_and(|pod| pod.runs(revision));
+        (0..self.replicas).rev().take_while(runs).count() as u32
+    }
+
+    /// Whether the workload's counters tell of the same pods as the rows do. The two come by different watches; while
+    /// they differ, one of them is old.
+    pub fn counters_agree(&self) -> bool {
+        let staying = |pod: &&Pod| !pod.terminating;
+        let updated = self
+            .pods
+            .iter()
+            .filter(staying)
+            .filter(|pod| pod.runs(&self.update));
+        let ready = self.pods.iter().filter(|pod| pod.ready_since.is_some());
+        self.told.replicas as usize == self.pods.len()
+            && self.told.updated as usize == updated.count()
+            && self.told.ready as usize == ready.count()
+    }
+}

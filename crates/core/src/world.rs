@@ -1,0 +1,145 @@
+//! Everything a decision may look at, and everything it may say.
+
+use jiff::Timestamp;
+
+use crate::memory::Memory;
+use crate::plan::{Plan, Share};
+use crate::workload::Workload;
+
+/// An immutable snapshot to decide on.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The time.
+    pub now: Timestamp,
+    /// What to do, or why the spec does not say.
+    pub plan: Result<Plan, Vec<String>>,
+    /// `spec.paused`
+    pub paused: bool,
+    /// The object is being deleted.
+    pub deleting: bool,
+    /// What was asked for by people.
+    pub commands: Commands,
+    /// What was remembered.
+    pub memory: Memory,
+    /// What it is all about; `Err` says why there is none to decide on.
+    pub workload: Result<Workload, NoWorkload>,
+    /// How people address this object in a command: `my-rollout -n prod`.
+    pub name: String,
+}
+
+/// Why there is no workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoWorkload {
+    /// It is not there, or is on its way out. The text names it.
+    Missing(String),
+    /// It is there and cannot be rolled: it says which field stands in the way.
+    Unfit(String),
+}
+
+/// One-shot commands. They belong to the attempt that stood in the status they were written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// End the pause that stands.
+    pub promote: bool,
+    /// Skip all steps.
+    pub promote_full: bool,
+    /// Go back.
+    pub abort: bool,
+    /// Try the rejected revision again.
+    pub retry: bool,
+}
+
+/// What to do now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What to remember. When it differs from what was remembered, it is written down and nothing else is done:
+    /// the next decision acts on what then is on record.
+    pub memory: Memory,
+    /// The one request to make of the workload.
+    pub action: Option<Action>,
+    /// What to tell people; `None` when there is nothing new to say yet.
+    pub report: Option<Report>,
+    /// What happened, for the event log.
+    pub notices: Vec<Notice>,
+    /// When to look again even if nothing happens.
+    pub look_again: Option<Timestamp>,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Release this share, and claim the workload with it.
+    Release(Share),
+    /// Make one pod go, so that it comes back on the stable version (or, inside the share, on the new one).
+    Remove {
+        /// Its name.
+        pod: String,
+        /// Its identity: no other pod of that name.
+        uid: String,
+        /// It serves somebody: ask the disruption budgets.
+        serving: bool,
+    },
+    /// Put the stable template back and let every pod follow.
+    Restore,
+    /// Let go of the workload, leaving it as it was set before us if that is given.
+    LetGo(Option<String>),
+}
+
+/// Where a rollout stands, in one word. Seed 000's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Pods are on their way, or something is waited for.
+    Progressing,
+    /// A pause stands.
+    Paused,
+    /// Every pod runs the stable version.
+    Successful,
+    /// It was turned down, is stuck, or cannot begin.
+    Failed,
+}
+
+/// Why it stands there: the `reason` of its conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says itself")]
+pub enum Reason {
+    InvalidSpec,
+    WorkloadMissing,
+    WorkloadUnfit,
+    WorkloadClaimed,
+    Observing,
+    Adopting,
+    Stable,
+    NotReady,
+    Rejected,
+    Stepping,
+    StepPaused,
+    ManuallyPaused,
+    Converging,
+    DeadlineExceeded,
+    PodBroken,
+    Aborting,
+    PuttingBack,
+    LettingGo,
+}
+
+/// What to tell people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// In one word.
+    pub phase: Phase,
+    /// Why.
+    pub reason: Reason,
+    /// What is waited for and which command moves it.
+    pub message: String,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Somebody should look.
+    pub warning: bool,
+    /// In one word.
+    pub reason: &'static str,
+    /// In a sentence.
+    pub message: String,
+}
