@@ -63,12 +63,17 @@ impl Clock {
         }
     }
 
+    /// How long the timer takes for `duration` of this clock's time, for whoever waits by other means.
+    pub fn on_the_timer(&self, duration: Duration) -> Duration {
+        match &self.0 {
+            Source::Wall => duration,
+            Source::Scaled { speed, .. } => duration.div_f64(*speed),
+        }
+    }
+
     /// Waits for `duration` of this clock's time.
     pub async fn sleep(&self, duration: Duration) {
-        match &self.0 {
-            Source::Wall => tokio::time::sleep(duration).await,
-            Source::Scaled { speed, .. } => tokio::time::sleep(duration.div_f64(*speed)).await,
-        }
+        tokio::time::sleep(self.on_the_timer(duration)).await;
     }
 
     /// Waits until this clock reads `deadline`; returns at once when it already does.

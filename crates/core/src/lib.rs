@@ -8,6 +8,7 @@ mod engine;
 pub mod memory;
 pub mod plan;
 pub mod revision;
+pub mod rolloutplugin;
 pub mod workload;
 pub mod world;
 

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::memory::Memory;
-use crate::plan::{Plan, Share};
+use crate::memory::{Activity, Memory};
+use crate::plan::{Plan, Share, Step};
 use crate::workload::Workload;
 
 /// An immutable snapshot to decide on.
@@ -106,8 +106,6 @@ pub enum Reason {
     WorkloadMissing,
     WorkloadUnfit,
     WorkloadClaimed,
-    Observing,
-    Adopting,
     Stable,
     NotReady,
     Rejected,
@@ -142,4 +140,22 @@ pub struct Notice {
     pub reason: &'static str,
     /// In a sentence.
     pub message: String,
+}
+
+impl Decision {
+    /// The share whose step this decision takes for passed, if it does.
+    pub fn passed_share(&self, before: &World) -> Option<Share> {
+        let plan = before.plan.as_ref().ok()?;
+        match (&before.memory.activity, &self.memory.activity) {
+            (Activity::Rolling(old), Activity::Rolling(new))
+                if new.step == old.step.next() && new.steps == old.steps =>
+            {
+                match plan.step(old.step) {
+                    Some(Step::Share(share)) => Some(*share),
+                    Some(Step::Pause(_)) | None => None,
+                }
+            }
+            _ => None,
+        }
+    }
 }

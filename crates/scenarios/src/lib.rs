@@ -8,6 +8,7 @@
 //! - [`harness`]: cluster handle, set handle, observation, expectations, the test runner.
 //! - [`kubectl`]: transcripts of kubectl, answered the same by the embedded cluster and by a real one.
 //! - [`kubernetes`]: what Kubernetes itself does, with no operator at all. The yardstick for everything else.
+//! - [`rolloutplugin`]: what the operator does for RolloutPlugins.
 //! - [`requests`]: random API requests, sent to both and compared answer by answer.
 
 pub mod differential;
@@ -15,3 +16,4 @@ pub mod harness;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod requests;
+pub mod rolloutplugin;

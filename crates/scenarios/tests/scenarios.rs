@@ -3,5 +3,12 @@
 use std::process::ExitCode;
 
 fn main() -> anyhow::Result<ExitCode> {
-    stateward_scenarios::harness::run(stateward_scenarios::kubernetes::all())
+    // Quiet unless asked: RUST_LOG=debug
+    tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
+    use stateward_scenarios::{kubernetes, rolloutplugin};
+    stateward_scenarios::harness::run([kubernetes::all(), rolloutplugin::all()].concat())
 }

@@ -109,7 +109,7 @@ pub struct RolloutPluginStatus {
     pub stable_template_hash: Option<String>,
     /// The stable template itself, because Kubernetes forgets it. Not read back with the rest: it is large and rarely
     /// needed.
-    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "leave_out")]
     #[schemars(schema_with = "crd::anything")]
     pub stable_template: Option<Value>,
 
@@ -135,6 +135,10 @@ pub struct RolloutPluginStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crd::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+fn leave_out<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    serde::de::IgnoredAny::deserialize(value).map(|_| None)
 }
 
 /// A pause that stands.

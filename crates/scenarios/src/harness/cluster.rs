@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
 
 use super::audit::{AuditLog, Write};
 use super::failure::{Doing, Failure, Outcome, Unmet};
 use super::observer::{Observer, View};
+use super::rollout::RolloutBuilder;
 use super::set::{Set, SetBuilder};
 
 /// The scheduler that scenario pods ask for, so that a real one beside us leaves them alone.
@@ -27,6 +29,8 @@ pub struct Cluster {
     audit: Option<AuditLog>,
     patience: Duration,
     kubelet: Running,
+    clock: Clock,
+    operator: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Cluster {
@@ -51,7 +55,7 @@ impl Cluster {
             .behaviours(behaviours.clone())
             .heartbeat(settings.heartbeat)
             .spawn();
-        let observer = Observer::start(&client, &namespace, clock);
+        let observer = Observer::start(&client, &namespace, clock.clone());
         let Settings { patience, audit, .. } = settings;
         Ok(Self {
             client,
@@ -62,6 +66,8 @@ impl Cluster {
             audit,
             patience,
             kubelet,
+            clock,
+            operator: None,
         })
     }
 
@@ -83,6 +89,39 @@ impl Cluster {
     /// The kubelet itself, to make its nodes vanish and return.
     pub fn kubelet(&self) -> &Running {
         &self.kubelet
+    }
+
+    /// Makes the server know RolloutPlugins and starts an operator for this namespace.
+    pub async fn with_operator(&mut self) -> Outcome {
+        super::rollout::install(self).await?;
+        self.observer.follow_rollouts(&self.client, &self.namespace);
+        self.start_operator();
+        Ok(())
+    }
+
+    /// Starts an operator, in the place of one that runs.
+    pub fn start_operator(&mut self) {
+        self.stop_operator();
+        self.note("the operator starts");
+        let options = stateward_controller::Options {
+            clock: self.clock.clone(),
+            namespaces: vec![self.namespace.clone()],
+        };
+        let operator = stateward_controller::Operator::new(self.client.clone(), options);
+        self.operator = Some(tokio::spawn(operator.run()));
+    }
+
+    /// Stops the operator wherever it is.
+    pub fn stop_operator(&mut self) {
+        if let Some(operator) = self.operator.take() {
+            self.note("the operator stops");
+            operator.abort();
+        }
+    }
+
+    /// Describes a RolloutPlugin to create, for the set of this name.
+    pub fn rollout(&self, set: &str) -> RolloutBuilder<'_> {
+        RolloutBuilder::new(self, set)
     }
 
     /// Describes a StatefulSet to create.
@@ -173,8 +212,23 @@ impl Cluster {
         self.observer.note(format!("-- {doing}"));
     }
 
+    /// An operator that is gone cannot let go of its objects, and a namespace would wait for it for ever.
+    async fn release_rollouts(&self) -> Outcome {
+        let names: Vec<String> = self.look(|view| view.rollouts.keys().cloned().collect());
+        let api: Api<RolloutPlugin> = Api::namespaced(self.client.clone(), &self.namespace);
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        for name in names {
+            let doing = format!("delete rolloutplugin {name}");
+            if_there(api.delete(&name, &DeleteParams::default()).await, doing.clone())?;
+            if_there(api.patch(&name, &PatchParams::default(), &patch).await, doing)?;
+        }
+        Ok(())
+    }
+
     /// Gives back what the scenario took. The namespace's own controllers finish the work.
-    pub(crate) async fn close(self) -> Outcome {
+    pub(crate) async fn close(mut self) -> Outcome {
+        self.release_rollouts().await?;
+        self.stop_operator();
         let namespace = &self.namespace;
         let at_once = DeleteParams::default().grace_period(0);
         Api::<Namespace>::all(self.client.clone())

@@ -6,6 +6,7 @@ mod cluster;
 mod failure;
 mod observer;
 mod pod;
+mod rollout;
 mod runner;
 mod set;
 mod timeline;
@@ -18,6 +19,7 @@ pub(crate) use failure::Doing;
 pub use failure::{Failure, Outcome};
 pub use observer::View;
 pub use pod::PodRow;
+pub use rollout::{Rollout, RolloutBuilder, partition};
 pub use runner::{Scenario, run};
 pub use set::{Set, SetBuilder};
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -30,12 +31,14 @@ pub struct View {
     pub revisions: BTreeMap<String, ControllerRevision>,
     /// PersistentVolumeClaims.
     pub claims: BTreeMap<String, PersistentVolumeClaim>,
+    /// RolloutPlugins, where an operator runs.
+    pub rollouts: BTreeMap<String, RolloutPlugin>,
 }
 
 /// Keeps a [`View`] and a time line of one namespace for as long as it lives.
 pub(crate) struct Observer {
     shared: Arc<Shared>,
-    _watches: JoinSet<()>,
+    watches: JoinSet<()>,
 }
 
 struct Shared {
@@ -112,10 +115,26 @@ impl Observer {
                 replace(&mut seen.view.claims, change.name(), change.object().cloned());
             },
         ));
-        Self {
-            shared,
-            _watches: watches,
-        }
+        Self { shared, watches }
+    }
+
+    /// Follows RolloutPlugins too, now that the server knows them.
+    pub(crate) fn follow_rollouts(&mut self, client: &Client, namespace: &str) {
+        self.watches.spawn(follow::<RolloutPlugin>(
+            client.clone(),
+            namespace.to_owned(),
+            self.shared.clone(),
+            |seen, now, change| {
+                let before = seen.view.rollouts.get(change.name()).map(describe_rollout);
+                let after = change.object().map(describe_rollout);
+                if before != after {
+                    let after = after.as_deref().unwrap_or("gone");
+                    seen.timeline
+                        .note(now, format!("rollout {} {after}", change.name()));
+                }
+                replace(&mut seen.view.rollouts, change.name(), change.object().cloned());
+            },
+        ));
     }
 
     /// Adds a line to the time line, such as what the scenario did.
@@ -264,4 +283,18 @@ fn describe_set(set: &StatefulSet) -> String {
             .and_then(|status| status.update_revision.as_deref())
             .unwrap_or("?"),
     )
+}
+
+fn describe_rollout(object: &RolloutPlugin) -> String {
+    match &object.status {
+        Some(status) => format!(
+            "{} at step {}: {}",
+            status.phase,
+            status
+                .current_step_index
+                .map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            status.message
+        ),
+        None => "without a status".to_owned(),
+    }
 }

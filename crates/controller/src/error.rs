@@ -1,0 +1,68 @@
+//! What can go wrong with one object, and when to try again.
+
+use std::time::Duration;
+
+use stateward_plugin::PluginError;
+
+/// Why a turn did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{what}: {cause}")]
+    Api {
+        what: &'static str,
+        #[source]
+        cause: kube::Error,
+    },
+    /// The plugin could not do it.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// The copy of the stable template is not there, or is of another version than the one to go back to.
+    #[error("the copy of the stable template in status.stableTemplate is not that of {0}")]
+    NoTemplate(String),
+}
+
+impl Error {
+    pub(crate) fn api(what: &'static str) -> impl FnOnce(kube::Error) -> Self {
+        move |cause| Self::Api { what, cause }
+    }
+
+    /// Somebody was faster: not worth a word, and worth another look at once.
+    pub(crate) fn is_conflict(&self) -> bool {
+        match self {
+            Self::Api {
+                cause: kube::Error::Api(status),
+                ..
+            } => status.code == 409 || status.code == 404,
+            Self::Plugin(PluginError::Conflict(_) | PluginError::Gone(_)) => true,
+            Self::Api { .. } | Self::Plugin(_) | Self::NoTemplate(_) => false,
+        }
+    }
+}
+
+/// The longest wait between two tries.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// How long to wait after the `failures`th failure in a row: twice as long each time, and not the same for everybody.
+pub(crate) fn backoff(failures: u32, who: &str) -> Duration {
+    let wait = SHORTEST.saturating_mul(1 << failures.min(10)).min(LONGEST);
+    // Spread over three quarters to all of it by the object's name, so that a run can be repeated exactly.
+    let spread = who.bytes().fold(u32::from(failures as u8), |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+    }) % 256;
+    wait - wait.mul_f64(f64::from(spread) / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_grows_to_its_limit_and_differs_between_objects() {
+        let waits: Vec<_> = (0..20).map(|failures| backoff(failures, "prod/db")).collect();
+        assert!(waits[0] <= SHORTEST && waits[19] <= LONGEST);
+        assert!(waits.windows(4).all(|waits| waits[3] >= waits[0]), "{waits:?}");
+        assert_ne!(backoff(5, "prod/db"), backoff(5, "prod/web"));
+    }
+}

@@ -1,0 +1,19 @@
+//! The shell around the decision core: watches become worlds, decisions become requests.
+//!
+//! - [`operator`]: what runs, and how the parts are wired.
+//! - `reconcile`: one object: look, decide, write one thing, look again.
+//! - `status`: status writes, as small as the change and bound to the version they were decided on.
+//! - `notify`: events with names of their own, so that none is told twice.
+//! - `index`: which objects care about a workload.
+//! - `error`: what can go wrong and when to try again.
+//!
+//! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
+
+mod error;
+mod index;
+mod notify;
+pub mod operator;
+mod reconcile;
+mod status;
+
+pub use operator::{Operator, Options};

@@ -1,0 +1,128 @@
+//! What runs, and how the parts are wired.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, future};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
+use kube::{Api, Client, ResourceExt};
+use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_clock::Clock;
+use stateward_plugin::ResourcePlugin;
+use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use crate::index::Index;
+use crate::reconcile::{Context, reconcile, retry};
+
+/// How many objects may have their turn at the same time.
+const AT_ONCE: u16 = 16;
+
+/// What an operator is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The only time it knows.
+    pub clock: Clock,
+    /// The namespaces it looks after; all, if there are none.
+    pub namespaces: Vec<String>,
+}
+
+/// The operator: rolls what RolloutPlugins ask for, until it is dropped.
+pub struct Operator {
+    client: Client,
+    options: Options,
+}
+
+impl Operator {
+    /// An operator that works through `client`.
+    pub fn new(client: Client, options: Options) -> Self {
+        Self { client, options }
+    }
+
+    /// Runs. Never ends by itself.
+    pub async fn run(self) {
+        let Self { client, options } = self;
+        let (caches, changed) = Caches::new();
+        let plugin = Arc::new(StatefulSets::new(client.clone(), caches.clone()));
+        if let Err(error) = plugin.init().await {
+            tracing::error!(%error, "the StatefulSet plugin does not start");
+            return;
+        }
+        let context = Arc::new(Context::new(client.clone(), options.clock.clone(), plugin));
+        let index = Index::default();
+        let filled = caches.run(client.clone(), &options.namespaces);
+        let namespaces = options.namespaces.len();
+        let steered = async {
+            caches.synced(namespaces).await;
+            steer(
+                client.clone(),
+                &options.namespaces,
+                caches.clone(),
+                index,
+                context,
+                changed,
+            )
+            .await;
+        };
+        future::join(filled, steered).await;
+    }
+}
+
+async fn steer(
+    client: Client,
+    namespaces: &[String],
+    caches: Caches,
+    index: Index,
+    context: Arc<Context>,
+    changed: tokio::sync::mpsc::UnboundedReceiver<Changed>,
+) {
+    let (reader, writer) = reflector::store();
+    let apis: Vec<Api<RolloutPlugin>> = match namespaces {
+        [] => vec![Api::all(client)],
+        some => some
+            .iter()
+            .map(|namespace| Api::namespaced(client.clone(), namespace))
+            .collect(),
+    };
+    let watches = apis
+        .into_iter()
+        .map(|api| watcher(api, watcher::Config::default()).boxed());
+    let (noted, forgotten) = (index.clone(), (index.clone(), caches.clone(), context.clone()));
+    let objects = futures::stream::select_all(watches)
+        .modify(|object| object.metadata.managed_fields = None)
+        .default_backoff()
+        .inspect_ok(move |event| match event {
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                noted.put(object);
+                caches.manager_lives(&object.uid().unwrap_or_default());
+            }
+            watcher::Event::Delete(object) => {
+                let (index, caches, context) = &forgotten;
+                index.take(object);
+                context.forget(object);
+                caches.manager_gone(&object.uid().unwrap_or_default());
+                // Somebody may be waiting for the workload to become free.
+                caches.touch(
+                    &object.namespace().unwrap_or_default(),
+                    &object.spec.workload_ref.name,
+                );
+            }
+            watcher::Event::Init | watcher::Event::InitDone => {}
+        })
+        .reflect(writer)
+        .touched_objects();
+    let concerned = UnboundedReceiverStream::new(changed).flat_map(move |Changed { namespace, name }| {
+        let objects = index.of(&namespace, &name);
+        futures::stream::iter(
+            objects
+                .into_iter()
+                .map(move |object| ObjectRef::<RolloutPlugin>::new(&object).within(&namespace)),
+        )
+    });
+    Controller::for_stream(objects, reader)
+        .with_config(controller::Config::default().concurrency(AT_ONCE))
+        .reconcile_on(concerned)
+        .run(reconcile, retry, context)
+        .for_each(|_| future::ready(()))
+        .await;
+}

@@ -1,0 +1,337 @@
+//! One object: look, decide, write one thing, look again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::controller::Action as Next;
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_clock::Clock;
+use stateward_core::memory::Stable;
+use stateward_core::world::{Action, Decision, World};
+use stateward_core::{decide, rolloutplugin};
+use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
+
+use crate::error::{Error, backoff};
+use crate::notify::notify;
+use crate::status;
+
+/// Keeps an object until its workload has been let go.
+const FINALIZER: &str = "stateward.dev/rollout";
+
+/// How long to wait for a disruption budget, which no watch of ours tells about.
+const BUDGET_WAIT: Duration = Duration::from_secs(5);
+
+/// How often one turn may write before others get theirs.
+const WRITES_PER_TURN: usize = 8;
+
+/// What every turn needs.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) plugin: Arc<dyn ResourcePlugin>,
+    /// What our last write to an object gave back, until the watch has caught up with it.
+    latest: Mutex<HashMap<String, RolloutPlugin>>,
+    /// Failures in a row, by object.
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl Context {
+    pub(crate) fn new(client: Client, clock: Clock, plugin: Arc<dyn ResourcePlugin>) -> Self {
+        Self {
+            client,
+            clock,
+            plugin,
+            latest: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    /// The object as the watch shows it, or as our own last write left it if that is newer.
+    fn newest(&self, seen: &RolloutPlugin) -> RolloutPlugin {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let uid = seen.uid().unwrap_or_default();
+        match latest.get(&uid) {
+            Some(ours) if version(ours) > version(seen) => ours.clone(),
+            Some(_) => {
+                latest.remove(&uid);
+                seen.clone()
+            }
+            None => seen.clone(),
+        }
+    }
+
+    fn remember(&self, written: &RolloutPlugin) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.insert(written.uid().unwrap_or_default(), written.clone());
+    }
+
+    pub(crate) fn forget(&self, object: &RolloutPlugin) {
+        let uid = object.uid().unwrap_or_default();
+        self.latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&uid);
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&uid);
+    }
+
+    /// A moment of the clock's as a wait on the timer's.
+    fn at(&self, moment: Timestamp) -> Next {
+        let left = Duration::try_from(moment.duration_since(self.clock.now())).unwrap_or(Duration::ZERO);
+        // A timer may come a moment early, and then nothing is due yet.
+        Next::requeue(self.clock.on_the_timer(left) + Duration::from_millis(1))
+    }
+}
+
+fn version(object: &RolloutPlugin) -> u64 {
+    let version = object.resource_version();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+/// One turn for one object.
+pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -> Result<Next, Error> {
+    let next = turn(context.newest(&seen), &context).await;
+    if next.is_ok() {
+        let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.remove(&seen.uid().unwrap_or_default());
+    }
+    next
+}
+
+/// When to try again.
+pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Context>) -> Next {
+    let failures = {
+        let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = failures.entry(object.uid().unwrap_or_default()).or_default();
+        *failures += 1;
+        *failures
+    };
+    let who = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    if error.is_conflict() {
+        tracing::debug!(object = who, %error, "somebody was faster");
+    } else {
+        tracing::warn!(object = who, %error, "will try again");
+    }
+    Next::requeue(context.clock.on_the_timer(backoff(failures - 1, &who)))
+}
+
+async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Error> {
+    for _ in 0..WRITES_PER_TURN {
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
+        if deleting && !ours {
+            return Ok(Next::await_change());
+        }
+        let target = target(&object);
+        let Some(seen) = observe(&object, &target, context).await? else {
+            return Ok(Next::await_change());
+        };
+        let world = world(&object, &seen, context.clock.now());
+        let decision = decide(&world);
+        if deleting {
+            match &decision.action {
+                Some(action) => drop(act(action, &object, &target, &seen, context).await?),
+                None => drop(set_finalizer(&object, false, context).await?),
+            }
+            return Ok(Next::await_change());
+        }
+        if !ours {
+            object = set_finalizer(&object, true, context).await?;
+            continue;
+        }
+        let old = object.status.clone().unwrap_or_default();
+        if let Some(mut new) = rolloutplugin::next_status(&old, object.metadata.generation, &world, &decision)
+        {
+            if !verified(&world, &decision, &target, context).await? {
+                return Ok(Next::requeue(Duration::from_secs(1)));
+            }
+            keep_stable_template(&mut new, &world, &decision, &target, context).await?;
+            object = status::write(&context.client, &object, &new).await?;
+            context.remember(&object);
+            notify(&context.client, &object, &decision.notices, world.now).await;
+            continue;
+        }
+        if let Some(action) = &decision.action {
+            return Ok(match act(action, &object, &target, &seen, context).await? {
+                Done::NotNow => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
+                // What it changed will be told by a watch.
+                Done::Changed => Next::await_change(),
+                Done::Unchanged => Next::requeue(Duration::from_millis(100)),
+            });
+        }
+        return Ok(match decision.look_again {
+            Some(moment) => context.at(moment),
+            None => Next::await_change(),
+        });
+    }
+    Ok(Next::requeue(Duration::from_millis(1)))
+}
+
+fn target(object: &RolloutPlugin) -> Target {
+    Target {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.spec.workload_ref.name.clone(),
+        manager: Manager {
+            kind: "RolloutPlugin".into(),
+            name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+        },
+    }
+}
+
+/// What is there; with the template of the current revision where it has to be learned.
+async fn observe(
+    object: &RolloutPlugin,
+    target: &Target,
+    context: &Context,
+) -> Result<Option<Observation>, Error> {
+    let Some(mut seen) = context.plugin.observe(target).await? else {
+        return Ok(None);
+    };
+    let known = object
+        .status
+        .as_ref()
+        .is_some_and(|status| status.stable_revision.is_some());
+    if let Ok(workload) = &mut seen.workload
+        && !known
+        && workload.current != workload.update
+    {
+        let revision = workload.current.as_str().to_owned();
+        let template = context.plugin.snapshot(target, Some(&revision)).await?;
+        workload.current_template = template.map(|template| context.plugin.fingerprint(&template));
+    }
+    Ok(Some(seen))
+}
+
+fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
+    let status = object.status.clone().unwrap_or_default();
+    World {
+        now,
+        plan: rolloutplugin::plan(object),
+        paused: object.spec.paused,
+        deleting: object.metadata.deletion_timestamp.is_some(),
+        commands: rolloutplugin::commands(&status),
+        memory: rolloutplugin::memory(&status),
+        workload: seen.workload.clone(),
+        name: format!(
+            "{} -n {}",
+            object.name_any(),
+            object.namespace().unwrap_or_default()
+        ),
+    }
+}
+
+/// Before a step counts as passed, the plugin has a say too.
+async fn verified(
+    world: &World,
+    decision: &Decision,
+    target: &Target,
+    context: &Context,
+) -> Result<bool, Error> {
+    let Some(share) = decision.passed_share(world) else {
+        return Ok(true);
+    };
+    Ok(context.plugin.verify_weight(target, share).await?)
+}
+
+/// Puts the copy of a template that has just become the stable one beside its name, in the same write.
+async fn keep_stable_template(
+    status: &mut RolloutPluginStatus,
+    world: &World,
+    decision: &Decision,
+    target: &Target,
+    context: &Context,
+) -> Result<(), Error> {
+    let Some(stable) = decision.memory.stable.as_ref() else {
+        return Ok(());
+    };
+    let kept = |before: &Stable| before.template == stable.template;
+    if world.memory.stable.as_ref().is_some_and(kept) {
+        return Ok(());
+    }
+    for revision in [None, Some(stable.revision.as_str())] {
+        let template = context.plugin.snapshot(target, revision).await?;
+        let right = template.filter(|template| context.plugin.fingerprint(template) == stable.template);
+        if let Some(Snapshot(template)) = right {
+            status.stable_template = Some(template);
+            return Ok(());
+        }
+    }
+    Err(Error::NoTemplate(stable.revision.to_string()))
+}
+
+async fn act(
+    action: &Action,
+    object: &RolloutPlugin,
+    target: &Target,
+    seen: &Observation,
+    context: &Context,
+) -> Result<Done, Error> {
+    tracing::info!(object = %target.manager.name, namespace = %target.namespace, ?action, "acting");
+    let plugin = &context.plugin;
+    Ok(match action {
+        Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
+        Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
+        Action::LetGo(setting) => plugin.let_go(target, &seen.version, setting.as_deref()).await?,
+        Action::Restore => {
+            let template = stable_template(object, context).await?;
+            plugin.restore(target, &seen.version, &template).await?
+        }
+    })
+}
+
+/// The copy of the stable template, which the caches leave out.
+async fn stable_template(object: &RolloutPlugin, context: &Context) -> Result<Snapshot, Error> {
+    let resource = ApiResource::erase::<RolloutPlugin>(&());
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &resource);
+    let whole = api
+        .get(&object.name_any())
+        .await
+        .map_err(Error::api("cannot read the stable template"))?;
+    let template = whole
+        .data
+        .pointer("/status/stableTemplate")
+        .cloned()
+        .map(Snapshot);
+    let memory = rolloutplugin::memory(&object.status.clone().unwrap_or_default());
+    let stable = memory
+        .stable
+        .map(|stable| (stable.template, stable.revision.to_string()));
+    match (template, stable) {
+        (Some(template), Some((wanted, _))) if context.plugin.fingerprint(&template) == wanted => {
+            Ok(template)
+        }
+        (_, stable) => Err(Error::NoTemplate(
+            stable.map(|(_, name)| name).unwrap_or_default(),
+        )),
+    }
+}
+
+async fn set_finalizer(
+    object: &RolloutPlugin,
+    present: bool,
+    context: &Context,
+) -> Result<RolloutPlugin, Error> {
+    let mut finalizers: Vec<String> = object.finalizers().to_vec();
+    finalizers.retain(|finalizer| finalizer != FINALIZER);
+    if present {
+        finalizers.push(FINALIZER.into());
+    }
+    let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
+    let api: Api<RolloutPlugin> =
+        Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    let written = api
+        .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::api("cannot set the finalizer"))?;
+    context.remember(&written);
+    Ok(written)
+}

@@ -1,0 +1,70 @@
+//! Status writes: as small as the change, and bound to the version they were decided on.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Map, Value, json};
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+
+use crate::error::Error;
+
+/// Writes `new` in the place of `object`'s status. A command that came in meanwhile makes it a conflict: it is not lost.
+pub(crate) async fn write(
+    client: &Client,
+    object: &RolloutPlugin,
+    new: &RolloutPluginStatus,
+) -> Result<RolloutPlugin, Error> {
+    let old = object.status.clone().unwrap_or_default();
+    let (old, new) = (json!(old), json!(new));
+    let mut change = difference(&old, &new);
+    // Commands are never copied, only taken away.
+    for command in ["abort", "promoteFull", "restart"] {
+        if old.get(command).is_some() {
+            change.insert(command.into(), Value::Null);
+        }
+    }
+    let patch = json!({
+        "metadata": {"resourceVersion": object.resource_version(), "uid": object.uid()},
+        "status": change,
+    });
+    let api: Api<RolloutPlugin> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let params = PatchParams {
+        field_manager: Some(stateward_plugin::statefulset::FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    };
+    api.patch_status(&object.name_any(), &params, &Patch::Merge(patch))
+        .await
+        .map_err(Error::api("cannot write the status"))
+}
+
+/// The merge patch from one object to another.
+fn difference(old: &Value, new: &Value) -> Map<String, Value> {
+    let none = Map::new();
+    let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
+    let removed = old.keys().filter(|key| !new.contains_key(*key));
+    let removed = removed.map(|key| (key.clone(), Value::Null));
+    let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
+    let changed = changed.map(|(key, value)| {
+        let value = match (old.get(key), value) {
+            // Lists and plain values are replaced whole; an object keeps what is not named.
+            (Some(before @ Value::Object(_)), Value::Object(_)) => Value::Object(difference(before, value)),
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    removed.chain(changed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_what_changed_and_what_went() {
+        let old = json!({"phase": "Paused", "gone": 1, "same": [1], "deep": {"a": 1, "b": 2}});
+        let new = json!({"phase": "Progressing", "same": [1], "deep": {"a": 1, "b": 3}, "list": [2]});
+        assert_eq!(
+            Value::Object(difference(&old, &new)),
+            json!({"phase": "Progressing", "gone": null, "deep": {"b": 3}, "list": [2]})
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! A report as conditions: those of the domain, and the three that kstatus, Argo CD and Flux read.
+
+use jiff::Timestamp;
+use stateward_api::rolloutplugin::Condition;
+
+use crate::world::{Phase, Reason, Report};
+
+/// The conditions for `report`. A condition that keeps its status keeps the time it came to it.
+pub(super) fn of(
+    report: &Report,
+    old: &[Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let reason = reason(report.reason);
+    let returning = matches!(report.reason, Reason::Aborting | Reason::PuttingBack);
+    let (paused, done, failed) = (
+        report.phase == Phase::Paused,
+        report.phase == Phase::Successful,
+        report.phase == Phase::Failed,
+    );
+    let progressing = match report.phase {
+        Phase::Paused => "Unknown",
+        Phase::Progressing => "True",
+        Phase::Failed | Phase::Successful => "False",
+    };
+    let mut conditions = vec![
+        ("Progressing", progressing),
+        ("Paused", truth(paused)),
+        ("Healthy", truth(done)),
+        ("Completed", truth(done)),
+        ("Ready", truth(done)),
+        ("Reconciling", truth(!done && (!failed || returning))),
+        ("Stalled", truth(failed && !returning)),
+    ];
+    if report.reason == Reason::InvalidSpec {
+        conditions.push(("InvalidSpec", "True"));
+    }
+    let condition = |(kind, status): (&str, &str)| {
+        let before = old
+            .iter()
+            .find(|before| before.kind == kind && before.status == status);
+        Condition {
+            kind: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: report.message.clone(),
+            last_transition_time: before.map_or(now, |before| before.last_transition_time),
+            observed_generation: generation,
+        }
+    };
+    conditions.into_iter().map(condition).collect()
+}
+
+fn truth(is: bool) -> &'static str {
+    if is { "True" } else { "False" }
+}
+
+/// The words that Argo's users know where there are some.
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::InvalidSpec => "InvalidSpec",
+        Reason::WorkloadMissing => "WorkloadMissing",
+        Reason::WorkloadUnfit => "WorkloadUnfit",
+        Reason::WorkloadClaimed => "WorkloadClaimed",
+        Reason::Stable => "RolloutPluginCompleted",
+        Reason::NotReady => "PodsNotReady",
+        Reason::Rejected | Reason::Aborting => "RolloutPluginAborted",
+        Reason::Stepping | Reason::Converging => "RolloutPluginProgressing",
+        Reason::StepPaused | Reason::ManuallyPaused => "RolloutPluginPaused",
+        Reason::DeadlineExceeded => "ProgressDeadlineExceeded",
+        Reason::PodBroken => "PodBroken",
+        Reason::PuttingBack => "Returning",
+        Reason::LettingGo => "LettingGo",
+    }
+}

@@ -1,0 +1,179 @@
+//! The next status of a RolloutPlugin.
+
+use stateward_api::rolloutplugin::{PauseCondition, PodStatus, RolloutPluginStatus};
+
+use super::conditions;
+use crate::memory::{Activity, Attempt, Cause, Memory};
+use crate::workload::{Pod, Workload};
+use crate::world::{Decision, World};
+
+/// How many pods a status shows: enough to see what is wrong, few enough to read.
+const SHOWN_PODS: usize = 20;
+
+/// The status that writes a decision down. `None` when there is nothing worth a write.
+///
+/// While pods are rolled their counters ride along with the writes that steps and progress cause anyway; at rest every
+/// change of them is told.
+pub fn next_status(
+    old: &RolloutPluginStatus,
+    generation: Option<i64>,
+    world: &World,
+    decision: &Decision,
+) -> Option<RolloutPluginStatus> {
+    let report = decision.report.as_ref()?;
+    let mut new = RolloutPluginStatus {
+        canary: old.canary.clone(),
+        observed_generation: generation,
+        phase: format!("{:?}", report.phase),
+        message: report.message.clone(),
+        conditions: conditions::of(report, &old.conditions, generation, world.now),
+        current_revision: old.current_revision.clone(),
+        updated_revision: old.updated_revision.clone(),
+        ..RolloutPluginStatus::default()
+    };
+    write_memory(&mut new, &decision.memory);
+    match &world.workload {
+        Ok(workload) => {
+            write_workload(&mut new, workload, &decision.memory.activity, world);
+            // One that was turned down stays on record; what counts is whether the template still asks for it.
+            new.aborted = new.aborted_revision.is_some() && new.aborted_revision == new.updated_revision;
+        }
+        Err(_) => {
+            new.replicas = old.replicas;
+            new.updated_replicas = old.updated_replicas;
+            new.ready_replicas = old.ready_replicas;
+            new.available_replicas = old.available_replicas;
+        }
+    }
+    let rolling = matches!(decision.memory.activity, Activity::Rolling(_));
+    let differs = if rolling {
+        outline(&new) != outline(old)
+    } else {
+        new != *old
+    };
+    differs.then_some(new)
+}
+
+/// What is worth a write of its own while pods are rolled.
+fn outline(status: &RolloutPluginStatus) -> RolloutPluginStatus {
+    let mut outline = status.clone();
+    outline.message.clear();
+    outline.pods.clear();
+    outline.current_revision = None;
+    outline.replicas = None;
+    outline.updated_replicas = None;
+    outline.ready_replicas = None;
+    outline.available_replicas = None;
+    for condition in &mut outline.conditions {
+        condition.message.clear();
+    }
+    outline
+}
+
+fn write_memory(status: &mut RolloutPluginStatus, memory: &Memory) {
+    // Without `..`, so that nothing that must be remembered can be forgotten here.
+    let Memory {
+        workload,
+        setting,
+        stable,
+        activity,
+        rejected,
+        retries,
+        retried_at,
+    } = memory;
+    status.workload_uid = workload.clone();
+    status.workload_setting = setting.clone();
+    status.stable_revision = stable.as_ref().map(|stable| stable.revision.to_string());
+    status.stable_template_hash = stable.as_ref().map(|stable| stable.template.as_str().to_owned());
+    status.restart_count = (*retries > 0).then(|| number(*retries));
+    status.restarted_at = *retried_at;
+    if let Some(rejected) = rejected {
+        status.aborted_revision = Some(rejected.revision.to_string());
+        status.aborted_at = Some(rejected.at);
+        status.aborted_reason = Some(rejected.reason.clone());
+    }
+    match activity {
+        Activity::Idle => {}
+        Activity::Rolling(attempt) => write_attempt(status, attempt),
+        Activity::Returning(back) => {
+            let cause = match back.cause {
+                Cause::Aborted => "Aborted",
+                Cause::PutBack => "PutBack",
+                Cause::ScaledToZero => "ScaledToZero",
+            };
+            status.returning = Some(cause.into());
+            status.returning_from = Some(back.from.to_string());
+            status.returning_since = Some(back.since);
+        }
+    }
+}
+
+fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
+    let Attempt {
+        target,
+        step,
+        steps,
+        entered,
+        progressed,
+        reached,
+        floor,
+        excused,
+        held,
+        pausing,
+    } = attempt;
+    status.updated_revision = Some(target.to_string());
+    status.current_step_index = Some(number(step.0));
+    status.current_step_hash = Some(steps.as_str().to_owned());
+    status.current_step_started_at = Some(*entered);
+    status.progressed_at = Some(*progressed);
+    status.reached_replicas = Some(number(*reached));
+    status.floor_replicas = (*floor > 0).then(|| number(*floor));
+    status.excused_pods = excused.iter().map(|index| number(*index)).collect();
+    status.manual_pause = *held;
+    status.controller_pause = *pausing;
+    if *pausing {
+        status.pause_conditions = vec![PauseCondition {
+            reason: "CanaryPauseStep".into(),
+            start_time: *entered,
+        }];
+    }
+}
+
+fn write_workload(status: &mut RolloutPluginStatus, workload: &Workload, activity: &Activity, world: &World) {
+    status.current_revision = Some(workload.current.to_string());
+    if !matches!(activity, Activity::Rolling(_)) {
+        status.updated_revision = Some(workload.update.to_string());
+    }
+    let count = |wanted: &dyn Fn(&Pod) -> bool| {
+        let pods = workload.pods.iter().filter(|pod| !pod.terminating && wanted(pod));
+        Some(number(pods.count() as u32))
+    };
+    let available = |pod: &Pod| {
+        pod.available_at(workload.min_ready)
+            .is_some_and(|at| at <= world.now)
+    };
+    status.replicas = Some(number(workload.replicas));
+    status.updated_replicas = count(&|pod| pod.runs(&workload.update));
+    status.ready_replicas = count(&Pod::ready);
+    status.available_replicas = count(&available);
+    // Where every pod is well and on one version there is nothing to show.
+    let noteworthy = |pod: &&Pod| !pod.ready() || !pod.runs(&workload.update);
+    let pods = workload.pods.iter().filter(noteworthy).take(SHOWN_PODS);
+    status.pods = pods.map(row).collect();
+}
+
+fn row(pod: &Pod) -> PodStatus {
+    let trouble = pod.trouble.as_ref().map(|trouble| trouble.reason.clone());
+    PodStatus {
+        name: pod.name.clone(),
+        revision: pod.revision.as_ref().map(ToString::to_string),
+        ready: pod.ready(),
+        restarts: number(pod.restarts),
+        reason: trouble.or_else(|| pod.terminating.then(|| "Terminating".into())),
+    }
+}
+
+/// Kubernetes counts in i32.
+fn number(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

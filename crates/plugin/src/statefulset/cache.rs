@@ -1,0 +1,374 @@
+//! Every StatefulSet and its pods as the watches tell, indexed by what asks for them.
+//!
+//! Two things keep a decision from being made on the past: a set that we have written is not shown before the watch has
+//! brought that write back, and a pod that we have removed is not shown as if it were still to stay.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{StreamExt, TryStreamExt, future};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use stateward_core::world::NoWorkload;
+use tokio::sync::{mpsc, watch};
+
+use super::read;
+use super::view::{PodView, SetView};
+use crate::{Observation, Target, Version};
+
+/// Namespace and name.
+type Key = (String, String);
+
+/// A set that may look different now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Changed {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// All sets and pods. Cheap to clone.
+#[derive(Clone)]
+pub struct Caches {
+    inner: Arc<Mutex<Inner>>,
+    changed: mpsc::UnboundedSender<Changed>,
+    synced: Arc<watch::Sender<usize>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    sets: HashMap<Key, Arc<SetView>>,
+    /// By the UID of their set, then by name.
+    pods: HashMap<String, HashMap<String, Arc<PodView>>>,
+    /// The set of each pod, to find it again when only the pod is known.
+    owners: HashMap<Key, String>,
+    /// The newest version of a set that we wrote and have not seen yet.
+    written: HashMap<Key, u64>,
+    /// The UID of a pod that we removed and have not seen go yet.
+    removed: HashMap<Key, String>,
+    /// The objects that may hold a claim, by UID.
+    managers: HashMap<String, ()>,
+}
+
+/// The label that every pod of a StatefulSet has.
+const POD_OF_A_SET: &str = "statefulset.kubernetes.io/pod-name";
+
+impl Caches {
+    /// Empty caches, and where they tell which sets have changed.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<Changed>) {
+        let (changed, told) = mpsc::unbounded_channel();
+        let caches = Self {
+            inner: Arc::default(),
+            changed,
+            synced: Arc::new(watch::Sender::new(0)),
+        };
+        (caches, told)
+    }
+
+    /// Keeps the caches filled from the namespaces given, or from all if there are none. Never ends.
+    pub async fn run(&self, client: Client, namespaces: &[String]) {
+        let everywhere = [String::new()];
+        let namespaces = if namespaces.is_empty() {
+            &everywhere
+        } else {
+            namespaces
+        };
+        let watches = namespaces.iter().map(|namespace| {
+            let sets = self.follow::<SetView>(api(&client, namespace), namespace, watcher::Config::default());
+            let pods = watcher::Config::default().labels(POD_OF_A_SET);
+            let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods);
+            future::join(sets, pods)
+        });
+        future::join_all(watches).await;
+    }
+
+    /// Waits until everything that was there at the start is known. `watches` is twice the number of namespaces.
+    pub async fn synced(&self, namespaces: usize) {
+        let mut synced = self.synced.subscribe();
+        let enough = namespaces.max(1) * 2;
+        // The sender lives as long as we do.
+        let _ = synced.wait_for(|count| *count >= enough).await;
+    }
+
+    async fn follow<K: Cached>(&self, api: Api<K>, namespace: &str, config: watcher::Config) {
+        let mut listed: Vec<K> = Vec::new();
+        let mut first = true;
+        let mut events = watcher(api, config)
+            .modify(|object| object.meta_mut().managed_fields = None)
+            .default_backoff()
+            .boxed();
+        loop {
+            match events.try_next().await {
+                Ok(Some(watcher::Event::Init)) => listed.clear(),
+                Ok(Some(watcher::Event::InitApply(object))) => listed.push(object),
+                Ok(Some(watcher::Event::InitDone)) => {
+                    let changed = K::replace(&mut self.lock(), namespace, std::mem::take(&mut listed));
+                    self.tell(changed);
+                    if std::mem::take(&mut first) {
+                        self.synced.send_modify(|count| *count += 1);
+                    }
+                }
+                Ok(Some(watcher::Event::Apply(object))) => {
+                    let changed = object.put(&mut self.lock());
+                    self.tell(changed);
+                }
+                Ok(Some(watcher::Event::Delete(object))) => {
+                    let changed = object.take(&mut self.lock());
+                    self.tell(changed);
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is tried again");
+                }
+            }
+        }
+    }
+
+    fn tell(&self, changed: impl IntoIterator<Item = Changed>) {
+        for changed in changed {
+            // Nobody listens any more when the operator is on its way out.
+            let _ = self.changed.send(changed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change below is complete before anything can panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set(&self, namespace: &str, name: &str) -> Option<Arc<SetView>> {
+        self.lock().sets.get(&key(namespace, name)).cloned()
+    }
+
+    /// An object that may hold a claim is there.
+    pub fn manager_lives(&self, uid: &str) {
+        self.lock().managers.insert(uid.to_owned(), ());
+    }
+
+    /// Has everybody look again who cares about a set.
+    pub fn touch(&self, namespace: &str, name: &str) {
+        self.tell([changed(key(namespace, name))]);
+    }
+
+    /// It is gone.
+    pub fn manager_gone(&self, uid: &str) {
+        self.lock().managers.remove(uid);
+    }
+
+    /// Our write to a set got this version.
+    pub(super) fn wrote_set(&self, namespace: &str, name: &str, version: Option<String>) {
+        let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
+            return;
+        };
+        let mut inner = self.lock();
+        let newest = inner.written.entry(key(namespace, name)).or_default();
+        *newest = version.max(*newest);
+    }
+
+    /// We have removed this pod.
+    pub(super) fn removed_pod(&self, namespace: &str, name: &str, uid: &str) {
+        let mut inner = self.lock();
+        inner.removed.insert(key(namespace, name), uid.to_owned());
+    }
+
+    /// The set and its pods. `None` while what is known is older than what we did.
+    pub(super) fn observe(&self, target: &Target) -> Option<Observation> {
+        let mut inner = self.lock();
+        let here = key(&target.namespace, &target.name);
+        let Some(set) = inner.sets.get(&here).cloned() else {
+            return Some(Observation {
+                workload: Err(NoWorkload::Missing(format!("StatefulSet {}", target.name))),
+                version: Version::default(),
+            });
+        };
+        if let Entry::Occupied(written) = inner.written.entry(here) {
+            if version(set.as_ref()) < *written.get() {
+                return None;
+            }
+            written.remove();
+        }
+        let none = HashMap::new();
+        let uid = set.metadata.uid.clone().unwrap_or_default();
+        let Inner {
+            pods,
+            removed,
+            managers,
+            ..
+        } = &mut *inner;
+        let pods = pods.get(&uid).unwrap_or(&none);
+        for (name, pod) in pods {
+            if let Entry::Occupied(gone) = removed.entry(key(&target.namespace, name)) {
+                let same = pod.metadata.uid.as_ref() == Some(gone.get());
+                if same && pod.metadata.deletion_timestamp.is_none() {
+                    return None;
+                }
+                gone.remove();
+            }
+        }
+        let lives = |uid: &str| managers.contains_key(uid);
+        Some(Observation {
+            workload: read::workload(&set, pods.values().map(Arc::as_ref), &target.manager, lives),
+            version: Version(set.resource_version().unwrap_or_default()),
+        })
+    }
+}
+
+fn api<K>(client: &Client, namespace: &str) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+{
+    if namespace.is_empty() {
+        Api::all(client.clone())
+    } else {
+        Api::namespaced(client.clone(), namespace)
+    }
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    (namespace.to_owned(), name.to_owned())
+}
+
+fn key_of(object: &impl Resource<DynamicType = ()>) -> Key {
+    let meta = object.meta();
+    key(
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+    )
+}
+
+/// Versions count up; one that is no number is never older than another.
+fn version(object: &impl Resource<DynamicType = ()>) -> u64 {
+    let version = object.meta().resource_version.as_deref();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(u64::MAX)
+}
+
+/// An object that the caches hold.
+trait Cached:
+    Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + std::fmt::Debug
+    + Send
+    + 'static
+{
+    /// Puts one in. Says which set has changed.
+    fn put(self, inner: &mut Inner) -> Option<Changed>;
+
+    /// Takes one out.
+    fn take(self, inner: &mut Inner) -> Option<Changed>;
+
+    /// Puts `all` in the place of everything in `namespace`.
+    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed>;
+}
+
+fn changed((namespace, name): Key) -> Changed {
+    Changed { namespace, name }
+}
+
+impl Cached for SetView {
+    fn put(self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&self);
+        inner.sets.insert(key.clone(), Arc::new(self));
+        Some(changed(key))
+    }
+
+    fn take(self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&self);
+        inner.sets.remove(&key);
+        inner.written.remove(&key);
+        Some(changed(key))
+    }
+
+    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
+        let here = |key: &Key| namespace.is_empty() || key.0 == namespace;
+        let mut told: Vec<_> = inner.sets.keys().filter(|key| here(key)).cloned().collect();
+        inner.sets.retain(|key, _| !here(key));
+        for set in all {
+            let key = key_of(&set);
+            told.push(key.clone());
+            inner.sets.insert(key, Arc::new(set));
+        }
+        told.sort();
+        told.dedup();
+        told.into_iter().map(changed).collect()
+    }
+}
+
+impl PodView {
+    /// The UID and the name of the set that owns the pod.
+    fn owner(&self) -> Option<(String, String)> {
+        let owners = self.metadata.owner_references.as_ref()?;
+        let owner = owners
+            .iter()
+            .find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
+        Some((owner.uid.clone(), owner.name.clone()))
+    }
+
+    fn insert(self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&self);
+        let (uid, set) = self.owner()?;
+        // A pod of the same name may belong to a new set of the same name.
+        if let Some(before) = inner.owners.insert(key.clone(), uid.clone())
+            && before != uid
+            && let Some(pods) = inner.pods.get_mut(&before)
+        {
+            pods.remove(&key.1);
+        }
+        let namespace = key.0.clone();
+        inner.pods.entry(uid).or_default().insert(key.1, Arc::new(self));
+        Some(Changed { namespace, name: set })
+    }
+}
+
+impl Cached for PodView {
+    fn put(self, inner: &mut Inner) -> Option<Changed> {
+        self.insert(inner)
+    }
+
+    fn take(self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&self);
+        let uid = inner.owners.remove(&key)?;
+        inner.removed.remove(&key);
+        if let Some(pods) = inner.pods.get_mut(&uid) {
+            pods.remove(&key.1);
+            if pods.is_empty() {
+                inner.pods.remove(&uid);
+            }
+        }
+        let (_, set) = self.owner()?;
+        Some(Changed {
+            namespace: key.0,
+            name: set,
+        })
+    }
+
+    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
+        let here = |key: &Key| namespace.is_empty() || key.0 == namespace;
+        let gone: Vec<Key> = inner.owners.keys().filter(|key| here(key)).cloned().collect();
+        let mut told: Vec<Changed> = Vec::new();
+        for key in gone {
+            let Some(uid) = inner.owners.remove(&key) else {
+                continue;
+            };
+            if let Some(pods) = inner.pods.get_mut(&uid)
+                && let Some(pod) = pods.remove(&key.1)
+                && let Some((_, set)) = pod.owner()
+            {
+                told.push(Changed {
+                    namespace: key.0,
+                    name: set,
+                });
+            }
+        }
+        inner.pods.retain(|_, pods| !pods.is_empty());
+        told.extend(all.into_iter().filter_map(|pod| pod.insert(inner)));
+        told.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+        told.dedup();
+        told
+    }
+}

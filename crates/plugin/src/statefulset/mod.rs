@@ -1,0 +1,231 @@
+//! StatefulSets: the share is the `partition` of their rolling update.
+//!
+//! - [`view`]: sets and pods with just the fields that decisions read.
+//! - [`cache`]: all of them, indexed, as the watches tell.
+//! - [`read`]: a set and its pods as a workload.
+//! - this file: the requests.
+
+mod cache;
+mod read;
+mod trouble;
+mod view;
+
+use async_trait::async_trait;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use stateward_core::plan::Share;
+
+pub use self::cache::{Caches, Changed};
+use crate::{Done, Observation, PluginError, ResourcePlugin, Snapshot, Target, Version};
+
+/// The field manager of everything the plugin writes to a set.
+pub const FIELD_MANAGER: &str = "stateward";
+
+/// Names the object that manages a set. Only this object's operator moves the partition.
+pub const MANAGED_BY: &str = "stateward.dev/managed-by";
+
+/// The built-in plugin for StatefulSets.
+pub struct StatefulSets {
+    client: Client,
+    caches: Caches,
+}
+
+impl StatefulSets {
+    /// A plugin that writes through `client` and reads from `caches`.
+    pub fn new(client: Client, caches: Caches) -> Self {
+        Self { client, caches }
+    }
+
+    fn sets(&self, target: &Target) -> Api<StatefulSet> {
+        Api::namespaced(self.client.clone(), &target.namespace)
+    }
+
+    /// Applies `spec` and the claim to a set, on the version that was looked at, and remembers what came of it.
+    async fn apply(&self, target: &Target, at: &Version, spec: Value) -> Result<Done, PluginError> {
+        let patch = json!({
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {
+                "name": target.name,
+                "resourceVersion": at.0,
+                "annotations": {MANAGED_BY: target.manager.claim()},
+            },
+            "spec": spec,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let sets = self.sets(target);
+        let written = sets.patch(&target.name, &params, &Patch::Apply(patch)).await;
+        let written = written.map_err(|error| refusal(error, target, "cannot set the partition"))?;
+        self.caches
+            .wrote_set(&target.namespace, &target.name, written.resource_version());
+        Ok(Done::Changed)
+    }
+
+    fn replicas(&self, target: &Target) -> Result<u32, PluginError> {
+        let set = self.caches.set(&target.namespace, &target.name);
+        let set = set.ok_or_else(|| PluginError::Gone(set_name(target)))?;
+        Ok(set.replicas())
+    }
+}
+
+fn set_name(target: &Target) -> String {
+    format!("StatefulSet {}", target.name)
+}
+
+fn refusal(error: kube::Error, target: &Target, what: &str) -> PluginError {
+    match &error {
+        kube::Error::Api(status) if status.code == 409 => PluginError::Conflict(set_name(target)),
+        kube::Error::Api(status) if status.code == 404 => PluginError::Gone(set_name(target)),
+        _ => PluginError::Failed {
+            what: format!("{what} of {}", set_name(target)),
+            cause: error.to_string(),
+        },
+    }
+}
+
+#[async_trait]
+impl ResourcePlugin for StatefulSets {
+    async fn init(&self) -> Result<(), PluginError> {
+        Ok(())
+    }
+
+    async fn observe(&self, target: &Target) -> Result<Option<Observation>, PluginError> {
+        Ok(self.caches.observe(target))
+    }
+
+    async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError> {
+        let replicas = self.replicas(target)?;
+        let partition = replicas - share.of(replicas);
+        let spec =
+            json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
+        self.apply(target, at, spec).await
+    }
+
+    async fn verify_weight(&self, target: &Target, share: Share) -> Result<bool, PluginError> {
+        let Some(observation) = self.caches.observe(target) else {
+            return Ok(false);
+        };
+        let Ok(workload) = observation.workload else {
+            return Ok(false);
+        };
+        let due = share.of(workload.replicas);
+        Ok(workload.observed && workload.released >= i64::from(due) && workload.told.updated >= due)
+    }
+
+    async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &target.namespace);
+        let delete = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        let outcome = if serving {
+            let evict = EvictParams {
+                delete_options: Some(delete),
+                ..EvictParams::default()
+            };
+            pods.evict(pod, &evict).await.map(drop)
+        } else {
+            pods.delete(pod, &delete).await.map(drop)
+        };
+        match outcome {
+            Ok(()) => {
+                self.caches.removed_pod(&target.namespace, pod, uid);
+                Ok(Done::Changed)
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(Done::Unchanged),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(Done::NotNow),
+            Err(error) => Err(PluginError::Failed {
+                what: format!("cannot remove pod {pod}"),
+                cause: error.to_string(),
+            }),
+        }
+    }
+
+    async fn snapshot(
+        &self,
+        target: &Target,
+        revision: Option<&str>,
+    ) -> Result<Option<Snapshot>, PluginError> {
+        let failed = |error: kube::Error| refusal(error, target, "cannot read the template");
+        let Some(revision) = revision else {
+            // As it is, not as our types know it: a field that they lack would be lost on the way back.
+            let whole = ApiResource::erase::<StatefulSet>(&());
+            let sets: Api<DynamicObject> =
+                Api::namespaced_with(self.client.clone(), &target.namespace, &whole);
+            let set = sets.get_opt(&target.name).await.map_err(failed)?;
+            return Ok(set.and_then(|set| set.data.pointer("/spec/template").cloned().map(Snapshot)));
+        };
+        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &target.namespace);
+        let revision = revisions.get_opt(revision).await.map_err(failed)?;
+        let template = revision.and_then(|revision| {
+            let mut template = revision.data?.0.pointer("/spec/template")?.clone();
+            // The revision is a patch; what remains without its directive is the template.
+            template.as_object_mut()?.remove("$patch");
+            Some(template)
+        });
+        Ok(template.map(Snapshot))
+    }
+
+    async fn restore(&self, target: &Target, at: &Version, template: &Snapshot) -> Result<Done, PluginError> {
+        // A JSON patch replaces the template whole: an apply would leave fields that others own.
+        let patch: json_patch::Patch = serde_json::from_value(json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": at.0},
+            {"op": "replace", "path": "/spec/template", "value": template.0},
+            {"op": "add", "path": "/spec/updateStrategy/rollingUpdate", "value": {"partition": 0}},
+        ]))
+        .map_err(|error| PluginError::Failed {
+            what: format!("cannot put the template of {} back", set_name(target)),
+            cause: error.to_string(),
+        })?;
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let written = self
+            .sets(target)
+            .patch(&target.name, &params, &Patch::<()>::Json(patch))
+            .await;
+        let written = written.map_err(|error| match &error {
+            // A failed test is how a JSON patch says that somebody was faster.
+            kube::Error::Api(status) if status.code == 422 && status.message.contains("test") => {
+                PluginError::Conflict(set_name(target))
+            }
+            _ => refusal(error, target, "cannot put the template back"),
+        })?;
+        self.caches
+            .wrote_set(&target.namespace, &target.name, written.resource_version());
+        Ok(Done::Changed)
+    }
+
+    async fn let_go(
+        &self,
+        target: &Target,
+        at: &Version,
+        setting: Option<&str>,
+    ) -> Result<Done, PluginError> {
+        let mut patch = json!({
+            "metadata": {"resourceVersion": at.0, "annotations": {MANAGED_BY: Value::Null}},
+        });
+        if let Some(partition) = setting.and_then(|setting| setting.parse::<u32>().ok()) {
+            patch["spec"] = json!({"updateStrategy": {"rollingUpdate": {"partition": partition}}});
+        }
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let written = self
+            .sets(target)
+            .patch(&target.name, &params, &Patch::Merge(patch))
+            .await;
+        let written = written.map_err(|error| refusal(error, target, "cannot let go"))?;
+        self.caches
+            .wrote_set(&target.namespace, &target.name, written.resource_version());
+        Ok(Done::Changed)
+    }
+}

@@ -1,0 +1,279 @@
+//! A RolloutPlugin as a scenario speaks of it, and the operator that serves it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::{Value, json};
+use stateward_api::rolloutplugin::{self, RolloutPlugin, RolloutPluginStatus};
+
+use super::cluster::Cluster;
+use super::failure::{Doing, Outcome};
+
+/// Makes the API server know RolloutPlugins.
+pub(crate) async fn install(cluster: &Cluster) -> Outcome {
+    let definition = rolloutplugin::definition();
+    let name = definition.metadata.name.clone().unwrap_or_default();
+    let api: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    let apply = PatchParams::apply("stateward-scenarios").force();
+    api.patch(&name, &apply, &Patch::Apply(definition))
+        .await
+        .doing("apply the definition of RolloutPlugin")?;
+    let established = await_condition(api, &name, conditions::is_crd_established());
+    match tokio::time::timeout(cluster.patience(), established).await {
+        Ok(Ok(_)) => Ok(()),
+        other => Err(cluster.unmet("RolloutPlugin is established", format!("{other:?}"))),
+    }
+}
+
+/// A RolloutPlugin to be created: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.
+pub struct RolloutBuilder<'c> {
+    cluster: &'c Cluster,
+    manifest: Value,
+}
+
+impl<'c> RolloutBuilder<'c> {
+    /// One of the same name as its set.
+    pub(crate) fn new(cluster: &'c Cluster, set: &str) -> Self {
+        let manifest = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "RolloutPlugin",
+            "metadata": {"name": set, "namespace": cluster.namespace()},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set},
+                "plugin": {"name": "statefulset"},
+                "strategy": {"canary": {"steps": []}},
+            },
+        });
+        Self { cluster, manifest }
+    }
+
+    /// Another name.
+    pub fn named(mut self, name: &str) -> Self {
+        self.manifest["metadata"]["name"] = name.into();
+        self
+    }
+
+    /// Its steps.
+    pub fn steps(self, steps: Value) -> Self {
+        self.spec(json!({"strategy": {"canary": {"steps": steps}}}))
+    }
+
+    /// Any other part of the spec, as a merge patch.
+    pub fn spec(mut self, patch: Value) -> Self {
+        json_patch::merge(&mut self.manifest["spec"], &patch);
+        self
+    }
+
+    /// Creates it.
+    pub async fn create(self) -> Outcome<Rollout<'c>> {
+        let Self { cluster, manifest } = self;
+        let name = manifest["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        cluster.note(&format!("create rolloutplugin {name}"));
+        let object: RolloutPlugin = serde_json::from_value(manifest)
+            .map_err(kube::Error::SerdeError)
+            .doing("read the manifest of a rolloutplugin")?;
+        let api: Api<RolloutPlugin> = Api::namespaced(cluster.client(), cluster.namespace());
+        api.create(&PostParams::default(), &object)
+            .await
+            .doing(format!("create rolloutplugin {name}"))?;
+        Ok(Rollout { cluster, name })
+    }
+
+    /// Creates it and waits until it has taken hold of its set.
+    pub async fn start(self) -> Outcome<Rollout<'c>> {
+        let set = self.manifest["spec"]["workloadRef"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let cluster = self.cluster;
+        let rollout = self.create().await?;
+        rollout.expect_phase("Successful").await?;
+        cluster
+            .eventually(format!("{set} is guarded"), |view| {
+                let set = view.sets.get(&set).ok_or("no such set")?;
+                let partition = partition(set);
+                let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
+                if partition == replicas {
+                    Ok(())
+                } else {
+                    Err(format!("partition {partition:?}"))
+                }
+            })
+            .await?;
+        Ok(rollout)
+    }
+}
+
+/// The partition of a set.
+pub fn partition(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<i32> {
+    set.spec
+        .as_ref()?
+        .update_strategy
+        .as_ref()?
+        .rolling_update
+        .as_ref()?
+        .partition
+}
+
+/// A RolloutPlugin on the cluster.
+pub struct Rollout<'c> {
+    cluster: &'c Cluster,
+    name: String,
+}
+
+/// What users do to it: through the status subresource, as Argo's users know it.
+impl Rollout<'_> {
+    /// Ends the pause that stands.
+    pub async fn promote(&self) -> Outcome {
+        self.command("promote", json!({"pauseConditions": null})).await
+    }
+
+    /// Skips the remaining steps.
+    pub async fn promote_full(&self) -> Outcome {
+        self.command("promote fully", json!({"promoteFull": true})).await
+    }
+
+    /// Goes back.
+    pub async fn abort(&self) -> Outcome {
+        self.command("abort", json!({"abort": true})).await
+    }
+
+    /// Tries the aborted revision again.
+    pub async fn retry(&self) -> Outcome {
+        self.command("retry", json!({"restart": true})).await
+    }
+
+    async fn command(&self, doing: &str, status: Value) -> Outcome {
+        let doing = format!("{doing} rolloutplugin {}", self.name);
+        self.cluster.note(&doing);
+        let patch = Patch::Merge(json!({"status": status}));
+        self.api()
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await
+            .doing(doing)
+            .map(drop)
+    }
+
+    /// Merges a patch into the spec.
+    pub async fn patch(&self, doing: &str, spec: Value) -> Outcome {
+        let doing = format!("{doing} on rolloutplugin {}", self.name);
+        self.cluster.note(&doing);
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.api()
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await
+            .doing(doing)
+            .map(drop)
+    }
+
+    /// Deletes it.
+    pub async fn delete(&self) -> Outcome {
+        let doing = format!("delete rolloutplugin {}", self.name);
+        self.cluster.note(&doing);
+        self.api()
+            .delete(&self.name, &DeleteParams::default())
+            .await
+            .doing(doing)
+            .map(drop)
+    }
+}
+
+/// What to expect of it.
+impl Rollout<'_> {
+    /// The object as the API server has it now.
+    pub async fn get(&self) -> Outcome<RolloutPlugin> {
+        self.api()
+            .get(&self.name)
+            .await
+            .doing(format!("get rolloutplugin {}", self.name))
+    }
+
+    /// Waits until its status says this phase of its latest spec.
+    pub async fn expect_phase(&self, phase: &str) -> Outcome<RolloutPluginStatus> {
+        self.eventually(format!("phase {phase}"), |status| {
+            if status.phase == phase {
+                Ok(status.clone())
+            } else {
+                Err(String::new())
+            }
+        })
+        .await
+    }
+
+    /// Waits until it stands at a step, in this phase.
+    pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<RolloutPluginStatus> {
+        self.eventually(format!("phase {phase} at step {step}"), |status| {
+            let there = status.phase == phase && status.current_step_index == Some(step);
+            if there {
+                Ok(status.clone())
+            } else {
+                Err(String::new())
+            }
+        })
+        .await
+    }
+
+    /// Waits until its message has this in it.
+    pub async fn expect_message(&self, part: &str) -> Outcome<RolloutPluginStatus> {
+        self.eventually(format!("a message with {part:?}"), |status| {
+            if status.message.contains(part) {
+                Ok(status.clone())
+            } else {
+                Err(String::new())
+            }
+        })
+        .await
+    }
+
+    /// Waits until it is gone.
+    pub async fn expect_gone(&self) -> Outcome {
+        self.cluster
+            .eventually(format!("rolloutplugin {} is gone", self.name), |view| match view
+                .rollouts
+                .get(&self.name)
+            {
+                Some(_) => Err("it is there".to_owned()),
+                None => Ok(()),
+            })
+            .await
+    }
+
+    /// Waits until `check` says yes to a status that is about the latest spec.
+    pub async fn eventually<T>(
+        &self,
+        expected: impl Into<String>,
+        mut check: impl FnMut(&RolloutPluginStatus) -> Result<T, String>,
+    ) -> Outcome<T> {
+        let expected = format!("rolloutplugin {}: {}", self.name, expected.into());
+        self.cluster
+            .eventually(expected, |view| {
+                let object = view.rollouts.get(&self.name).ok_or("no such rolloutplugin")?;
+                let none = RolloutPluginStatus::default();
+                let status = object.status.as_ref().unwrap_or(&none);
+                let seen = format!(
+                    "phase {:?} at step {:?}: {}",
+                    status.phase, status.current_step_index, status.message
+                );
+                if status.observed_generation != object.metadata.generation {
+                    return Err(format!("an older generation: {seen}"));
+                }
+                check(status).map_err(|why| {
+                    if why.is_empty() {
+                        seen
+                    } else {
+                        format!("{why}; {seen}")
+                    }
+                })
+            })
+            .await
+    }
+
+    /// Its own API, for what has no word here.
+    pub fn api(&self) -> Api<RolloutPlugin> {
+        Api::namespaced(self.cluster.client(), self.cluster.namespace())
+    }
+}

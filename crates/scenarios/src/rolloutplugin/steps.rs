@@ -1,0 +1,123 @@
+//! Through the steps to the end.
+
+use serde_json::json;
+
+use crate::harness::{Cluster, Outcome, partition};
+use crate::scenarios;
+
+scenarios![
+    a_rollout_pauses_where_it_says_and_ends_when_promoted,
+    every_weight_sets_its_partition_and_waits_for_its_pods,
+    a_first_deployment_runs_no_steps,
+    a_timed_pause_ends_by_itself,
+    without_steps_every_pod_follows,
+    a_pause_as_the_first_step_releases_nothing,
+];
+
+/// S000-05, S000-06, S000-07
+async fn a_rollout_pauses_where_it_says_and_ends_when_promoted(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+
+    db.set_image("v2").await?;
+    let status = rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    if !status.controller_pause || status.pause_conditions.is_empty() {
+        return Err(cluster.unmet("a pause condition", format!("{status:?}")));
+    }
+    rollout.promote().await?;
+    rollout.expect_step(3, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2", "v2", "v2"]).await?;
+    rollout.promote().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await?;
+    if status.current_revision != status.updated_revision || status.stable_revision != status.updated_revision
+    {
+        return Err(cluster.unmet("one revision", format!("{status:?}")));
+    }
+    db.eventually("the guard is up again", |set, _| match partition(set) {
+        Some(5) => Ok(()),
+        other => Err(format!("partition {other:?}")),
+    })
+    .await
+}
+
+/// S000-01, S000-03
+async fn every_weight_sets_its_partition_and_waits_for_its_pods(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(10).parallel().start().await?;
+    let steps = json!([
+        {"setWeight": 0}, {"pause": {}}, {"setWeight": 20}, {"pause": {}}, {"setWeight": 40}, {"pause": {}},
+        {"setWeight": 60}, {"pause": {}}, {"setWeight": 80}, {"pause": {}}, {"setWeight": 100}, {"pause": {}},
+    ]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    for (step, expected) in [(1, 10), (3, 8), (5, 6), (7, 4), (9, 2), (11, 0)] {
+        rollout.expect_step(step, "Paused").await?;
+        let set = db.get().await?;
+        let pods = db.pods().await?;
+        let new = pods.iter().filter(|pod| pod.image == "v2" && pod.ready).count();
+        if partition(&set) != Some(expected) || new != 10 - expected as usize {
+            let seen = format!("partition {:?}, {new} new pods Ready", partition(&set));
+            return Err(cluster.unmet(format!("partition {expected} at step {step}"), seen));
+        }
+        rollout.promote().await?;
+    }
+    rollout.expect_phase("Successful").await.map(drop)
+}
+
+async fn a_first_deployment_runs_no_steps(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 50}, {"pause": {}}]))
+        .create()
+        .await?;
+    rollout
+        .expect_message("waiting for StatefulSet db to exist")
+        .await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.current_step_index.is_some() || status.stable_revision.is_none() {
+        return Err(cluster.unmet("no step, and a stable revision", format!("{status:?}")));
+    }
+    db.expect_rest(["v1", "v1"]).await
+}
+
+async fn a_timed_pause_ends_by_itself(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {"duration": "2s"}}, {"setWeight": 100}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_images(["v2", "v2"]).await?;
+    rollout.expect_phase("Successful").await.map(drop)
+}
+
+async fn without_steps_every_pod_follows(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    db.set_image("v2").await?;
+    db.expect_images(["v2", "v2"]).await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2", "v2"]).await
+}
+
+async fn a_pause_as_the_first_step_releases_nothing(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"pause": {}}, {"setWeight": 50}]))
+        .start()
+        .await?;
+    let before = db.pods().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(0, "Paused").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await
+}
