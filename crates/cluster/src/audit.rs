@@ -24,6 +24,8 @@ pub struct Entry {
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// The number of the commit it led to, if it changed anything.
+    pub revision: Option<u64>,
     /// The body of the request.
     pub body: Value,
 }

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
 use stateward_clock::Clock;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
 use crate::audit::Entry;
@@ -15,6 +16,7 @@ use crate::controllers::{self, MaxUnavailable};
 use crate::faults::{Calm, Connection, Plan};
 use crate::http::{self, User};
 use crate::server::{Caller, Server, Target, WriteOptions};
+use crate::store::{Change, Shelf};
 
 /// What a cluster is started with.
 #[derive(Clone, Debug)]
@@ -90,9 +92,51 @@ impl Cluster {
         self.server.audit.entries()
     }
 
+    /// Every commit from now on.
+    pub fn commits(&self) -> Commits {
+        Commits(self.server.store.feed())
+    }
+
     /// Forgets the past: watches that are behind get a 410.
     pub fn compact(&self) {
         self.server.store.compact();
+    }
+}
+
+/// One change of one object, in the order of all changes.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its number, which is also the object's `resourceVersion`.
+    pub revision: u64,
+    /// `pods`, `statefulsets.apps`
+    pub resource: Arc<str>,
+    /// Empty for cluster-scoped resources.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object after the change, or its last state.
+    pub object: Arc<serde_json::Value>,
+    /// It is gone.
+    pub deleted: bool,
+}
+
+/// Commits in their order. They wait here until they are asked for.
+pub struct Commits(UnboundedReceiver<(Shelf, Change)>);
+
+impl Iterator for Commits {
+    type Item = Commit;
+
+    /// The next one there is; never waits.
+    fn next(&mut self) -> Option<Commit> {
+        let (shelf, change) = self.0.try_recv().ok()?;
+        Some(Commit {
+            revision: change.revision,
+            resource: shelf.name(),
+            namespace: change.key.namespace,
+            name: change.key.name,
+            object: change.object,
+            deleted: change.deleted,
+        })
     }
 }
 

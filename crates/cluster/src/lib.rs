@@ -31,5 +31,5 @@ mod table;
 mod types;
 
 pub use audit::Entry;
-pub use cluster::{Cluster, Options};
+pub use cluster::{Cluster, Commit, Commits, Options};
 pub use controllers::MaxUnavailable;

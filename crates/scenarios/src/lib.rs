@@ -8,6 +8,7 @@
 //! - [`harness`]: cluster handle, set handle, observation, expectations, the test runner.
 //! - [`kubectl`]: transcripts of kubectl, answered the same by the embedded cluster and by a real one.
 //! - [`kubernetes`]: what Kubernetes itself does, with no operator at all. The yardstick for everything else.
+//! - [`simulation`]: the same under faults, with every commit checked.
 //! - [`rolloutplugin`]: what the operator does for RolloutPlugins.
 //! - [`requests`]: random API requests, sent to both and compared answer by answer.
 
@@ -17,3 +18,4 @@ pub mod kubectl;
 pub mod kubernetes;
 pub mod requests;
 pub mod rolloutplugin;
+pub mod simulation;

@@ -25,6 +25,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Request, Response, header};
 
+use crate::audit::Entry;
 use crate::resource::{Model, Resource};
 use crate::server::{Caller, Server, Target};
 use crate::status::Status;
@@ -115,10 +116,16 @@ async fn serve(
     let wanted = negotiate::Form::of(request.headers());
     let verb = verb(request.method(), &target);
     let mut body = serde_json::Value::Null;
+    let before = server.store.revision();
     let outcome = item::act(&server, request, &target, &query, &caller, &mut body).await;
     if let Some(verb) = verb {
         let code = outcome.as_ref().map_or_else(Status::code, Reply::code);
-        server.audit.record(target.entry(&caller, verb, code), &body);
+        let after = server.store.revision();
+        let entry = Entry {
+            revision: (after > before).then_some(after),
+            ..target.entry(&caller, verb, code)
+        };
+        server.audit.record(entry, &body);
     }
     match outcome {
         Ok(reply) => reply.into_response(&server, &target, wanted, &query),

@@ -191,6 +191,7 @@ impl Target {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             code,
+            revision: None,
             body: Value::Null,
         }
     }

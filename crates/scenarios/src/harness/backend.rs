@@ -11,14 +11,18 @@ use stateward_clock::Clock;
 use stateward_cluster as embedded;
 
 use super::audit::AuditLog;
-use super::cluster::{Cluster, Settings};
+use super::cluster::{Cluster, Settings, Simulation};
 use super::failure::Outcome;
+use crate::simulation::chaos::Chaos;
 
 /// A control plane that scenarios run on.
 #[derive(Clone)]
+#[allow(private_interfaces, reason = "only the simulation makes that one")]
 pub enum Backend {
     /// The embedded cluster, in this process and in virtual time.
     Embedded,
+    /// The same, with an operator that things go wrong for and invariants that are checked.
+    Simulated(Arc<Chaos>),
     /// etcd, kube-apiserver and kube-controller-manager.
     Real {
         /// A client with all rights.
@@ -52,14 +56,14 @@ impl Backend {
     /// What the scenarios of this back end are called in test output.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Embedded => "embedded",
+            Self::Embedded | Self::Simulated(_) => "embedded",
             Self::Real { .. } => "real",
         }
     }
 
     pub(crate) async fn cluster(&self, scenario: &str) -> Outcome<Cluster> {
         match self {
-            Self::Embedded => {
+            Self::Embedded | Self::Simulated(_) => {
                 let clock = Clock::starting_at(EMBEDDED_EPOCH, 1.0);
                 let cluster = Arc::new(embedded::Cluster::start(embedded::Options::at(clock.clone())));
                 // Time is virtual: a deadline costs nothing, and nobody there listens for heartbeats.
@@ -67,6 +71,10 @@ impl Backend {
                     patience: Duration::from_secs(3600),
                     audit: Some(AuditLog::Embedded(cluster.clone())),
                     heartbeat: None,
+                    simulation: match self {
+                        Self::Simulated(chaos) => Some(Simulation::of(cluster.clone(), chaos.clone())),
+                        Self::Embedded | Self::Real { .. } => None,
+                    },
                 };
                 Cluster::open(cluster.client("system:admin"), clock, scenario, settings).await
             }
@@ -76,6 +84,7 @@ impl Backend {
                     patience: Duration::from_secs(120),
                     audit: audit.clone(),
                     heartbeat: Some(Duration::from_secs(10)),
+                    simulation: None,
                 };
                 Cluster::open(client.clone(), Clock::wall(), scenario, settings).await
             }

@@ -1,5 +1,6 @@
 //! The cluster as one scenario has it: a namespace of its own, a kubelet that plays its pods, and eyes on both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
@@ -15,9 +16,14 @@ use super::failure::{Doing, Failure, Outcome, Unmet};
 use super::observer::{Observer, View};
 use super::rollout::RolloutBuilder;
 use super::set::{Set, SetBuilder};
+use crate::simulation::Checker;
+use crate::simulation::chaos::{Chaos, Life};
 
 /// The scheduler that scenario pods ask for, so that a real one beside us leaves them alone.
 pub(crate) const SCHEDULER: &str = "stateward";
+
+/// Who the operator is on the embedded cluster.
+pub(crate) const OPERATOR: &str = "stateward";
 
 /// A namespace of its own on some control plane, with a programmable kubelet.
 pub struct Cluster {
@@ -31,6 +37,7 @@ pub struct Cluster {
     kubelet: Running,
     clock: Clock,
     operator: Option<tokio::task::JoinHandle<()>>,
+    simulation: Option<Simulation>,
 }
 
 impl Cluster {
@@ -56,7 +63,12 @@ impl Cluster {
             .heartbeat(settings.heartbeat)
             .spawn();
         let observer = Observer::start(&client, &namespace, clock.clone());
-        let Settings { patience, audit, .. } = settings;
+        let Settings {
+            patience,
+            audit,
+            simulation,
+            ..
+        } = settings;
         Ok(Self {
             client,
             namespace,
@@ -68,6 +80,7 @@ impl Cluster {
             kubelet,
             clock,
             operator: None,
+            simulation,
         })
     }
 
@@ -107,8 +120,28 @@ impl Cluster {
             clock: self.clock.clone(),
             namespaces: vec![self.namespace.clone()],
         };
-        let operator = stateward_controller::Operator::new(self.client.clone(), options);
-        self.operator = Some(tokio::spawn(operator.run()));
+        self.operator = Some(match &self.simulation {
+            None => {
+                let operator = stateward_controller::Operator::new(self.client.clone(), options);
+                tokio::spawn(operator.run())
+            }
+            Some(simulation) => {
+                let (cluster, chaos) = (simulation.cluster.clone(), simulation.chaos.clone());
+                tokio::spawn(async move {
+                    loop {
+                        let life = Arc::new(Life::new(chaos.clone()));
+                        let client = cluster.client_with(OPERATOR, life.clone());
+                        let operator = stateward_controller::Operator::new(client, options.clone());
+                        tokio::select! {
+                            () = operator.run() => {}
+                            () = life.end() => {}
+                        }
+                        // A new one is not there at once.
+                        tokio::time::sleep(Duration::from_millis(300)).await;
+                    }
+                })
+            }
+        });
     }
 
     /// Stops the operator wherever it is.
@@ -227,6 +260,12 @@ impl Cluster {
 
     /// Gives back what the scenario took. The namespace's own controllers finish the work.
     pub(crate) async fn close(mut self) -> Outcome {
+        if let Some(simulation) = &mut self.simulation
+            && let [first, ..] = simulation.checker.broken(&self.namespace).as_slice()
+        {
+            let first = first.clone();
+            return Err(self.unmet("every invariant holds", first));
+        }
         self.release_rollouts().await?;
         self.stop_operator();
         let namespace = &self.namespace;
@@ -269,6 +308,23 @@ fn if_there<T>(answer: Result<T, kube::Error>, doing: String) -> Outcome {
     }
 }
 
+/// A cluster whose operator is in trouble, and the eyes on it.
+pub(crate) struct Simulation {
+    cluster: Arc<stateward_cluster::Cluster>,
+    chaos: Arc<Chaos>,
+    checker: Checker,
+}
+
+impl Simulation {
+    pub(crate) fn of(cluster: Arc<stateward_cluster::Cluster>, chaos: Arc<Chaos>) -> Self {
+        Self {
+            checker: Checker::of(cluster.clone()),
+            cluster,
+            chaos,
+        }
+    }
+}
+
 /// What differs between control planes.
 pub(crate) struct Settings {
     /// How long an expectation waits for a change.
@@ -277,6 +333,8 @@ pub(crate) struct Settings {
     pub(crate) audit: Option<AuditLog>,
     /// How often the nodes say they are alive, where somebody listens.
     pub(crate) heartbeat: Option<Duration>,
+    /// What goes wrong for the operator.
+    pub(crate) simulation: Option<Simulation>,
 }
 
 async fn create_namespace(client: &Client, scenario: &str) -> Outcome<String> {

@@ -14,7 +14,7 @@ mod timeline;
 pub use audit::Write;
 pub use backend::Backend;
 pub use cluster::Cluster;
-pub(crate) use cluster::SCHEDULER;
+pub(crate) use cluster::{OPERATOR, SCHEDULER};
 pub(crate) use failure::Doing;
 pub use failure::{Failure, Outcome};
 pub use observer::View;

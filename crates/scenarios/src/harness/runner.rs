@@ -30,7 +30,7 @@ impl Scenario {
     }
 
     /// `kubernetes::partition::raising_it_moves_no_pod_back`
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let module = self
             .module
             .split_once("::")
@@ -38,7 +38,7 @@ impl Scenario {
         format!("{module}::{}", self.name)
     }
 
-    async fn run(self, backend: Backend) -> Outcome {
+    pub(crate) async fn run(self, backend: Backend) -> Outcome {
         let mut cluster = backend.cluster(self.name).await?;
         let outcome = (self.play)(&mut cluster).await;
         let closed = cluster.close().await;
