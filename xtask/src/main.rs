@@ -12,6 +12,7 @@ mod mutants;
 mod process;
 mod progress;
 mod signals;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Action {
     Bench(bench::Action),
     /// Play random sequences on the embedded and a real control plane and compare
     Diff(diff::Args),
+    /// Play the RolloutPlugin scenarios with an operator that things go wrong for
+    Simulate(simulate::Args),
     /// Show that the tests notice deliberate mistakes
     #[command(subcommand)]
     Mutants(mutants::Action),
@@ -73,6 +76,7 @@ fn run(cli: Cli) -> Result<u8> {
         Action::Kube(action) => kube::run(&layout, action),
         Action::Bench(action) => bench::run(&layout, &action),
         Action::Diff(args) => diff::run(&layout, &args),
+        Action::Simulate(args) => simulate::run(&layout, &args),
         Action::Mutants(action) => mutants::run(&layout, &action),
         Action::Generate(action) => generate::run(&layout, &action),
         Action::Test(args) => test::run(&layout, &args),

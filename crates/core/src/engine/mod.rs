@@ -15,6 +15,11 @@ mod returning;
 mod step;
 mod target;
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
 use jiff::Timestamp;
 
 use crate::memory::{Activity, Memory};

@@ -49,21 +49,29 @@ impl fmt::Display for Fault {
 /// How late a lagging watch is.
 const LAG: std::time::Duration = std::time::Duration::from_millis(700);
 
-/// A fault at one of the operator's calls, counted over all its lives.
+/// A fault, and the operator's call that meets it.
+pub(crate) type Mishap = (u64, Fault);
+
+/// Faults at some of the operator's calls, counted over all its lives.
 #[derive(Debug, Default)]
 pub(crate) struct Chaos {
-    fault: Option<(u64, Fault)>,
+    mishaps: Vec<Mishap>,
     calls: AtomicU64,
     lagging: AtomicBool,
 }
 
 impl Chaos {
-    /// `fault` at the operator's call number `at`.
-    pub(crate) fn at(at: u64, fault: Fault) -> Self {
+    /// With these mishaps.
+    pub(crate) fn of(mishaps: &[Mishap]) -> Self {
         Self {
-            fault: Some((at, fault)),
+            mishaps: mishaps.to_vec(),
             ..Self::default()
         }
+    }
+
+    fn at(&self, call: u64) -> Option<Fault> {
+        let here = self.mishaps.iter().find(|(at, _)| *at == call);
+        here.map(|(_, fault)| *fault)
     }
 
     /// Calls made so far.
@@ -106,7 +114,7 @@ impl Plan for Life {
             return Fate::Lost;
         }
         let number = self.chaos.calls.fetch_add(1, Ordering::Relaxed);
-        let Some((_, fault)) = self.chaos.fault.filter(|(at, _)| *at == number) else {
+        let Some(fault) = self.chaos.at(number) else {
             return Fate::Pass;
         };
         match fault {
@@ -133,7 +141,7 @@ impl Plan for Life {
 
     fn stream(&self, call: &Call) -> Stream {
         let number = self.chaos.calls().saturating_sub(1);
-        let expired = self.chaos.fault == Some((number, Fault::Expired)) && call.watch;
+        let expired = self.chaos.at(number) == Some(Fault::Expired) && call.watch;
         let lag = if self.chaos.lagging.load(Ordering::Relaxed) {
             LAG
         } else {

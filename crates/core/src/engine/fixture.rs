@@ -1,0 +1,173 @@
+//! Worlds in one line: `world().on("b").released(2)`.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::memory::{Activity, Attempt, Cause, Memory, Return, Stable};
+use crate::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use crate::revision::RevisionName;
+use crate::workload::{Claim, Counters, Pod, Trouble, Workload};
+use crate::world::{Commands, World};
+
+pub(super) const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+pub(super) fn revision(name: &str) -> RevisionName {
+    RevisionName::from_api(format!("db-{name}"))
+}
+
+pub(super) fn weight(percent: i64) -> Step {
+    Step::Share(Share::Percent(Weight::new(percent).unwrap()))
+}
+
+pub(super) fn plan(steps: Vec<Step>) -> Plan {
+    Plan {
+        steps,
+        deadline: SignedDuration::from_mins(10),
+        on_failure: OnFailure::Hold,
+    }
+}
+
+/// Five pods on `a`, guarded and settled, with the steps 20 %, pause, 60 %.
+pub(super) fn settled() -> World {
+    let mut world = World {
+        now: NOW,
+        plan: Ok(plan(vec![weight(20), Step::Pause(None), weight(60)])),
+        paused: false,
+        deleting: false,
+        commands: Commands::default(),
+        memory: Memory {
+            workload: Some("uid".into()),
+            setting: Some("0".into()),
+            stable: Some(Stable {
+                revision: revision("a"),
+                template: Fingerprint::of("a"),
+            }),
+            ..Memory::default()
+        },
+        workload: Ok(Workload {
+            uid: "uid".into(),
+            observed: true,
+            replicas: 5,
+            released: 0,
+            current: revision("a"),
+            update: revision("a"),
+            template: Fingerprint::of("a"),
+            current_template: None,
+            setting: "5".into(),
+            claim: Claim::Ours,
+            ordered: true,
+            min_ready: SignedDuration::ZERO,
+            told: Counters::default(),
+            pods: Vec::new(),
+        }),
+        name: "db -n prod".into(),
+    };
+    world.pods(["a"; 5]);
+    world
+}
+
+/// The same with `b` in the template and an attempt at `step`.
+pub(super) fn rolling(step: u32) -> World {
+    let mut world = settled();
+    world.template("b");
+    let steps = world.plan.as_ref().unwrap().fingerprint();
+    let pausing = matches!(
+        world.plan.as_ref().unwrap().step(StepIndex(step)),
+        Some(Step::Pause(_))
+    );
+    world.memory.activity = Activity::Rolling(Attempt {
+        target: revision("b"),
+        step: StepIndex(step),
+        steps,
+        entered: NOW,
+        progressed: NOW,
+        reached: 0,
+        floor: 0,
+        excused: Vec::new(),
+        held: false,
+        pausing,
+    });
+    world
+}
+
+/// The same on its way back from `b`.
+pub(super) fn returning(pods: [&str; 5]) -> World {
+    let mut world = settled();
+    world.template("b");
+    world.pods(pods);
+    world.memory.activity = Activity::Returning(Return {
+        from: revision("b"),
+        cause: Cause::Aborted,
+        since: NOW,
+    });
+    world
+}
+
+impl World {
+    pub(super) fn view(&mut self) -> &mut Workload {
+        self.workload.as_mut().unwrap()
+    }
+
+    pub(super) fn attempt(&mut self) -> &mut Attempt {
+        match &mut self.memory.activity {
+            Activity::Rolling(attempt) => attempt,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn template(&mut self, name: &str) {
+        self.view().update = revision(name);
+        self.view().template = Fingerprint::of(name);
+        self.count();
+    }
+
+    /// A Ready pod per name; an empty name leaves a gap.
+    pub(super) fn pods<const N: usize>(&mut self, names: [&str; N]) {
+        let here = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
+        let pod = |(index, name): (usize, &&str)| Pod {
+            name: format!("db-{index}"),
+            uid: format!("uid-{index}-{name}"),
+            index: index as u32,
+            revision: Some(revision(name)),
+            terminating: false,
+            ready_since: Some(NOW - SignedDuration::from_mins(1)),
+            restarts: 0,
+            restarted_at: None,
+            trouble: None,
+        };
+        self.view().pods = here.map(pod).collect();
+        self.count();
+    }
+
+    /// Takes a pod's readiness away.
+    pub(super) fn unready(&mut self, index: u32) {
+        let pods = self.view().pods.iter_mut();
+        pods.filter(|pod| pod.index == index)
+            .for_each(|pod| pod.ready_since = None);
+        self.count();
+    }
+
+    pub(super) fn crash(&mut self, index: u32) {
+        self.unready(index);
+        let pods = self.view().pods.iter_mut();
+        pods.filter(|pod| pod.index == index).for_each(|pod| {
+            pod.restarts = 3;
+            pod.trouble = Some(Trouble {
+                reason: "CrashLoopBackOff".into(),
+                message: String::new(),
+            });
+        });
+    }
+
+    /// Lets the workload's own counters tell of its pods.
+    pub(super) fn count(&mut self) {
+        let view = self.view();
+        let ready = view.pods.iter().filter(|pod| pod.ready_since.is_some()).count() as u32;
+        let update = view.update.clone();
+        view.told = Counters {
+            replicas: view.pods.len() as u32,
+            updated: view.pods.iter().filter(|pod| pod.runs(&update)).count() as u32,
+            ready,
+            available: ready,
+        };
+    }
+}
