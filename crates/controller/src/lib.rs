@@ -1,6 +1,9 @@
 //! The shell around the decision core: watches become worlds, decisions become requests.
 //!
 //! - [`operator`]: what runs, and how the parts are wired.
+//! - [`lease`]: one operator leads.
+//! - [`fence`]: who does not lead writes nothing.
+//! - [`metrics`]: what is counted.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
@@ -10,10 +13,15 @@
 //! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
 
 mod error;
+pub mod fence;
 mod index;
+pub mod lease;
+pub mod metrics;
 mod notify;
 pub mod operator;
 mod reconcile;
 mod status;
 
+pub use fence::Fence;
+pub use metrics::Metrics;
 pub use operator::{Operator, Options};

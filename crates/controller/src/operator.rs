@@ -13,6 +13,7 @@ use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::index::Index;
+use crate::metrics::Metrics;
 use crate::reconcile::{Context, reconcile, retry};
 
 /// How many objects may have their turn at the same time.
@@ -31,24 +32,44 @@ pub struct Options {
 pub struct Operator {
     client: Client,
     options: Options,
+    metrics: Metrics,
 }
 
 impl Operator {
     /// An operator that works through `client`.
     pub fn new(client: Client, options: Options) -> Self {
-        Self { client, options }
+        Self {
+            client,
+            options,
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Counts what it does in `metrics`.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
     }
 
     /// Runs. Never ends by itself.
     pub async fn run(self) {
-        let Self { client, options } = self;
+        let Self {
+            client,
+            options,
+            metrics,
+        } = self;
         let (caches, changed) = Caches::new();
         let plugin = Arc::new(StatefulSets::new(client.clone(), caches.clone()));
         if let Err(error) = plugin.init().await {
             tracing::error!(%error, "the StatefulSet plugin does not start");
             return;
         }
-        let context = Arc::new(Context::new(client.clone(), options.clock.clone(), plugin));
+        let context = Arc::new(Context::new(
+            client.clone(),
+            options.clock.clone(),
+            plugin,
+            metrics,
+        ));
         let index = Index::default();
         let filled = caches.run(client.clone(), &options.namespaces);
         let namespaces = options.namespaces.len();
@@ -77,6 +98,7 @@ async fn steer(
     changed: tokio::sync::mpsc::UnboundedReceiver<Changed>,
 ) {
     let (reader, writer) = reflector::store();
+    context.metrics.follow(reader.clone());
     let apis: Vec<Api<RolloutPlugin>> = match namespaces {
         [] => vec![Api::all(client)],
         some => some

@@ -11,12 +11,14 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
 use stateward_clock::Clock;
-use stateward_core::memory::Stable;
+use stateward_core::memory::{Activity, Stable};
 use stateward_core::world::{Action, Decision, World};
 use stateward_core::{decide, rolloutplugin};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
+use tracing::Instrument;
 
 use crate::error::{Error, backoff};
+use crate::metrics::Metrics;
 use crate::notify::notify;
 use crate::status;
 
@@ -34,6 +36,7 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
+    pub(crate) metrics: Metrics,
     /// What our last write to an object gave back, until the watch has caught up with it.
     latest: Mutex<HashMap<String, RolloutPlugin>>,
     /// Failures in a row, by object.
@@ -41,11 +44,17 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(client: Client, clock: Clock, plugin: Arc<dyn ResourcePlugin>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        clock: Clock,
+        plugin: Arc<dyn ResourcePlugin>,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             client,
             clock,
             plugin,
+            metrics,
             latest: Mutex::default(),
             failures: Mutex::default(),
         }
@@ -97,12 +106,29 @@ fn version(object: &RolloutPlugin) -> u64 {
 
 /// One turn for one object.
 pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -> Result<Next, Error> {
-    let next = turn(context.newest(&seen), &context).await;
+    let _measured = context.metrics.turn();
+    let object = context.newest(&seen);
+    let span = span(&object);
+    let next = turn(object, &context).instrument(span).await;
     if next.is_ok() {
         let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.remove(&seen.uid().unwrap_or_default());
     }
     next
+}
+
+/// Every line that is logged in a turn says which object it is about.
+fn span(object: &RolloutPlugin) -> tracing::Span {
+    let revision = object
+        .status
+        .as_ref()
+        .and_then(|status| status.updated_revision.as_deref());
+    tracing::info_span!(
+        "rolloutplugin",
+        namespace = object.namespace().unwrap_or_default(),
+        name = object.name_any(),
+        revision
+    )
 }
 
 /// When to try again.
@@ -114,6 +140,7 @@ pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Cont
         *failures
     };
     let who = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    context.metrics.failed(error.kind());
     if error.is_conflict() {
         tracing::debug!(object = who, %error, "somebody was faster");
     } else {
@@ -154,6 +181,10 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             }
             keep_stable_template(&mut new, &world, &decision, &target, context).await?;
             object = status::write(&context.client, &object, &new).await?;
+            context.metrics.decided("status");
+            if let Some(took) = time_at_step(&world, &decision) {
+                context.metrics.stepped(took);
+            }
             context.remember(&object);
             notify(&context.client, &object, &decision.notices, world.now).await;
             continue;
@@ -228,6 +259,17 @@ fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
     }
 }
 
+/// How long the rollout was at the step that this decision leaves, if it leaves one.
+fn time_at_step(world: &World, decision: &Decision) -> Option<Duration> {
+    let Activity::Rolling(before) = &world.memory.activity else {
+        return None;
+    };
+    let stays =
+        matches!(&decision.memory.activity, Activity::Rolling(after) if after.entered == before.entered);
+    let took = world.now.duration_since(before.entered);
+    Duration::try_from(took).ok().filter(|_| !stays)
+}
+
 /// Before a step counts as passed, the plugin has a say too.
 async fn verified(
     world: &World,
@@ -274,7 +316,13 @@ async fn act(
     seen: &Observation,
     context: &Context,
 ) -> Result<Done, Error> {
-    tracing::info!(object = %target.manager.name, namespace = %target.namespace, ?action, "acting");
+    tracing::info!(?action, "acting");
+    context.metrics.decided(match action {
+        Action::Release(_) => "release",
+        Action::Remove { .. } => "remove",
+        Action::LetGo(_) => "let go",
+        Action::Restore => "restore",
+    });
     let plugin = &context.plugin;
     Ok(match action {
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,

@@ -1,0 +1,319 @@
+//! What the operator counts, in the OpenMetrics text format.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use kube::runtime::reflector::Store;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use stateward_api::rolloutplugin::RolloutPlugin;
+use tokio::time::Instant;
+
+/// The metrics of one operator. Cheap to clone; clones count together.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    rollouts: Family<Phase, Gauge>,
+    steps: Histogram,
+    decisions: Family<Action, Counter>,
+    writes: Family<Written, Counter>,
+    errors: Family<Kind, Counter>,
+    turns: Histogram,
+    in_turn: Gauge,
+    leader: Gauge,
+    /// The objects there are, while somebody follows them.
+    objects: Mutex<Option<Store<RolloutPlugin>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Phase {
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Action {
+    action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Written {
+    verb: &'static str,
+    resource: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+}
+
+/// The phases that are always shown, so that none appears only when it is too late to alert on it.
+const PHASES: [&str; 5] = ["Progressing", "Paused", "Successful", "Failed", "Unknown"];
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("stateward");
+        let rollouts = Family::default();
+        registry.register("rollouts", "RolloutPlugins by phase", rollouts.clone());
+        // From a second to a day, by fours.
+        let steps = Histogram::new((0..9).map(|power| 4_f64.powi(power)));
+        registry.register_with_unit(
+            "step_duration",
+            "How long rollouts stayed at a step",
+            Unit::Seconds,
+            steps.clone(),
+        );
+        let decisions = Family::default();
+        registry.register("decisions", "Decisions carried out, by action", decisions.clone());
+        let writes = Family::default();
+        registry.register("writes", "Writes by resource and outcome", writes.clone());
+        let errors = Family::default();
+        registry.register("errors", "Turns that did not come to their end", errors.clone());
+        // From half a millisecond to two seconds, by twos.
+        let turns = Histogram::new((0..13).map(|power| 0.0005 * 2_f64.powi(power)));
+        registry.register_with_unit(
+            "reconcile_duration",
+            "How long one turn of one object took",
+            Unit::Seconds,
+            turns.clone(),
+        );
+        let in_turn = Gauge::default();
+        registry.register(
+            "reconciles_in_flight",
+            "Objects that have their turn now",
+            in_turn.clone(),
+        );
+        let leader = Gauge::default();
+        registry.register("leader", "1 while this operator leads", leader.clone());
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What this is", build);
+        Self(Arc::new(Inner {
+            registry,
+            rollouts,
+            steps,
+            decisions,
+            writes,
+            errors,
+            turns,
+            in_turn,
+            leader,
+            objects: Mutex::default(),
+        }))
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    /// All of them as text.
+    pub fn text(&self) -> String {
+        self.count_phases();
+        let mut text = String::new();
+        // Writing to a string does not fail; half a page with an end mark missing is refused by every scraper.
+        if encode(&mut text, &self.0.registry).is_err() {
+            let _ = writeln!(text, "# the metrics could not be encoded");
+        }
+        text
+    }
+
+    /// Says whether this operator leads. One that does not follows no objects.
+    pub fn leads(&self, leads: bool) {
+        self.0.leader.set(leads.into());
+        if !leads {
+            *self.objects() = None;
+        }
+    }
+
+    pub(crate) fn follow(&self, objects: Store<RolloutPlugin>) {
+        *self.objects() = Some(objects);
+    }
+
+    /// Takes note of what was decided.
+    pub(crate) fn decided(&self, action: &'static str) {
+        self.0.decisions.get_or_create(&Action { action }).inc();
+    }
+
+    /// Takes note of a turn that did not come to its end.
+    pub(crate) fn failed(&self, kind: &'static str) {
+        self.0.errors.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// Takes note of the end of a step.
+    pub(crate) fn stepped(&self, took: Duration) {
+        self.0.steps.observe(took.as_secs_f64());
+    }
+
+    /// Measures a turn until the answer is dropped.
+    pub(crate) fn turn(&self) -> Turn {
+        self.0.in_turn.inc();
+        Turn {
+            metrics: self.clone(),
+            began: Instant::now(),
+        }
+    }
+
+    /// A write that is about to be sent.
+    pub(crate) fn write(&self, method: &Method, path: &str) -> Write {
+        Write {
+            metrics: self.clone(),
+            verb: verb(method),
+            resource: resource(path),
+        }
+    }
+
+    fn objects(&self) -> std::sync::MutexGuard<'_, Option<Store<RolloutPlugin>>> {
+        self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_phases(&self) {
+        let mut counts = PHASES.map(|phase| (phase, 0_i64));
+        let objects = self.objects().as_ref().map(Store::state).unwrap_or_default();
+        for object in objects {
+            let phase = object.status.as_ref().map_or("", |status| status.phase.as_str());
+            let row = counts.iter().position(|(known, _)| *known == phase);
+            counts[row.unwrap_or(PHASES.len() - 1)].1 += 1;
+        }
+        for (phase, count) in counts {
+            let phase = Phase { phase: phase.into() };
+            self.0.rollouts.get_or_create(&phase).set(count);
+        }
+    }
+}
+
+/// A turn that goes on.
+pub(crate) struct Turn {
+    metrics: Metrics,
+    began: Instant,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.metrics.0.in_turn.dec();
+        self.metrics.0.turns.observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+/// A write whose end is not known yet.
+pub(crate) struct Write {
+    metrics: Metrics,
+    verb: &'static str,
+    resource: String,
+}
+
+impl Write {
+    pub(crate) fn answered(&self, status: Option<StatusCode>) {
+        self.count(match status {
+            None => "lost",
+            Some(status) if status.is_success() => "ok",
+            Some(StatusCode::CONFLICT) => "conflict",
+            Some(StatusCode::TOO_MANY_REQUESTS) => "not now",
+            Some(status) if status.is_client_error() => "refused",
+            Some(_) => "failed",
+        });
+    }
+
+    pub(crate) fn fenced(&self) {
+        self.count("fenced");
+    }
+
+    fn count(&self, outcome: &'static str) {
+        let (verb, resource) = (self.verb, self.resource.clone());
+        let written = Written {
+            verb,
+            resource,
+            outcome,
+        };
+        self.metrics.0.writes.get_or_create(&written).inc();
+    }
+}
+
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "other",
+    }
+}
+
+/// `statefulsets` or, with its subresource, `rolloutplugins/status`: names of objects are not for metrics.
+fn resource(path: &str) -> String {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let skipped = match parts.next() {
+        Some("api") => 1,
+        _ => 2,
+    };
+    let mut parts = parts.skip(skipped).peekable();
+    let mut resource = parts.next().unwrap_or_default();
+    if resource == "namespaces" && parts.clone().count() > 1 {
+        resource = parts.nth(1).unwrap_or_default();
+    }
+    match parts.nth(1) {
+        Some(subresource) => format!("{resource}/{subresource}"),
+        None => resource.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("/api/v1/namespaces/prod/pods/db-0", "pods")]
+    #[case("/api/v1/namespaces/prod/pods/db-0/eviction", "pods/eviction")]
+    #[case("/apis/apps/v1/namespaces/prod/statefulsets/db", "statefulsets")]
+    #[case(
+        "/apis/argoproj.io/v1alpha1/namespaces/prod/rolloutplugins/db/status",
+        "rolloutplugins/status"
+    )]
+    #[case("/api/v1/namespaces/prod/events", "events")]
+    #[case("/api/v1/namespaces/prod", "namespaces")]
+    #[case("/api/v1/nodes/a", "nodes")]
+    fn a_path_names_its_resource(#[case] path: &str, #[case] expected: &str) {
+        assert_eq!(resource(path), expected);
+    }
+
+    #[test]
+    fn a_page_has_every_name_from_the_start_or_the_first_time() {
+        let metrics = Metrics::default();
+        metrics.leads(true);
+        metrics.decided("release");
+        metrics.failed("conflict");
+        metrics.stepped(Duration::from_secs(3));
+        metrics
+            .write(&Method::PATCH, "/apis/apps/v1/namespaces/prod/statefulsets/db")
+            .answered(Some(StatusCode::OK));
+        drop(metrics.turn());
+        let text = metrics.text();
+        for line in [
+            "stateward_rollouts{phase=\"Paused\"} 0",
+            "stateward_step_duration_seconds_count 1",
+            "stateward_decisions_total{action=\"release\"} 1",
+            "stateward_writes_total{verb=\"patch\",resource=\"statefulsets\",outcome=\"ok\"} 1",
+            "stateward_errors_total{kind=\"conflict\"} 1",
+            "stateward_reconcile_duration_seconds_count 1",
+            "stateward_reconciles_in_flight 0",
+            "stateward_leader 1",
+            "stateward_build_info{version=",
+        ] {
+            assert!(text.contains(line), "{line} is missing from:\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+}
