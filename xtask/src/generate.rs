@@ -18,6 +18,8 @@ pub(crate) enum Action {
     Types,
     /// The resources that the embedded cluster serves, read off the discovery of a real one
     Resources,
+    /// The manifests under deploy/, as stateward install prints them
+    Manifests,
     /// As resources, of the cluster of KUBECONFIG
     #[command(hide = true)]
     ResourcesOfThisCluster,
@@ -33,6 +35,7 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
             let command: Vec<_> = [ourselves.into_os_string()].into_iter().chain(again).collect();
             return kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command);
         }
+        Action::Manifests => manifests(layout)?,
         Action::ResourcesOfThisCluster => resources(layout)?,
     }
     Ok(0)
@@ -45,6 +48,26 @@ fn types(layout: &Layout) -> Result<()> {
             .current_dir(&layout.testbed),
     )?;
     write(layout, "crates/cluster/data/types.json", &made)
+}
+
+/// What `stateward install` prints, so that a cluster can be set up without the binary.
+fn manifests(layout: &Layout) -> Result<()> {
+    fs::create_dir_all(layout.root.join("deploy")).context("cannot create deploy/")?;
+    let files: [(&str, &[&str]); 3] = [
+        ("deploy/crds.yaml", &["--crds"]),
+        ("deploy/rbac.yaml", &["--rbac"]),
+        ("deploy/install.yaml", &[]),
+    ];
+    for (path, arguments) in files {
+        let made = output(
+            Command::new(env!("CARGO"))
+                .args(["run", "--quiet", "--package", "stateward", "--", "install"])
+                .args(arguments)
+                .current_dir(&layout.root),
+        )?;
+        write(layout, path, &made)?;
+    }
+    Ok(())
 }
 
 /// What the embedded cluster serves: whole groups, or of a group only these.

@@ -72,7 +72,10 @@ mod tests {
     fn a_wait_grows_to_its_limit_and_differs_between_objects() {
         let waits: Vec<_> = (0..20).map(|failures| backoff(failures, "prod/db")).collect();
         assert!(waits[0] <= SHORTEST && waits[19] <= LONGEST);
-        assert!(waits[..10].windows(2).all(|waits| waits[1] > waits[0]), "{waits:?}");
+        assert!(
+            waits[..10].windows(2).all(|waits| waits[1] > waits[0]),
+            "{waits:?}"
+        );
         assert_ne!(backoff(5, "prod/db"), backoff(5, "prod/web"));
     }
 }

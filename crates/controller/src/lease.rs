@@ -218,7 +218,10 @@ impl Election {
         let mut changes = pin!(changes);
         let mut told = String::new();
         loop {
-            match self.attempt().await {
+            let patience = Instant::now() + self.timing.renew;
+            let attempt = timeout_at(patience, self.attempt()).await;
+            let attempt = attempt.unwrap_or_else(|_| Err(kube::Error::Service("no answer".into())));
+            match attempt {
                 Ok(Ok(fence)) => {
                     tracing::info!(lease = self.candidate.name, "leads");
                     return fence;
@@ -247,27 +250,27 @@ impl Election {
             let Some(end) = fence.end() else {
                 return;
             };
-            match timeout_at(end, self.renew(fence)).await {
+            // One request that hangs must not use up the time for all others.
+            let patience = end.min(Instant::now() + self.timing.renew / 2);
+            let name = &self.candidate.name.clone();
+            match timeout_at(patience, self.renew(fence)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) if self.candidate.leads() => {
-                    tracing::warn!(lease = self.candidate.name, %error, "cannot renew; will try again");
+                    tracing::warn!(lease = name, %error, "cannot renew; will try again");
                 }
                 Ok(Err(_)) => {
-                    tracing::warn!(
-                        lease = self.candidate.name,
-                        leader = self.candidate.leader(),
-                        "somebody else leads"
-                    );
-                    fence.shut();
-                    return;
+                    let leader = self.candidate.leader();
+                    tracing::warn!(lease = name, leader, "no longer leads");
+                    break;
                 }
-                Err(_) => {
-                    tracing::warn!(lease = self.candidate.name, "could not renew in time");
-                    fence.shut();
-                    return;
-                }
+                Err(_) => tracing::warn!(lease = name, "cannot renew: no answer; will try again"),
+            }
+            if !fence.lets_pass() {
+                tracing::warn!(lease = name, "could not renew in time");
+                break;
             }
         }
+        fence.shut();
     }
 
     /// Gives the lease back, so that others need not wait.

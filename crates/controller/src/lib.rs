@@ -4,6 +4,7 @@
 //! - [`lease`]: one operator leads.
 //! - [`fence`]: who does not lead writes nothing.
 //! - [`metrics`]: what is counted.
+//! - [`rbac`]: what it may do.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
@@ -19,6 +20,7 @@ pub mod lease;
 pub mod metrics;
 mod notify;
 pub mod operator;
+pub mod rbac;
 mod reconcile;
 mod status;
 

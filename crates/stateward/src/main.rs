@@ -2,7 +2,10 @@
 //! stderr.
 
 mod cluster;
+mod install;
 mod kubeconfig;
+mod operator;
+mod telemetry;
 mod tls;
 
 use std::process::ExitCode;
@@ -21,22 +24,33 @@ struct Cli {
 enum Action {
     /// Run an embedded Kubernetes on this machine, with pods that are played and not run: to try things, not for production
     Cluster(cluster::Args),
+    /// Run the operator: rolls what RolloutPlugins ask for, until SIGTERM. Exit code 3: the API server cannot be reached
+    Operator(operator::Args),
+    /// Print what to apply to a cluster: stateward install | kubectl apply -f -
+    Install(install::Args),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .init();
-    let outcome = match Cli::parse().action {
+    let action = Cli::parse().action;
+    // The operator has its own say in what is logged.
+    if !matches!(action, Action::Operator(_)) {
+        telemetry::init_from_env();
+    }
+    let outcome = match action {
         Action::Cluster(args) => cluster::run(args).await,
+        Action::Operator(args) => operator::run(args).await,
+        Action::Install(args) => install::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stateward: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<operator::Unreachable>() {
+                ExitCode::from(3)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

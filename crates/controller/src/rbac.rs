@@ -1,0 +1,52 @@
+//! What the operator may do: no more than what it does.
+//!
+//! A test runs the scenarios as an operator with just these rules; it fails when a request was refused, and when a verb was
+//! granted that nobody used.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+/// What it needs wherever it looks after workloads.
+pub fn rules() -> Vec<PolicyRule> {
+    vec![
+        // The finalizer is metadata, so it takes a patch of the object itself. Reading one whole is for its stable template.
+        rule(
+            "argoproj.io",
+            "rolloutplugins",
+            &["get", "list", "watch", "patch"],
+        ),
+        rule("argoproj.io", "rolloutplugins/status", &["patch"]),
+        // Reading one whole is for its template.
+        rule("apps", "statefulsets", &["get", "list", "watch", "patch"]),
+        rule("apps", "controllerrevisions", &["get"]),
+        // A pod that serves is evicted, one that is broken is deleted.
+        rule("", "pods", &["list", "watch", "delete"]),
+        rule("", "pods/eviction", &["create"]),
+        rule("", "events", &["create"]),
+    ]
+}
+
+/// What it needs in the namespace of its lease, of that name.
+pub fn lease_rules(name: &str) -> Vec<PolicyRule> {
+    let lease = rule(
+        "coordination.k8s.io",
+        "leases",
+        &["get", "list", "watch", "update"],
+    );
+    vec![
+        // Creation comes before the name is known to the authorizer.
+        rule("coordination.k8s.io", "leases", &["create"]),
+        PolicyRule {
+            resource_names: Some(vec![name.to_owned()]),
+            ..lease
+        },
+    ]
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    }
+}

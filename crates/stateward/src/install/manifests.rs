@@ -1,0 +1,103 @@
+//! The objects that make a cluster run the operator.
+
+use serde_json::{Value, json};
+use stateward_api::rolloutplugin;
+use stateward_controller::rbac;
+
+/// The image that is installed unless another is asked for.
+pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CARGO_PKG_VERSION"));
+
+/// What the account, the roles, the deployment and the lease are called.
+const NAME: &str = "stateward";
+
+/// The definition of RolloutPlugin.
+pub(super) fn definition() -> Value {
+    json!(rolloutplugin::definition())
+}
+
+/// Who the operator is and what it may do.
+pub(super) fn identity(namespace: &str) -> Vec<Value> {
+    let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels()});
+    let cluster_wide = json!({"name": NAME, "labels": labels()});
+    let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
+    let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace, "labels": {
+                "app.kubernetes.io/name": NAME,
+                "pod-security.kubernetes.io/enforce": "restricted",
+            }},
+        }),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        json!({"apiVersion": api, "kind": "ClusterRole", "metadata": cluster_wide, "rules": rbac::rules()}),
+        json!({
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": cluster_wide,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME}, "subjects": subjects,
+        }),
+        json!({"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": rbac::lease_rules(NAME)}),
+        json!({
+            "apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME}, "subjects": subjects,
+        }),
+    ]
+}
+
+/// Two operators, of which one leads.
+pub(super) fn deployment(namespace: &str, image: &str) -> Value {
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}});
+    let container = json!({
+        "name": "operator",
+        "image": image,
+        "args": [
+            "operator",
+            format!("--lease-namespace={namespace}"),
+            format!("--lease-name={NAME}"),
+            "--listen=0.0.0.0:8080",
+            "--log-format=json",
+        ],
+        "ports": [{"name": "http", "containerPort": 8080}],
+        "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    });
+    let spread = json!({
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels()},
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels()},
+            "template": {
+                "metadata": {"labels": labels(), "annotations": {
+                    "prometheus.io/scrape": "true", "prometheus.io/port": "8080",
+                }},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    // Longer than the last request and the release of the lease can take.
+                    "terminationGracePeriodSeconds": 15,
+                    "topologySpreadConstraints": [spread],
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [container],
+                },
+            },
+        },
+    })
+}
+
+fn labels() -> Value {
+    json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "operator"})
+}

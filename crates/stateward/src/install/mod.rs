@@ -1,0 +1,163 @@
+//! `stateward install`: prints what to apply to a cluster.
+//!
+//! - `manifests`: the objects, one function each.
+//! - this file: which of them, and in which form.
+
+mod manifests;
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// `stateward install …`
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the custom resource definitions; without --crds and --rbac everything is printed
+    #[arg(long)]
+    crds: bool,
+    /// Print the namespace, the service account, its roles and their bindings
+    #[arg(long)]
+    rbac: bool,
+    /// The namespace to install into
+    #[arg(short, long, default_value = "stateward-system")]
+    namespace: String,
+    /// The image of the operator
+    #[arg(long, default_value = manifests::IMAGE)]
+    image: String,
+    /// The form to print in
+    #[arg(short, long, value_enum, default_value_t = Form::Yaml)]
+    output: Form,
+}
+
+/// How manifests are printed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    /// A document each
+    Yaml,
+    /// One List
+    Json,
+}
+
+/// Prints the manifests.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let text = text(args)?;
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot print"),
+    }
+}
+
+fn text(args: &Args) -> Result<String> {
+    let objects = objects(args)?;
+    Ok(match args.output {
+        Form::Json => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            serde_json::to_string_pretty(&list)? + "\n"
+        }
+        Form::Yaml => {
+            let mut text = String::from("# made by stateward install\n");
+            for object in objects {
+                text.push_str("---\n");
+                text.push_str(serde_saphyr::to_string(&object)?.trim_end());
+                text.push('\n');
+            }
+            text
+        }
+    })
+}
+
+/// What was asked for, in the order in which it can be applied.
+fn objects(args: &Args) -> Result<Vec<Value>> {
+    let Args {
+        crds,
+        rbac,
+        namespace,
+        image,
+        output: _,
+    } = args;
+    if !is_label(namespace) {
+        bail!(
+            "--namespace: {namespace:?} is not a name of at most 63 lower case letters, digits and dashes between them"
+        );
+    }
+    let all = !crds && !rbac;
+    let mut objects = Vec::new();
+    if all || *crds {
+        objects.push(manifests::definition());
+    }
+    if all || *rbac {
+        objects.extend(manifests::identity(namespace));
+    }
+    if all {
+        objects.push(manifests::deployment(namespace, image));
+    }
+    Ok(objects)
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn args(crds: bool, rbac: bool) -> Args {
+        Args {
+            crds,
+            rbac,
+            namespace: "stateward-system".into(),
+            image: manifests::IMAGE.into(),
+            output: Form::Yaml,
+        }
+    }
+
+    #[rstest]
+    #[case(true, false, "deploy/crds.yaml")]
+    #[case(false, true, "deploy/rbac.yaml")]
+    #[case(false, false, "deploy/install.yaml")]
+    fn the_committed_manifests_are_what_install_prints(
+        #[case] crds: bool,
+        #[case] rbac: bool,
+        #[case] path: &str,
+    ) {
+        let file = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        let committed = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            committed == text(&args(crds, rbac)).unwrap(),
+            "{path} is stale; make it again with: cargo xtask generate manifests"
+        );
+    }
+
+    #[test]
+    fn yaml_says_what_json_says() {
+        let mut args = args(false, false);
+        args.namespace = "elsewhere".into();
+        let yaml = text(&args).unwrap();
+        let read: Vec<Value> = yaml
+            .split("---\n")
+            .skip(1)
+            .map(|document| serde_saphyr::from_str(document).unwrap())
+            .collect();
+        assert_eq!(read, objects(&args).unwrap());
+        assert!(!yaml.contains("stateward-system"), "{yaml}");
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("Prod")]
+    #[case("-a")]
+    #[case("a\nb")]
+    fn a_bad_namespace_is_refused(#[case] namespace: &str) {
+        let mut args = args(false, true);
+        args.namespace = namespace.into();
+        assert!(objects(&args).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! `stateward operator`: rolls what RolloutPlugins ask for.
+//!
+//! - `connect`: the way to the API server, and the wait for what has to be there.
+//! - `probes`: health, readiness and metrics over HTTP.
+//! - `term`: one term as the leader, to its end.
+//! - this file: arguments, and the order of things.
+
+mod connect;
+mod probes;
+mod term;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ArgAction;
+use stateward_clock::Clock;
+use stateward_controller::lease::{Election, Timing};
+use stateward_controller::{Fence, Metrics, Options};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(crate) use self::connect::Unreachable;
+use self::probes::{Readiness, State};
+use self::term::{Ended, Term};
+use crate::telemetry::{self, Format};
+
+/// `stateward operator …`
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The kubeconfig to use; without it KUBECONFIG, ~/.kube/config, or the service account of the pod it runs in
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long)]
+    context: Option<String>,
+    /// A namespace to look after, may be given several times; without it all
+    #[arg(short, long = "namespace", value_name = "NAMESPACE")]
+    namespaces: Vec<String>,
+    /// Work only while holding the lease; =false for an operator that has no rivals
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL")]
+    leader_elect: bool,
+    /// The namespace of the lease; without it that of the pod or of the context
+    #[arg(long, value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// The name of the lease
+    #[arg(long, default_value = "stateward", value_name = "NAME")]
+    lease_name: String,
+    /// How long others wait for a leader that is silent
+    #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
+    lease_duration: Duration,
+    /// Where to serve /metrics, /healthz and /readyz
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// How a line of the log looks
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    log_format: Format,
+    /// How much is logged: a level, or a filter as RUST_LOG takes it
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
+    log_level: String,
+}
+
+/// Shorter than this, a renewal that takes its time would be taken for a death.
+const SHORTEST_LEASE: Duration = Duration::from_secs(3);
+
+fn lease_duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| "not a duration such as 15s or 1m".to_owned())?;
+    match Duration::try_from(duration) {
+        Ok(duration) if duration >= SHORTEST_LEASE => Ok(duration),
+        _ => Err(format!("shorter than {} s", SHORTEST_LEASE.as_secs())),
+    }
+}
+
+/// Runs until it is told to stop.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    telemetry::init(telemetry::filter(&args.log_level)?, args.log_format);
+    let mut stop = pin!(told_to_stop()?);
+    let config = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let server = config.cluster_url.to_string();
+    let home = config.default_namespace.clone();
+    let client = kube::Client::try_from(config).context("cannot make a client from the configuration")?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}; choose another with --listen", args.listen))?;
+    let (metrics, readiness) = (Metrics::default(), Readiness::default());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        server,
+        listen = %listener.local_addr()?,
+        "starts"
+    );
+    let served = tokio::spawn(probes::serve(listener, metrics.clone(), readiness.clone()));
+
+    let definition = connect::wait_for_definition(&client, &server, &args.namespaces, &readiness);
+    tokio::select! {
+        found = definition => found?,
+        () = &mut stop => return Ok(()),
+    }
+    let clock = Clock::wall();
+    let term = Term {
+        client: client.clone(),
+        options: Options {
+            clock: clock.clone(),
+            namespaces: args.namespaces,
+        },
+        metrics,
+    };
+    let outcome = if args.leader_elect {
+        let namespace = args.lease_namespace.unwrap_or(home);
+        let timing = Timing::of(args.lease_duration);
+        let election = Election::new(client, &namespace, &args.lease_name, &identity(), timing, clock);
+        lead_by_turns(term, election, &readiness, stop).await
+    } else {
+        readiness.set(State::Leading);
+        match term.serve(Fence::open(), std::future::pending(), &mut stop).await {
+            Ended::Stopped => Ok(()),
+            Ended::Lost | Ended::Broken => Err(anyhow::anyhow!("the operator ended by itself")),
+        }
+    };
+    served.abort();
+    tracing::info!("stopped");
+    outcome
+}
+
+/// Stands for election, leads, stands again: until it is told to stop.
+async fn lead_by_turns(
+    term: Term,
+    mut election: Election,
+    readiness: &Readiness,
+    mut stop: impl Future<Output = ()> + Unpin,
+) -> Result<()> {
+    loop {
+        readiness.set(State::StandingBy);
+        let fence = tokio::select! {
+            fence = election.win() => fence,
+            () = &mut stop => break,
+        };
+        readiness.set(State::Leading);
+        let ended = term.serve(fence.clone(), election.hold(&fence), &mut stop).await;
+        match ended {
+            Ended::Lost => {}
+            Ended::Stopped => break,
+            Ended::Broken => {
+                election.release().await;
+                bail!("the operator ended by itself");
+            }
+        }
+    }
+    election.release().await;
+    Ok(())
+}
+
+/// Ends at the first signal to stop.
+fn told_to_stop() -> Result<impl Future<Output = ()>> {
+    let (mut interrupted, mut terminated) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+        tracing::info!("told to stop");
+    })
+}
+
+/// A name that nobody else has, and people can place: a pod that restarts keeps its host name, so that is not enough.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
+    let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let host = host.as_deref().map_or("stateward", str::trim);
+    format!("{host}_{:016x}", fastrand::u64(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("15s", Some(15))]
+    #[case("1m", Some(60))]
+    #[case("2s", None)]
+    #[case("-15s", None)]
+    #[case("soon", None)]
+    fn a_lease_has_a_duration_that_can_be_kept(#[case] text: &str, #[case] seconds: Option<u64>) {
+        assert_eq!(lease_duration(text).ok(), seconds.map(Duration::from_secs));
+    }
+}

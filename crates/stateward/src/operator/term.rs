@@ -1,0 +1,61 @@
+//! One term as the leader, to its end.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use kube::Client;
+use stateward_controller::fence::guard;
+use stateward_controller::{Fence, Metrics, Operator, Options};
+
+/// What a term needs.
+pub(super) struct Term {
+    pub(super) client: Client,
+    pub(super) options: Options,
+    pub(super) metrics: Metrics,
+}
+
+/// Why a term ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Somebody else may lead now.
+    Lost,
+    /// It was told to stop, and nothing is on its way any more.
+    Stopped,
+    /// The operator ended though nobody asked it to.
+    Broken,
+}
+
+/// How long a request on its way is waited for. Shorter than what is left of a lease that is renewed as it should be.
+const LAST_REQUEST: Duration = Duration::from_secs(5);
+
+impl Term {
+    /// Works behind `fence` until `lost` or told to `stop`. What was decided and not yet sent is dropped: the next leader
+    /// decides for itself.
+    pub(super) async fn serve(
+        &self,
+        fence: Fence,
+        lost: impl Future<Output = ()>,
+        stop: impl Future<Output = ()>,
+    ) -> Ended {
+        let client = guard(self.client.clone(), fence.clone(), self.metrics.clone());
+        let operator = Operator::new(client, self.options.clone()).metrics(self.metrics.clone());
+        let mut operator = pin!(operator.run());
+        self.metrics.leads(true);
+        let ended = tokio::select! {
+            () = &mut operator => Ended::Broken,
+            () = lost => Ended::Lost,
+            () = stop => {
+                fence.close();
+                tokio::select! {
+                    () = fence.idle() => {}
+                    () = &mut operator => {}
+                    () = tokio::time::sleep(LAST_REQUEST) => {}
+                }
+                Ended::Stopped
+            }
+        };
+        fence.shut();
+        self.metrics.leads(false);
+        ended
+    }
+}

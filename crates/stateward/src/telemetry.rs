@@ -1,0 +1,38 @@
+//! What is logged, where and how.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For machines: an object a line
+    Json,
+}
+
+/// Logs what passes `filter` to stderr.
+pub(crate) fn init(filter: EnvFilter, format: Format) {
+    let log = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_env_filter(filter);
+    match format {
+        Format::Text => log.init(),
+        Format::Json => log.json().flatten_event(true).with_span_list(false).init(),
+    }
+}
+
+/// Logs what RUST_LOG asks for, which is little unless it is set.
+pub(crate) fn init_from_env() {
+    init(EnvFilter::from_default_env(), Format::Text);
+}
+
+/// Reads a filter: a level, or what RUST_LOG takes.
+pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(text)
+        .with_context(|| format!("--log-level: {text} is not a level (error, warn, info, debug, trace)"))
+}
