@@ -4,10 +4,14 @@
 //! runs a demo faster than life; under tokio's paused time the same scaled clock is virtual, and a day passes in
 //! milliseconds. Nothing here is a trait: tokio's timer is the seam, and it already serves all three.
 
+mod human;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+
+pub use human::human_duration;
 
 /// Tells the time and waits for it. Cheap to clone; clones share one time line.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use stateward_clock::human_duration;
 
-use super::age::{human_duration, since};
+use super::age::since;
 use super::column::Cell::{Made, Number, Text, TextOr, Timed};
 use super::column::{
     AGE, CONTAINERS, Column, IMAGES, NAME, SELECTOR, condition, is_set, list, number, of_containers, text,
