@@ -1,0 +1,59 @@
+//! Which cluster, and which namespace of it: kubectl's flags and kubectl's files.
+
+use std::path::PathBuf;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::error::Error;
+
+/// kubectl's flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Access {
+    /// The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The namespace to look in
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+impl Access {
+    /// A client, and the namespace that is meant.
+    pub(crate) async fn connect(&self) -> Result<(Client, String), Error> {
+        let config = self.config().await?;
+        let namespace = self.namespace_or(&config.default_namespace);
+        let client = Client::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
+        Ok((client, namespace))
+    }
+
+    /// The namespace that was named, or `default`.
+    pub(crate) fn namespace_or(&self, default: &str) -> String {
+        self.namespace.clone().unwrap_or_else(|| default.to_owned())
+    }
+
+    async fn config(&self) -> Result<Config, Error> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let config = match &self.kubeconfig {
+            Some(path) => {
+                let kubeconfig =
+                    Kubeconfig::read_from(path).map_err(|error| Error::Access(error.to_string()))?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await
+            }
+            // Without a kubeconfig we may be in a pod.
+            None if self.context.is_none() => {
+                return Config::infer()
+                    .await
+                    .map_err(|error| Error::Access(error.to_string()));
+            }
+            None => Config::from_kubeconfig(&options).await,
+        };
+        config.map_err(|error| Error::Access(error.to_string()))
+    }
+}

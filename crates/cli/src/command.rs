@@ -1,0 +1,361 @@
+//! What can be asked of a rollout: whether it makes sense, what will come of it, and the patch that asks for it.
+//!
+//! Every patch begins with tests: the object, the revision and (where it matters) the step are those that were looked at.
+//! When one of them has changed the API server refuses the whole patch, so no command can hit what its user never saw.
+
+use json_patch::Patch;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_core::memory::Activity;
+use stateward_core::plan::Step;
+
+use crate::stage::{self, Stage};
+
+/// Something to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Promote,
+    PromoteFull,
+    Abort,
+    Retry,
+    Pause,
+    Resume,
+}
+
+impl Command {
+    /// As it is typed, and as the operator's events call it.
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Promote => "promote",
+            Self::PromoteFull => "promote --full",
+            Self::Abort => "abort",
+            Self::Retry => "retry",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
+    }
+
+    /// When it is done: `rolloutplugin.argoproj.io/db promoted`.
+    pub(crate) fn done(self) -> &'static str {
+        match self {
+            Self::Promote => "promoted",
+            Self::PromoteFull => "fully promoted",
+            Self::Abort => "aborted",
+            Self::Retry => "retried",
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+        }
+    }
+
+    /// Whether it goes to the status subresource; otherwise it changes the spec.
+    pub(crate) fn is_to_status(self) -> bool {
+        !matches!(self, Self::Pause | Self::Resume)
+    }
+
+    /// Why it makes no sense for what is there, in words.
+    pub(crate) fn objection(self, object: &RolloutPlugin, program: &str) -> Result<(), String> {
+        let stage = Stage::of(object);
+        let name = object.name_any();
+        if object.metadata.deletion_timestamp.is_some() {
+            return Err(format!("rolloutplugin {name} is being deleted"));
+        }
+        if stage.status.phase.is_empty() {
+            return Err(format!(
+                "no operator has looked at rolloutplugin {name} yet; is one running"
+            ));
+        }
+        let (paused, aborted) = (object.spec.paused, stage.status.aborted);
+        let because = |why: &str| Err(format!("rolloutplugin {name} {why}"));
+        match (self, &stage.activity) {
+            (Self::Resume, _) if paused => Ok(()),
+            (Self::Resume, Activity::Rolling(attempt)) if attempt.pausing => because(&format!(
+                "is paused by a step and not by spec.paused; go on with: {program} promote {name}"
+            )),
+            (Self::Resume, _) => because("is not paused"),
+            (Self::Retry, Activity::Rolling(attempt)) => because(&format!(
+                "is being rolled to {}; there is nothing to retry",
+                attempt.target
+            )),
+            (Self::Retry, _) if aborted => Ok(()),
+            (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
+            (_, Activity::Idle) => because(&format!(
+                "has no rollout in progress ({}: {}); there is nothing to {}",
+                stage.phase(),
+                stage.message(),
+                self.verb()
+            )),
+            (_, Activity::Returning(back)) => because(&format!(
+                "is already returning from {}; there is nothing to {}",
+                back.from,
+                self.verb()
+            )),
+            (Self::Promote, Activity::Rolling(attempt)) if attempt.pausing => {
+                if stage.status.pause_conditions.is_empty() {
+                    return because("was promoted already, and no operator has answered yet; is one running");
+                }
+                Ok(())
+            }
+            (Self::Promote, Activity::Rolling(_)) => because(&format!(
+                "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
+                stage.message()
+            )),
+            (Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
+                "is paused by spec.paused; first: {program} resume {name}"
+            )),
+            (Self::PromoteFull, Activity::Rolling(attempt)) if attempt.step.0 as usize >= stage.steps() => {
+                because("has all its steps done already; the remaining pods follow")
+            }
+            (Self::Pause, Activity::Rolling(_)) if paused => because("is paused already"),
+            (Self::PromoteFull | Self::Abort | Self::Pause, Activity::Rolling(_)) => Ok(()),
+        }
+    }
+
+    /// What will come of it, in words.
+    pub(crate) fn effect(self, object: &RolloutPlugin, program: &str) -> String {
+        let stage = Stage::of(object);
+        let name = object.name_any();
+        let revision = stage.status.updated_revision.clone().unwrap_or_default();
+        let stable = stage.status.stable_revision.clone().unwrap_or_default();
+        let here = stage.progress_in_words().unwrap_or_default();
+        match self {
+            Self::Promote => {
+                let next = stage.step().map_or(0, |step| step + 1);
+                let plan = stage.plan.as_ref();
+                let ahead = match plan.and_then(|plan| plan.steps.get(next)) {
+                    Some(step @ Step::Pause(_)) => {
+                        format!(
+                            "step {} of {} is next: {}",
+                            next + 1,
+                            stage.steps(),
+                            stage::describe(step)
+                        )
+                    }
+                    Some(Step::Share(share)) => format!(
+                        "step {} of {} is next: {} to {revision}",
+                        next + 1,
+                        stage.steps(),
+                        stage::share(*share)
+                    ),
+                    None => format!("it was the last step, the remaining pods follow to {revision}"),
+                };
+                format!("{name} leaves the pause of {here}; {ahead}")
+            }
+            Self::PromoteFull => format!("{name} skips its remaining steps; every pod follows to {revision}"),
+            Self::Abort => {
+                format!("{name} turns {revision} down; every pod that runs it returns to {stable}")
+            }
+            Self::Retry => format!("{name} tries {revision} again, from its first step"),
+            Self::Pause => format!(
+                "{name} stays where it is, {here}; no further pod is released until: {program} resume {name}"
+            ),
+            Self::Resume => match stage.step() {
+                Some(_) => format!("{name} goes on with {revision}, {here}"),
+                None => format!("{name} will roll the next version that its workload is given"),
+            },
+        }
+    }
+
+    /// The patch, bound to what was seen.
+    pub(crate) fn patch(self, seen: &RolloutPlugin) -> Result<Patch, serde_json::Error> {
+        let status = seen.status.clone().unwrap_or_default();
+        let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
+        let mut operations = vec![test("/metadata/uid", json!(seen.uid()))];
+        if let Some(revision) = &status.updated_revision {
+            operations.push(test("/status/updatedRevision", json!(revision)));
+        }
+        let set = |path: &str, value: bool| json!({"op": "add", "path": path, "value": value});
+        match self {
+            Self::Promote => operations.extend([
+                test("/status/currentStepIndex", json!(status.current_step_index)),
+                test("/status/controllerPause", json!(true)),
+                json!({"op": "remove", "path": "/status/pauseConditions"}),
+            ]),
+            Self::PromoteFull => operations.push(set("/status/promoteFull", true)),
+            Self::Abort => operations.push(set("/status/abort", true)),
+            Self::Retry => operations.push(set("/status/restart", true)),
+            Self::Pause => operations.push(set("/spec/paused", true)),
+            Self::Resume => operations.push(set("/spec/paused", false)),
+        }
+        serde_json::from_value(Value::Array(operations))
+    }
+
+    /// What has changed since it was seen, when the tests of the patch do not hold any more.
+    pub(crate) fn moved_on(self, seen: &RolloutPlugin, now: &RolloutPlugin) -> Option<String> {
+        let (before, after) = (Stage::of(seen), Stage::of(now));
+        let name = now.name_any();
+        let revision = |stage: &Stage<'_>| {
+            stage
+                .status
+                .updated_revision
+                .clone()
+                .unwrap_or_else(|| "none".into())
+        };
+        let what = if seen.uid() != now.uid() {
+            "was deleted and created again".to_owned()
+        } else if revision(&before) != revision(&after) {
+            let at = after
+                .progress_in_words()
+                .map_or_else(String::new, |words| format!(", {words}"));
+            format!(
+                "has moved on to revision {}{at}; this was meant for {}",
+                revision(&after),
+                revision(&before)
+            )
+        } else if self == Self::Promote && before.step() != after.step() {
+            let place = after
+                .progress_in_words()
+                .unwrap_or_else(|| format!("{}: {}", after.phase(), after.message()));
+            format!("has moved on to {place}")
+        } else {
+            return None;
+        };
+        Some(format!("rolloutplugin {name} {what}; nothing was changed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{aborted, at_rest, paused, returning, stepping, unseen};
+    use rstest::rstest;
+
+    fn held() -> RolloutPlugin {
+        let mut object = stepping();
+        object.spec.paused = true;
+        object
+    }
+
+    #[rstest]
+    #[case(Command::Promote, paused())]
+    #[case(Command::PromoteFull, paused())]
+    #[case(Command::PromoteFull, stepping())]
+    #[case(Command::Abort, paused())]
+    #[case(Command::Abort, held())]
+    #[case(Command::Retry, aborted())]
+    #[case(Command::Retry, returning())]
+    #[case(Command::Pause, stepping())]
+    #[case(Command::Resume, held())]
+    fn what_makes_sense_has_no_objection(#[case] command: Command, #[case] object: RolloutPlugin) {
+        assert_eq!(command.objection(&object, "stateward"), Ok(()));
+    }
+
+    #[rstest]
+    #[case(
+        Command::Promote,
+        stepping(),
+        "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip all steps: stateward promote db --full"
+    )]
+    #[case(
+        Command::Promote,
+        at_rest(),
+        "rolloutplugin cache has no rollout in progress (Successful: every pod runs cache-1); there is nothing to promote"
+    )]
+    #[case(
+        Command::Abort,
+        at_rest(),
+        "rolloutplugin cache has no rollout in progress (Successful: every pod runs cache-1); there is nothing to abort"
+    )]
+    #[case(
+        Command::Abort,
+        returning(),
+        "rolloutplugin queue is already returning from queue-2; there is nothing to abort"
+    )]
+    #[case(
+        Command::Retry,
+        at_rest(),
+        "rolloutplugin cache has no aborted revision in its template; there is nothing to retry"
+    )]
+    #[case(
+        Command::Retry,
+        paused(),
+        "rolloutplugin db is being rolled to db-2; there is nothing to retry"
+    )]
+    #[case(
+        Command::PromoteFull,
+        held(),
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+    )]
+    #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
+    #[case(
+        Command::Resume,
+        paused(),
+        "rolloutplugin db is paused by a step and not by spec.paused; go on with: stateward promote db"
+    )]
+    #[case(Command::Resume, at_rest(), "rolloutplugin cache is not paused")]
+    #[case(
+        Command::Abort,
+        unseen(),
+        "no operator has looked at rolloutplugin new yet; is one running"
+    )]
+    fn an_objection_says_what_is_and_what_would_do(
+        #[case] command: Command,
+        #[case] object: RolloutPlugin,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(command.objection(&object, "stateward"), Err(expected.to_owned()));
+    }
+
+    #[rstest]
+    #[case(
+        Command::Promote,
+        paused(),
+        "db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to db-2"
+    )]
+    #[case(
+        Command::PromoteFull,
+        paused(),
+        "db skips its remaining steps; every pod follows to db-2"
+    )]
+    #[case(
+        Command::Abort,
+        paused(),
+        "db turns db-2 down; every pod that runs it returns to db-1"
+    )]
+    #[case(Command::Retry, aborted(), "queue tries queue-2 again, from its first step")]
+    #[case(
+        Command::Pause,
+        stepping(),
+        "db stays where it is, step 1 of 4; no further pod is released until: stateward resume db"
+    )]
+    #[case(Command::Resume, held(), "db goes on with db-2, step 1 of 4")]
+    fn an_effect_says_what_will_happen(
+        #[case] command: Command,
+        #[case] object: RolloutPlugin,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(command.effect(&object, "stateward"), expected);
+    }
+
+    #[test]
+    fn a_promote_is_bound_to_the_object_the_revision_and_the_step() {
+        let patch = Command::Promote.patch(&paused()).unwrap();
+        assert_eq!(
+            serde_json::to_value(patch).unwrap(),
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "u-1"},
+                {"op": "test", "path": "/status/updatedRevision", "value": "db-2"},
+                {"op": "test", "path": "/status/currentStepIndex", "value": 1},
+                {"op": "test", "path": "/status/controllerPause", "value": true},
+                {"op": "remove", "path": "/status/pauseConditions"},
+            ])
+        );
+    }
+
+    #[test]
+    fn what_has_moved_on_is_named() {
+        let mut other = paused();
+        other.status.as_mut().unwrap().updated_revision = Some("db-3".into());
+        assert_eq!(
+            Command::Abort.moved_on(&paused(), &other).unwrap(),
+            "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
+        );
+        let mut later = paused();
+        later.status.as_mut().unwrap().current_step_index = Some(3);
+        assert_eq!(
+            Command::Promote.moved_on(&paused(), &later).unwrap(),
+            "rolloutplugin db has moved on to step 4 of 4; nothing was changed"
+        );
+        assert_eq!(Command::Abort.moved_on(&paused(), &later), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! What can go wrong, in words for whoever typed the command.
+
+use std::io;
+
+use crate::exit::Exit;
+
+/// Why a verb was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no cluster to talk to.
+    #[error("no cluster to talk to: {0}; set KUBECONFIG, or name one with --kubeconfig or --context")]
+    Access(String),
+    /// There is no such object.
+    #[error("rolloutplugin {name} is not there in namespace {namespace}; see what is with: {program} get -A")]
+    NotFound {
+        /// Its name.
+        name: String,
+        /// Where it was looked for.
+        namespace: String,
+        /// How the user calls us.
+        program: String,
+    },
+    /// The API server does not know the kind.
+    #[error(
+        "the cluster does not know rolloutplugins.argoproj.io; install the operator with: stateward install | kubectl apply -f -"
+    )]
+    Unserved,
+    /// It makes no sense, or the operator says no.
+    #[error("{0}")]
+    Refused(String),
+    /// The API server says no.
+    #[error("cannot {doing}: {source}")]
+    Api {
+        /// What was tried.
+        doing: String,
+        /// What it says.
+        source: Box<kube::Error>,
+    },
+    /// A watch says no, and will go on saying so.
+    #[error("cannot watch {what}: {why}")]
+    Watch {
+        /// What was watched.
+        what: String,
+        /// What the watch says.
+        why: String,
+    },
+    /// An object that cannot be written in the format asked for.
+    #[error("cannot write the object as {format}: {why}")]
+    Format {
+        /// The format.
+        format: &'static str,
+        /// What stands in the way.
+        why: String,
+    },
+    /// Nobody reads what we write.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+}
+
+impl Error {
+    /// For `map_err`.
+    pub(crate) fn api(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let doing = doing.into();
+        move |source| match &source {
+            kube::Error::Api(status) if is_unserved(status) => Self::Unserved,
+            _ => Self::Api {
+                doing,
+                source: Box::new(source),
+            },
+        }
+    }
+
+    /// The code to end with.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::NotFound { .. } => Exit::NotFound,
+            _ if self.is_nobody_listening() => Exit::Done,
+            _ => Exit::Error,
+        }
+    }
+
+    /// `… | head` has seen enough.
+    pub(crate) fn is_nobody_listening(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// A 404 that names no object is about the whole kind.
+fn is_unserved(status: &kube::core::Status) -> bool {
+    let named = status
+        .details
+        .as_ref()
+        .is_some_and(|details| !details.name.is_empty());
+    status.code == 404 && !named
+}

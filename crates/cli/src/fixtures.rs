@@ -1,0 +1,132 @@
+//! Rollouts to draw and to judge.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use serde_json::{Value, json};
+use stateward_api::rolloutplugin::RolloutPlugin;
+
+use crate::pod_row::PodRow;
+
+/// When tests look.
+pub(crate) const NOW: &str = "2026-01-01T00:10:00Z";
+
+/// A rollout with four steps and this status.
+pub(crate) fn rollout(name: &str, status: Value) -> RolloutPlugin {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
+        "metadata": {
+            "name": name, "namespace": "prod", "uid": "u-1", "generation": 1, "resourceVersion": "10",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name},
+            "plugin": {"name": "statefulset"},
+            "strategy": {"canary": {"steps": [
+                {"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}},
+            ]}},
+        },
+        "status": status,
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+/// At the pause of step 2, on the way from `db-1` to `db-2`.
+pub(crate) fn paused() -> RolloutPlugin {
+    rollout(
+        "db",
+        json!({
+            "observedGeneration": 1, "phase": "Paused",
+            "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod",
+            "currentStepIndex": 1, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
+            "controllerPause": true,
+            "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:06:50Z"}],
+            "stableRevision": "db-1", "currentRevision": "db-1", "updatedRevision": "db-2",
+            "replicas": 5, "updatedReplicas": 1, "readyReplicas": 5, "availableReplicas": 5,
+        }),
+    )
+}
+
+/// At the first step, on the way from `db-1` to `db-2`.
+pub(crate) fn stepping() -> RolloutPlugin {
+    let mut object = paused();
+    let status = object.status.as_mut().unwrap();
+    status.current_step_index = Some(0);
+    status.controller_pause = false;
+    status.pause_conditions.clear();
+    status.phase = "Progressing".into();
+    status.message = "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready".into();
+    object
+}
+
+/// Nothing to do.
+pub(crate) fn at_rest() -> RolloutPlugin {
+    rollout(
+        "cache",
+        json!({
+            "observedGeneration": 1, "phase": "Successful", "message": "every pod runs cache-1",
+            "stableRevision": "cache-1", "currentRevision": "cache-1", "updatedRevision": "cache-1",
+            "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+        }),
+    )
+}
+
+/// On the way back from `queue-2` to `queue-1`.
+pub(crate) fn returning() -> RolloutPlugin {
+    rollout(
+        "queue",
+        json!({
+            "observedGeneration": 1, "phase": "Failed",
+            "message": "queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
+            "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
+            "abortedAt": "2026-01-01T00:08:50Z",
+            "returning": "Aborted", "returningFrom": "queue-2", "returningSince": "2026-01-01T00:08:50Z",
+            "stableRevision": "queue-1", "currentRevision": "queue-1", "updatedRevision": "queue-2",
+            "replicas": 5, "updatedReplicas": 1, "readyReplicas": 4, "availableReplicas": 4,
+        }),
+    )
+}
+
+/// Back from `queue-2`.
+pub(crate) fn aborted() -> RolloutPlugin {
+    let mut object = returning();
+    let status = object.status.as_mut().unwrap();
+    (status.returning, status.returning_from, status.returning_since) = (None, None, None);
+    status.message = "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod".into();
+    object
+}
+
+/// One that no operator has looked at.
+pub(crate) fn unseen() -> RolloutPlugin {
+    let mut object = rollout("new", json!({}));
+    object.status = None;
+    object
+}
+
+/// A set of five, on the way from `NAME-1` to `NAME-2`.
+pub(crate) fn set(name: &str, partition: i32) -> StatefulSet {
+    let set = json!({
+        "metadata": {"name": name, "namespace": "prod", "generation": 3},
+        "spec": {
+            "replicas": 5, "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+        },
+        "status": {
+            "observedGeneration": 3, "replicas": 5, "readyReplicas": 5,
+            "currentRevision": format!("{name}-1"), "updateRevision": format!("{name}-2"),
+        },
+    });
+    serde_json::from_value(set).unwrap()
+}
+
+/// Pods that are well, with these revisions.
+pub(crate) fn pods(set: &str, revisions: &[&str]) -> Vec<PodRow> {
+    let pod = |(ordinal, revision): (usize, &&str)| PodRow {
+        name: format!("{set}-{ordinal}"),
+        ordinal: ordinal as u32,
+        revision: Some((*revision).to_owned()),
+        state: "Ready".into(),
+        restarts: 0,
+        created: "2026-01-01T00:05:00Z".parse().ok(),
+    };
+    revisions.iter().enumerate().map(pod).collect()
+}

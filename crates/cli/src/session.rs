@@ -1,0 +1,41 @@
+//! What a verb works with.
+
+use std::io::Write;
+
+use kube::Client;
+use stateward_clock::Clock;
+
+use crate::error::Error;
+use crate::style::Style;
+
+/// A cluster, a place in it, and where to write.
+pub struct Session<'a> {
+    /// The cluster.
+    pub client: Client,
+    /// The namespace, where the arguments name none.
+    pub namespace: String,
+    /// The time, for ages.
+    pub clock: Clock,
+    /// How the user calls us: `stateward` or `kubectl stateward`.
+    pub program: &'a str,
+    /// How output looks.
+    pub style: Style,
+    /// For data.
+    pub out: &'a mut (dyn Write + Send),
+    /// For talk.
+    pub talk: &'a mut (dyn Write + Send),
+}
+
+impl Session<'_> {
+    /// A line of data.
+    pub(crate) fn print(&mut self, line: &str) -> Result<(), Error> {
+        writeln!(self.out, "{line}")
+            .and_then(|()| self.out.flush())
+            .map_err(Error::Output)
+    }
+
+    /// A line of talk. That nobody listens is no failure.
+    pub(crate) fn say(&mut self, line: &str) {
+        let _ = writeln!(self.talk, "{line}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a rollout stands among its steps, read off the object.
+
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_core::memory::Activity;
+use stateward_core::plan::{Plan, Share, Step};
+use stateward_core::rolloutplugin::{memory, plan};
+
+/// A rollout and its plan, read together.
+pub(crate) struct Stage<'o> {
+    pub(crate) object: &'o RolloutPlugin,
+    pub(crate) status: RolloutPluginStatus,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) activity: Activity,
+}
+
+impl<'o> Stage<'o> {
+    pub(crate) fn of(object: &'o RolloutPlugin) -> Self {
+        let status = object.status.clone().unwrap_or_default();
+        Self {
+            object,
+            plan: plan(object).ok(),
+            activity: memory(&status).activity,
+            status,
+        }
+    }
+
+    /// The number of steps.
+    pub(crate) fn steps(&self) -> usize {
+        let canary = self.object.spec.strategy.canary.as_ref();
+        canary.map_or(0, |canary| canary.steps.len())
+    }
+
+    /// The index of the present step while one is taken; the number of steps when all are done.
+    pub(crate) fn step(&self) -> Option<usize> {
+        match &self.activity {
+            Activity::Rolling(attempt) => Some(attempt.step.0 as usize),
+            Activity::Idle | Activity::Returning(_) => None,
+        }
+    }
+
+    /// `2/4`, as people count: from one.
+    pub(crate) fn progress(&self) -> Option<String> {
+        let (step, steps) = (self.step()?, self.steps());
+        Some(format!("{}/{steps}", (step + 1).min(steps)))
+    }
+
+    /// `step 2 of 4`
+    pub(crate) fn progress_in_words(&self) -> Option<String> {
+        let (step, steps) = (self.step()?, self.steps());
+        Some(if step >= steps {
+            "all steps are done".into()
+        } else {
+            format!("step {} of {steps}", step + 1)
+        })
+    }
+
+    /// The share that is released, or is to be.
+    pub(crate) fn share(&self) -> Option<Share> {
+        match (&self.activity, &self.plan) {
+            (Activity::Rolling(attempt), Some(plan)) => Some(plan.share_at(attempt.step)),
+            (Activity::Returning(_), _) => Some(Share::NONE),
+            _ => None,
+        }
+    }
+
+    /// The phase in one word, also before there is one.
+    pub(crate) fn phase(&self) -> &str {
+        match self.status.phase.as_str() {
+            "" => "Progressing",
+            phase => phase,
+        }
+    }
+
+    /// What it is about, in words, also before there are any.
+    pub(crate) fn message(&self) -> &str {
+        match self.status.message.as_str() {
+            "" => "no operator has looked at it yet",
+            message => message,
+        }
+    }
+}
+
+/// `20%` or `2 pods`.
+pub(crate) fn share(share: Share) -> String {
+    match share {
+        Share::Percent(weight) => format!("{}%", weight.percent()),
+        Share::Pods(0) => "0%".into(),
+        Share::Pods(1) => "1 pod".into(),
+        Share::Pods(pods) => format!("{pods} pods"),
+    }
+}
+
+/// A step as a manifest has it: `setWeight 20`, `pause 5m`.
+pub(crate) fn describe(step: &Step) -> String {
+    match step {
+        Step::Share(share) => match share {
+            Share::Percent(weight) => format!("setWeight {}", weight.percent()),
+            Share::Pods(pods) => format!("{pods} pods"),
+        },
+        Step::Pause(None) => "pause until promoted".into(),
+        Step::Pause(Some(duration)) => format!("pause {duration:#}"),
+    }
+}

@@ -1,0 +1,266 @@
+//! `status`: one line, and an exit code.
+
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+use kube::runtime::watcher::{self, watch_object};
+use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
+use stateward_api::duration;
+use stateward_api::rolloutplugin::RolloutPlugin;
+
+use crate::access::Access;
+use crate::error::Error;
+use crate::exit::{self, Exit};
+use crate::name::Name;
+use crate::session::Session;
+use crate::stage::Stage;
+
+/// `status …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::HELP)]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME or rolloutplugin/NAME
+    name: Name,
+    /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
+    #[arg(short, long)]
+    watch: bool,
+    /// With --watch: give up after this long (30s, 5m, 1h30m)
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "watch")]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+/// A duration as manifests have it.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let parsed = duration::parse(&IntOrString::String(text.to_owned()));
+    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
+    Duration::try_from(parsed).map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let rollout = session.rollout(&args.name).await?;
+    if !args.watch {
+        let set = session.set(&rollout).await;
+        let verdict = Verdict::of(&rollout, set.as_ref());
+        session.print(&verdict.line)?;
+        return Ok(verdict.exit);
+    }
+    let Some(timeout) = args.timeout else {
+        return watch(&args.name, &rollout, session).await;
+    };
+    match tokio::time::timeout(timeout, watch(&args.name, &rollout, session)).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            session.say(&format!(
+                "rolloutplugin {} has not ended within {timeout:?}",
+                args.name
+            ));
+            Ok(Exit::Timeout)
+        }
+    }
+}
+
+/// What a look says.
+#[derive(Debug, PartialEq, Eq)]
+struct Verdict {
+    exit: Exit,
+    /// Nothing more will come of it by itself.
+    ended: bool,
+    line: String,
+}
+
+impl Verdict {
+    /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not
+    /// pass for rolled out.
+    fn of(rollout: &RolloutPlugin, set: Option<&StatefulSet>) -> Self {
+        let stage = Stage::of(rollout);
+        let name = rollout.name_any();
+        let waiting = |what: String| Self {
+            exit: Exit::Progressing,
+            ended: false,
+            line: format!("{name}: Progressing: {what}"),
+        };
+        if stage.status.phase.is_empty() {
+            return waiting(stage.message().to_owned());
+        }
+        if stage.status.observed_generation != rollout.metadata.generation {
+            return waiting("the operator has not seen the latest spec yet".into());
+        }
+        if set.is_some_and(|set| is_ahead(set, &stage)) {
+            let workload = &rollout.spec.workload_ref.name;
+            return waiting(format!(
+                "the operator has not seen the latest template of statefulset {workload} yet"
+            ));
+        }
+        let (exit, ended) = match stage.phase() {
+            "Successful" => (Exit::Done, true),
+            "Failed" => (Exit::Failed, stage.status.returning.is_none()),
+            "Paused" => (Exit::Paused, false),
+            _ => (Exit::Progressing, false),
+        };
+        Self {
+            exit,
+            ended,
+            line: format!("{name}: {}: {}", stage.phase(), stage.message()),
+        }
+    }
+}
+
+/// Whether the set asks for something that the status does not speak of.
+fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
+    let status = set.status.clone().unwrap_or_default();
+    let (Some(asked), Some(known)) = (status.update_revision, &stage.status.updated_revision) else {
+        return false;
+    };
+    status.observed_generation != set.metadata.generation || asked != *known
+}
+
+/// What a watch shows.
+enum Sight {
+    Rollout(Result<Option<Box<RolloutPlugin>>, watcher::Error>),
+    Set(Option<Box<StatefulSet>>),
+}
+
+fn sights(session: &Session<'_>, rollout: &RolloutPlugin) -> impl Stream<Item = Sight> + use<> {
+    let rollouts = watch_object(session.rollouts(), &rollout.name_any())
+        .backoff(DefaultBackoff::default())
+        .map(|seen| Sight::Rollout(seen.map(|rollout| rollout.map(Box::new))));
+    let target = &rollout.spec.workload_ref;
+    let sets: BoxStream<'static, Sight> = if target.kind == "StatefulSet" {
+        // What we may not read cannot hold us up.
+        watch_object(session.sets(), &target.name)
+            .backoff(DefaultBackoff::default())
+            .map(|set| Sight::Set(set.ok().flatten().map(Box::new)))
+            .boxed()
+    } else {
+        stream::iter([Sight::Set(None)]).chain(stream::pending()).boxed()
+    };
+    stream::select(rollouts, sets)
+}
+
+async fn watch(name: &Name, rollout: &RolloutPlugin, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let mut sights = std::pin::pin!(sights(session, rollout));
+    let (mut rollout, mut set): (Option<Box<RolloutPlugin>>, Option<Option<Box<StatefulSet>>>) = (None, None);
+    let (mut said, mut lost) = (String::new(), false);
+    while let Some(sight) = sights.next().await {
+        match sight {
+            Sight::Set(seen) => set = Some(seen),
+            Sight::Rollout(Ok(Some(seen))) => (rollout, lost) = (Some(seen), false),
+            Sight::Rollout(Ok(None)) => return Err(session.not_found(name)),
+            Sight::Rollout(Err(error)) if is_final(&error) => {
+                return Err(Error::Watch {
+                    what: format!("rolloutplugin {name}"),
+                    why: error.to_string(),
+                });
+            }
+            Sight::Rollout(Err(error)) => {
+                if !lost {
+                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                }
+                lost = true;
+            }
+        }
+        let (Some(rollout), Some(set)) = (&rollout, &set) else {
+            continue;
+        };
+        let verdict = Verdict::of(rollout, set.as_deref());
+        if verdict.line != said {
+            session.print(&verdict.line)?;
+            said.clone_from(&verdict.line);
+        }
+        if verdict.ended {
+            return Ok(verdict.exit);
+        }
+    }
+    Ok(Exit::Error)
+}
+
+/// Asking again will not help.
+fn is_final(error: &watcher::Error) -> bool {
+    let status = match error {
+        watcher::Error::WatchError(status) => Some(status),
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        _ => None,
+    };
+    status.is_some_and(|status| matches!(status.code, 401 | 403 | 404))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{aborted, at_rest, paused, returning, set, stepping, unseen};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::unseen(
+        unseen(),
+        Exit::Progressing,
+        false,
+        "new: Progressing: no operator has looked at it yet"
+    )]
+    #[case::stepping(
+        stepping(),
+        Exit::Progressing,
+        false,
+        "db: Progressing: step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready"
+    )]
+    #[case::paused(
+        paused(),
+        Exit::Paused,
+        false,
+        "db: Paused: step 2 of 4: paused; go on with: kubectl stateward promote db -n prod"
+    )]
+    #[case::at_rest(at_rest(), Exit::Done, true, "cache: Successful: every pod runs cache-1")]
+    #[case::returning(
+        returning(),
+        Exit::Failed,
+        false,
+        "queue: Failed: queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there"
+    )]
+    fn every_phase_has_its_exit_code(
+        #[case] rollout: RolloutPlugin,
+        #[case] exit: Exit,
+        #[case] ended: bool,
+        #[case] line: &str,
+    ) {
+        let line = line.to_owned();
+        assert_eq!(Verdict::of(&rollout, None), Verdict { exit, ended, line });
+    }
+
+    #[test]
+    fn an_abort_has_ended_when_every_pod_is_back() {
+        let verdict = Verdict::of(&aborted(), None);
+        assert_eq!((verdict.exit, verdict.ended), (Exit::Failed, true));
+    }
+
+    #[test]
+    fn a_template_that_nobody_has_seen_yet_is_not_rolled_out() {
+        let ahead = set("cache", 3);
+        let verdict = Verdict::of(&at_rest(), Some(&ahead));
+        assert_eq!(verdict.exit, Exit::Progressing);
+        assert_eq!(
+            verdict.line,
+            "cache: Progressing: the operator has not seen the latest template of statefulset cache yet"
+        );
+    }
+
+    #[test]
+    fn a_spec_that_nobody_has_seen_yet_is_not_rolled_out() {
+        let mut rollout = at_rest();
+        rollout.metadata.generation = Some(2);
+        assert_eq!(Verdict::of(&rollout, None).exit, Exit::Progressing);
+    }
+}

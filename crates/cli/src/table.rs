@@ -1,0 +1,116 @@
+//! Rollouts as rows.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_clock::human_duration;
+
+use crate::columns::columns;
+use crate::stage::{Stage, share};
+use crate::style::Style;
+
+/// What the table shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct View {
+    pub(crate) namespaces: bool,
+    pub(crate) wide: bool,
+}
+
+/// One line per rollout, under a heading.
+pub(crate) fn table(rollouts: &[RolloutPlugin], view: View, style: Style, now: Timestamp) -> Vec<String> {
+    let mut heading = vec![
+        "NAME", "STATUS", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
+    ];
+    if view.namespaces {
+        heading.insert(0, "NAMESPACE");
+    }
+    if view.wide {
+        heading.extend(["WORKLOAD", "STABLE", "REVISION", "MESSAGE"]);
+    }
+    let heading = heading.into_iter().map(str::to_owned).collect();
+    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
+    columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
+fn row(object: &RolloutPlugin, view: View, style: Style, now: Timestamp) -> Vec<String> {
+    let stage = Stage::of(object);
+    let status = &stage.status;
+    let none = || "-".to_owned();
+    let count = |number: Option<i32>| number.map_or_else(none, |number| number.to_string());
+    let mut row = vec![
+        object.name_any(),
+        style.state(stage.phase()),
+        stage.progress().unwrap_or_else(none),
+        stage.share().map_or_else(none, share),
+        count(status.ready_replicas),
+        count(status.updated_replicas),
+        count(status.replicas),
+        age(
+            object.metadata.creation_timestamp.as_ref().map(|time| time.0),
+            now,
+        ),
+    ];
+    if view.namespaces {
+        row.insert(0, object.namespace().unwrap_or_default());
+    }
+    if view.wide {
+        let revision = |name: &Option<String>| name.clone().unwrap_or_else(none);
+        row.extend([
+            object.spec.workload_ref.name.clone(),
+            revision(&status.stable_revision),
+            revision(&status.updated_revision),
+            stage.message().to_owned(),
+        ]);
+    }
+    row
+}
+
+/// How long ago.
+pub(crate) fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+    moment.map_or_else(
+        || "<unknown>".into(),
+        |moment| human_duration(now.duration_since(moment)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, at_rest, paused, returning, unseen};
+
+    fn lines(view: View) -> String {
+        let now = NOW.parse().unwrap();
+        let rollouts = [paused(), at_rest(), returning(), unseen()];
+        table(&rollouts, view, Style::default(), now).join("\n")
+    }
+
+    #[test]
+    fn a_table_tells_each_rollout_in_a_line() {
+        assert_eq!(
+            lines(View::default()),
+            "\
+NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE
+db      Paused        2/4    20%      5       1         5          10m
+cache   Successful    -      -        3       3         3          10m
+queue   Failed        -      0%       4       1         5          10m
+new     Progressing   -      -        -       -         -          10m"
+        );
+    }
+
+    #[test]
+    fn a_wide_table_says_why() {
+        let view = View {
+            namespaces: true,
+            wide: true,
+        };
+        assert_eq!(
+            lines(view),
+            "\
+NAMESPACE   NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
+prod        db      Paused        2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+prod        cache   Successful    -      -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
+prod        queue   Failed        -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
+prod        new     Progressing   -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"
+        );
+    }
+}

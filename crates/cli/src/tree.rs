@@ -1,0 +1,301 @@
+//! One rollout as a tree: its steps, its workload, its pods.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::ResourceExt;
+use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_core::memory::Activity;
+
+use crate::columns::columns;
+use crate::pod_row::PodRow;
+use crate::stage::{self, Stage};
+use crate::style::{Lines, Style};
+use crate::table::age;
+
+/// More pods than this are folded: those that are alike and well share a line.
+const UNFOLDED: usize = 20;
+
+/// What there is to draw.
+pub(crate) struct Picture {
+    pub(crate) rollout: RolloutPlugin,
+    /// `None` where it is not there, or not ours to read.
+    pub(crate) set: Option<StatefulSet>,
+    /// By ordinal.
+    pub(crate) pods: Vec<PodRow>,
+}
+
+impl Picture {
+    /// Line by line.
+    pub(crate) fn draw(&self, style: Style, now: Timestamp) -> Vec<String> {
+        let stage = Stage::of(&self.rollout);
+        let lines = style.lines();
+        let mut tree = vec![
+            self.headline(&stage, style, now),
+            format!("  {}", stage.message()),
+        ];
+        let steps = steps(&stage, style, &lines, now);
+        if !steps.is_empty() {
+            tree.push(format!("{}steps", lines.branch));
+            for (index, step) in steps.iter().enumerate() {
+                let fork = fork(index, steps.len(), &lines);
+                tree.push(format!("{}{fork}{step}", lines.trunk));
+            }
+        }
+        tree.push(format!("{}{}", lines.last, self.workload(&stage)));
+        let pods = self.pods(&stage, style, now);
+        for (index, pod) in pods.iter().enumerate() {
+            let fork = fork(index, pods.len(), &lines);
+            tree.push(format!("   {fork}{pod}"));
+        }
+        tree
+    }
+
+    /// `rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s`
+    fn headline(&self, stage: &Stage<'_>, style: Style, now: Timestamp) -> String {
+        let mut words = Vec::new();
+        words.extend(stage.progress_in_words());
+        match &stage.activity {
+            Activity::Rolling(attempt) => {
+                let share = stage.share().map_or_else(String::new, stage::share);
+                words.push(format!("{share} to {}", attempt.target));
+                words.push(format!("for {}", age(Some(attempt.entered), now)));
+            }
+            Activity::Returning(back) => {
+                words.push(format!("returning from {}", back.from));
+                words.push(format!("for {}", age(Some(back.since), now)));
+            }
+            Activity::Idle => {}
+        }
+        let row = vec![
+            format!("rolloutplugin/{}", self.rollout.name_any()),
+            style.state(stage.phase()),
+            words.join(", "),
+        ];
+        columns(&[row]).concat()
+    }
+
+    /// `statefulset/db   partition 4, 5 of 5 ready, stable db-1, new db-2`
+    fn workload(&self, stage: &Stage<'_>) -> String {
+        let target = &self.rollout.spec.workload_ref;
+        let name = format!("{}/{}", target.kind.to_lowercase(), target.name);
+        let Some(set) = &self.set else {
+            return format!("{name}   cannot be seen");
+        };
+        let spec = set.spec.clone().unwrap_or_default();
+        let status = set.status.clone().unwrap_or_default();
+        let partition = spec
+            .update_strategy
+            .and_then(|strategy| strategy.rolling_update)
+            .and_then(|rolling| rolling.partition)
+            .unwrap_or(0);
+        let mut words = vec![
+            format!("partition {partition}"),
+            format!(
+                "{} of {} ready",
+                status.ready_replicas.unwrap_or(0),
+                spec.replicas.unwrap_or(1)
+            ),
+        ];
+        let stable = stage.status.stable_revision.clone().or(status.current_revision);
+        let update = status.update_revision;
+        match (stable, update) {
+            (Some(stable), Some(update)) if stable != update => {
+                words.push(format!("stable {stable}"));
+                words.push(format!("new {update}"));
+            }
+            (stable, update) => words.extend(stable.or(update).map(|one| format!("revision {one}"))),
+        }
+        format!("{name}   {}", words.join(", "))
+    }
+
+    fn pods(&self, stage: &Stage<'_>, style: Style, now: Timestamp) -> Vec<String> {
+        let groups = if self.pods.len() > UNFOLDED {
+            fold(&self.pods)
+        } else {
+            self.pods.iter().map(std::slice::from_ref).collect()
+        };
+        let row = |group: &&[PodRow]| {
+            let pod = group.first()?;
+            let role = match (&pod.revision, &stage.status.stable_revision) {
+                (Some(revision), Some(stable)) if revision == stable => "stable",
+                (Some(_), Some(_)) => "new",
+                _ => "",
+            };
+            let name = match group.last() {
+                Some(last) if last.ordinal != pod.ordinal => {
+                    format!("pod/{}..{} ({} pods)", pod.name, last.ordinal, group.len())
+                }
+                _ => format!("pod/{}", pod.name),
+            };
+            Some(vec![
+                name,
+                pod.revision.clone().unwrap_or_else(|| "-".into()),
+                role.into(),
+                style.state(&pod.state),
+                match pod.restarts {
+                    1 => "1 restart".into(),
+                    restarts => format!("{restarts} restarts"),
+                },
+                age(pod.created, now),
+            ])
+        };
+        columns(&groups.iter().filter_map(row).collect::<Vec<_>>())
+    }
+}
+
+fn fork(index: usize, count: usize, lines: &Lines) -> &'static str {
+    if index + 1 == count {
+        lines.last
+    } else {
+        lines.branch
+    }
+}
+
+/// Every step, with a mark for what is behind, here and ahead.
+fn steps(stage: &Stage<'_>, style: Style, lines: &Lines, now: Timestamp) -> Vec<String> {
+    let Some(plan) = &stage.plan else {
+        return Vec::new();
+    };
+    let here = stage.step();
+    let line = |(index, step): (usize, &stateward_core::plan::Step)| {
+        let text = stage::describe(step);
+        match here {
+            Some(here) if index < here => format!("{} {text}", lines.done),
+            Some(here) if index == here => {
+                let since = stage
+                    .status
+                    .current_step_started_at
+                    .map_or_else(String::new, |entered| {
+                        format!(", for {}", age(Some(entered), now))
+                    });
+                style.strong(&format!("{} {text}{since}", lines.here))
+            }
+            _ => format!("{} {text}", lines.ahead),
+        }
+    };
+    plan.steps.iter().enumerate().map(line).collect()
+}
+
+/// Neighbours that are well and alike, together; everybody else alone.
+fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
+    let alike = |one: &PodRow, next: &PodRow| {
+        let quiet = |pod: &PodRow| pod.is_ready() && pod.restarts == 0;
+        quiet(one) && quiet(next) && one.revision == next.revision && next.ordinal == one.ordinal + 1
+    };
+    pods.chunk_by(alike).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, paused, pods, returning, set, unseen};
+
+    fn draw(picture: &Picture, style: Style) -> String {
+        picture.draw(style, NOW.parse().unwrap()).join("\n")
+    }
+
+    #[test]
+    fn a_paused_rollout_shows_its_step_and_its_pods() {
+        let picture = Picture {
+            rollout: paused(),
+            set: Some(set("db", 4)),
+            pods: pods("db", &["db-1", "db-1", "db-1", "db-1", "db-2"]),
+        };
+        assert_eq!(
+            draw(&picture, Style::default()),
+            "\
+rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
+  step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+├─ steps
+│  ├─ ✓ setWeight 20
+│  ├─ ▶ pause until promoted, for 3m10s
+│  ├─ · setWeight 60
+│  └─ · pause 5m
+└─ statefulset/db   partition 4, 5 of 5 ready, stable db-1, new db-2
+   ├─ pod/db-0   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-1   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-2   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-3   db-1   stable   Ready   0 restarts   5m
+   └─ pod/db-4   db-2   new      Ready   0 restarts   5m"
+        );
+    }
+
+    #[test]
+    fn a_broken_pod_says_why_and_ascii_will_do() {
+        let mut rows = pods("queue", &["queue-1", "queue-2"]);
+        rows[1].state = "CrashLoopBackOff".into();
+        rows[1].restarts = 3;
+        let picture = Picture {
+            rollout: returning(),
+            set: None,
+            pods: rows,
+        };
+        let style = Style {
+            ascii: true,
+            colour: false,
+        };
+        assert_eq!(
+            draw(&picture, style),
+            "\
+rolloutplugin/queue   Failed   returning from queue-2, for 70s
+  queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
+|- steps
+|  |- . setWeight 20
+|  |- . pause until promoted
+|  |- . setWeight 60
+|  `- . pause 5m
+`- statefulset/queue   cannot be seen
+   |- pod/queue-0   queue-1   stable   Ready              0 restarts   5m
+   `- pod/queue-1   queue-2   new      CrashLoopBackOff   3 restarts   5m"
+        );
+    }
+
+    #[test]
+    fn a_rollout_that_nobody_looked_at_says_so() {
+        let picture = Picture {
+            rollout: unseen(),
+            set: None,
+            pods: Vec::new(),
+        };
+        assert!(draw(&picture, Style::default()).contains("no operator has looked at it yet"));
+    }
+
+    #[test]
+    fn many_pods_are_folded_but_never_one_that_is_unwell() {
+        let revisions = ["db-1"; 500];
+        let mut rows = pods("db", &revisions);
+        rows[250].state = "NotReady".into();
+        rows[499].revision = Some("db-2".into());
+        let picture = Picture {
+            rollout: paused(),
+            set: None,
+            pods: rows,
+        };
+        let drawn = draw(&picture, Style::default());
+        let pods: Vec<_> = drawn.lines().filter(|line| line.contains("pod/")).collect();
+        assert_eq!(
+            pods,
+            [
+                "   ├─ pod/db-0..249 (250 pods)     db-1   stable   Ready      0 restarts   5m",
+                "   ├─ pod/db-250                   db-1   stable   NotReady   0 restarts   5m",
+                "   ├─ pod/db-251..498 (248 pods)   db-1   stable   Ready      0 restarts   5m",
+                "   └─ pod/db-499                   db-2   new      Ready      0 restarts   5m",
+            ]
+        );
+    }
+
+    #[test]
+    fn colour_is_only_where_it_was_asked_for() {
+        let picture = Picture {
+            rollout: paused(),
+            set: None,
+            pods: Vec::new(),
+        };
+        let colour = Style {
+            colour: true,
+            ascii: false,
+        };
+        assert!(!draw(&picture, Style::default()).contains('\x1b'));
+        assert!(draw(&picture, colour).contains("\x1b[33mPaused\x1b[0m"));
+    }
+}

@@ -1,0 +1,247 @@
+//! The verbs against the embedded cluster, in virtual time, with an operator beside them or without.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "what a test cannot set up fails it"
+)]
+
+mod world;
+
+use stateward_cli::Exit;
+use world::World;
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
+    let world = World::with_operator().await;
+    assert_eq!(world.run("status db").await.exit, Exit::Done);
+    world.image("v2").await;
+    world.until("Paused").await;
+
+    let said = world.run("status db").await;
+    assert_eq!(said.exit, Exit::Paused);
+    assert!(
+        said.out
+            .starts_with("db: Paused: step 2 of 4: paused; go on with: "),
+        "{said:?}"
+    );
+    let table = world.run("get").await;
+    let row: Vec<_> = table.out.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..7], ["db", "Paused", "2/4", "20%", "5", "1", "5"]);
+    let tree = world.run("get rp/db").await;
+    assert!(tree.out.contains("▶ pause until promoted"), "{}", tree.out);
+    assert!(
+        tree.out.contains("statefulset/db   partition 4, 5 of 5 ready"),
+        "{}",
+        tree.out
+    );
+    assert_eq!(tree.out.matches("stable   Ready").count(), 4, "{}", tree.out);
+    assert_eq!(tree.out.matches("new      Ready").count(), 1, "{}", tree.out);
+
+    let promoted = world.run("promote db").await;
+    assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
+    assert_eq!(promoted.out, "rolloutplugin.argoproj.io/db promoted\n");
+    assert!(
+        promoted
+            .talk
+            .contains("db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to "),
+        "{promoted:?}"
+    );
+    // The second pause ends by itself after five minutes.
+    let ended = world.run("status db --watch --timeout 1h").await;
+    assert_eq!(ended.exit, Exit::Done, "{ended:?}");
+    assert!(
+        ended
+            .out
+            .lines()
+            .last()
+            .unwrap()
+            .starts_with("db: Successful: every pod runs ")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn promote_full_skips_every_step() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let promoted = world.run("promote db --full").await;
+    assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
+    assert_eq!(promoted.out, "rolloutplugin.argoproj.io/db fully promoted\n");
+    assert_eq!(world.run("status db -w").await.exit, Exit::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_is_watched_until_every_pod_is_back_and_can_be_retried() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let aborted = world.run("abort db").await;
+    assert_eq!(
+        (aborted.exit, aborted.out.as_str()),
+        (Exit::Done, "rolloutplugin.argoproj.io/db aborted\n")
+    );
+    let ended = world.run("status db --watch").await;
+    assert_eq!(ended.exit, Exit::Failed, "{ended:?}");
+    assert!(
+        ended.out.lines().last().unwrap().contains("every pod is back"),
+        "{ended:?}"
+    );
+
+    let retried = world.run("retry db").await;
+    assert_eq!(
+        (retried.exit, retried.out.as_str()),
+        (Exit::Done, "rolloutplugin.argoproj.io/db retried\n")
+    );
+    world.until("Paused").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pause_and_resume_hold_and_release() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let paused = world.run("pause db").await;
+    assert_eq!(
+        (paused.exit, paused.out.as_str()),
+        (Exit::Done, "rolloutplugin.argoproj.io/db paused\n")
+    );
+    let full = world.run("promote db --full").await;
+    assert_eq!(full.exit, Exit::Error);
+    let resumed = world.run("resume db").await;
+    assert_eq!(
+        (resumed.exit, resumed.out.as_str()),
+        (Exit::Done, "rolloutplugin.argoproj.io/db resumed\n")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    let world = World::with_operator().await;
+    let before = world.version().await;
+    for verb in ["promote", "promote --full", "abort", "retry", "pause", "resume"] {
+        let said = world.run(&format!("{verb} db")).await;
+        assert_eq!(
+            (said.exit, said.out.as_str()),
+            (Exit::Error, ""),
+            "{verb}: {said:?}"
+        );
+        assert!(said.talk.contains("rolloutplugin db "), "{verb}: {said:?}");
+    }
+    assert_eq!(world.version().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_is_not_the_one_is_refused() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let before = world.version().await;
+    let said = world.run("promote db --revision db-other").await;
+    assert_eq!(said.exit, Exit::Error);
+    assert!(
+        said.talk.contains("not at db-other; nothing was changed"),
+        "{said:?}"
+    );
+    assert_eq!(world.version().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_not_found() {
+    let world = World::with_operator().await;
+    for verb in ["get", "status", "promote", "abort", "status --watch"] {
+        let said = world.run(&format!("{verb} nobody")).await;
+        assert_eq!(said.exit, Exit::NotFound, "{verb}: {said:?}");
+        assert!(
+            said.talk.contains(
+                "rolloutplugin nobody is not there in namespace default; see what is with: stateward get -A"
+            ),
+            "{verb}: {said:?}"
+        );
+    }
+    let said = world.run("get -n elsewhere").await;
+    assert_eq!((said.exit, said.out.as_str()), (Exit::Done, ""));
+    assert_eq!(said.talk, "no rolloutplugins found in namespace elsewhere\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_operator_it_says_that_nobody_answers() {
+    let mut world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.stop_operator();
+    let said = world.run("abort db").await;
+    assert_eq!(said.exit, Exit::Timeout, "{said:?}");
+    assert!(
+        said.talk
+            .contains("no operator has answered within 10s; is one running?"),
+        "{said:?}"
+    );
+    let said = world.run("promote db --timeout 0").await;
+    assert_eq!(said.exit, Exit::Done, "{said:?}");
+    let again = world.run("promote db").await;
+    assert!(again.talk.contains("was promoted already"), "{again:?}");
+    assert_eq!(again.exit, Exit::Error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_takes_too_long_times_out() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let said = world.run("status db --watch --timeout 30s").await;
+    assert_eq!(said.exit, Exit::Timeout);
+    assert!(
+        said.talk.contains("rolloutplugin db has not ended within 30s"),
+        "{said:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_was_just_changed_never_passes_for_rolled_out() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    // At once: the operator may not have looked yet.
+    let said = world.run("status db").await;
+    assert!(matches!(said.exit, Exit::Progressing | Exit::Paused), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_get_the_whole_object() {
+    let world = World::with_operator().await;
+    let json: serde_json::Value = serde_json::from_str(&world.run("get db -o json").await.out).unwrap();
+    assert!(json["status"]["stableTemplate"].is_object(), "{json}");
+    assert_eq!(json["metadata"]["managedFields"], serde_json::Value::Null);
+    let list: serde_json::Value = serde_json::from_str(&world.run("get -A -o json").await.out).unwrap();
+    assert_eq!(
+        (list["kind"].as_str(), list["items"].as_array().unwrap().len()),
+        (Some("List"), 1)
+    );
+    let yaml = world.run("get db -o yaml").await.out;
+    assert!(yaml.contains("kind: RolloutPlugin\n"), "{yaml}");
+    assert_eq!(
+        world.run("get -o name").await.out,
+        "rolloutplugin.argoproj.io/db\n"
+    );
+    assert!(
+        world
+            .run("get -A -o wide")
+            .await
+            .out
+            .starts_with("NAMESPACE   NAME")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_the_definition_says_what_to_install() {
+    let world = World::bare();
+    for verb in ["get", "get db", "status db", "abort db"] {
+        let said = world.run(verb).await;
+        assert_eq!(said.exit, Exit::Error, "{verb}: {said:?}");
+        assert!(
+            said.talk
+                .contains("the cluster does not know rolloutplugins.argoproj.io"),
+            "{verb}: {said:?}"
+        );
+    }
+}

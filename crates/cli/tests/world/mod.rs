@@ -1,0 +1,179 @@
+//! A cluster with a five-pod set and its rollout, and somebody who types commands.
+
+use clap::Parser;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_cli::{Exit, Session, Style, Verb};
+use stateward_clock::Clock;
+use stateward_cluster::{Cluster, Options};
+use stateward_kubelet::{Kubelet, Running};
+
+pub(crate) struct World {
+    clock: Clock,
+    client: Client,
+    operator: Option<tokio::task::JoinHandle<()>>,
+    _cluster: Cluster,
+    _kubelet: Running,
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) exit: Exit,
+    pub(crate) out: String,
+    pub(crate) talk: String,
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+impl World {
+    /// A cluster and nothing in it.
+    pub(crate) fn bare() -> Self {
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap(), 1.0);
+        let cluster = Cluster::start(Options::at(clock.clone()));
+        let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
+            .heartbeat(None)
+            .spawn();
+        Self {
+            client: cluster.client("somebody"),
+            clock,
+            operator: None,
+            _cluster: cluster,
+            _kubelet: kubelet,
+        }
+    }
+
+    /// With an operator that has taken hold of the set.
+    pub(crate) async fn with_operator() -> Self {
+        let mut world = Self::bare();
+        let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+        let created = definitions
+            .create(&PostParams::default(), &definition())
+            .await
+            .unwrap();
+        await_condition(definitions, &created.name_any(), conditions::is_crd_established())
+            .await
+            .unwrap();
+        let options = stateward_controller::Options {
+            clock: world.clock.clone(),
+            namespaces: Vec::new(),
+        };
+        let operator = stateward_controller::Operator::new(world.client.clone(), options);
+        world.operator = Some(tokio::spawn(operator.run()));
+        let set: StatefulSet = serde_json::from_value(json!({
+            "metadata": {"name": "db"},
+            "spec": {
+                "replicas": 5, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+                "template": {
+                    "metadata": {"labels": {"app": "db"}},
+                    "spec": {"containers": [{"name": "db", "image": "db:v1"}]},
+                },
+            },
+        }))
+        .unwrap();
+        world.sets().create(&PostParams::default(), &set).await.unwrap();
+        let rollout: RolloutPlugin = serde_json::from_value(json!({
+            "metadata": {"name": "db"},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+                "plugin": {"name": "statefulset"},
+                "strategy": {"canary": {"steps": [
+                    {"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}},
+                ]}},
+            },
+        }))
+        .unwrap();
+        world
+            .rollouts()
+            .create(&PostParams::default(), &rollout)
+            .await
+            .unwrap();
+        world.until("Successful").await;
+        await_condition(world.sets(), "db", |set: Option<&StatefulSet>| {
+            let strategy = set.and_then(|set| set.spec.as_ref()?.update_strategy.as_ref());
+            strategy.and_then(|strategy| strategy.rolling_update.as_ref()?.partition) == Some(5)
+        })
+        .await
+        .unwrap();
+        world
+    }
+
+    fn sets(&self) -> Api<StatefulSet> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    fn rollouts(&self) -> Api<RolloutPlugin> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    pub(crate) fn stop_operator(&mut self) {
+        if let Some(operator) = self.operator.take() {
+            operator.abort();
+        }
+    }
+
+    /// Gives the set another image.
+    pub(crate) async fn image(&self, tag: &str) {
+        let containers = json!([{"name": "db", "image": format!("db:{tag}")}]);
+        let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        self.sets()
+            .patch("db", &PatchParams::default(), &Patch::Strategic(patch))
+            .await
+            .unwrap();
+    }
+
+    /// Waits for a phase.
+    pub(crate) async fn until(&self, phase: &str) {
+        let there = |rollout: Option<&RolloutPlugin>| {
+            let status = rollout.and_then(|rollout| rollout.status.as_ref());
+            status.is_some_and(|status| status.phase == phase)
+        };
+        await_condition(self.rollouts(), "db", there).await.unwrap();
+    }
+
+    pub(crate) async fn version(&self) -> Option<String> {
+        self.rollouts().get("db").await.unwrap().resource_version()
+    }
+
+    /// Types a command.
+    pub(crate) async fn run(&self, line: &str) -> Said {
+        let words = ["stateward"].into_iter().chain(line.split(' '));
+        let verb = Line::try_parse_from(words).unwrap().verb;
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let namespace = match line.split_once("-n ") {
+            Some((_, namespace)) => namespace.to_owned(),
+            None => "default".to_owned(),
+        };
+        let session = Session {
+            client: self.client.clone(),
+            namespace,
+            clock: self.clock.clone(),
+            program: "stateward",
+            style: Style::default(),
+            out: &mut out,
+            talk: &mut talk,
+        };
+        let ended = verb.perform(session).await;
+        let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
+        let exit = ended.unwrap_or_else(|error| {
+            talk.push_str(&error.to_string());
+            error.exit()
+        });
+        Said { exit, out, talk }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop_operator();
+    }
+}
