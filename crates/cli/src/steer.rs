@@ -163,8 +163,16 @@ pub(crate) async fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::paused;
+    use crate::fixtures::{NOW, paused};
+    use crate::style::Style;
+    use kube::Api;
+    use kube::api::{ObjectMeta, PostParams};
+    use kube::runtime::wait::{await_condition, conditions};
     use rstest::rstest;
+    use serde_json::json;
+    use stateward_api::rolloutplugin::definition;
+    use stateward_clock::Clock;
+    use stateward_cluster::{Cluster, Options};
 
     #[rstest]
     #[case("db-2", None)]
@@ -176,5 +184,59 @@ mod tests {
     fn a_pinned_revision_is_the_only_one_that_will_do(#[case] wanted: &str, #[case] refusal: Option<&str>) {
         let refused = pin(wanted, &paused()).err().map(|error| error.to_string());
         assert_eq!(refused.as_deref(), refusal);
+    }
+
+    #[rstest]
+    #[case(Command::Promote)]
+    #[case(Command::PromoteFull)]
+    #[case(Command::Abort)]
+    #[case(Command::Pause)]
+    #[tokio::test(start_paused = true)]
+    async fn a_command_for_what_has_moved_on_changes_nothing(#[case] command: Command) {
+        let clock = Clock::starting_at(NOW.parse().unwrap(), 1.0);
+        let cluster = Cluster::start(Options::at(clock.clone()));
+        let client = cluster.client("somebody");
+        let definitions = Api::all(client.clone());
+        let defined = definitions
+            .create(&PostParams::default(), &definition())
+            .await
+            .unwrap();
+        let name = defined.name_any();
+        await_condition(definitions, &name, conditions::is_crd_established())
+            .await
+            .unwrap();
+        let api: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
+        let mut object = paused();
+        object.metadata = ObjectMeta {
+            name: Some("db".into()),
+            ..ObjectMeta::default()
+        };
+        api.create(&PostParams::default(), &object).await.unwrap();
+        let write = async |status: serde_json::Value| {
+            let patch = Patch::Merge(json!({"status": status}));
+            api.patch_status("db", &PatchParams::default(), &patch)
+                .await
+                .unwrap()
+        };
+        let seen = write(json!(object.status)).await;
+        let now = write(json!({"updatedRevision": "db-3"})).await;
+
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let session = Session {
+            client,
+            namespace: "default".into(),
+            clock,
+            program: "stateward",
+            style: Style::default(),
+            out: &mut out,
+            talk: &mut talk,
+        };
+        let refused = send(command, &seen, &session).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
+        );
+        assert_eq!(api.get("db").await.unwrap(), now);
+        assert!(send(command, &now, &session).await.is_ok());
     }
 }
