@@ -2,15 +2,19 @@
 //! stderr.
 
 mod cluster;
+mod demo;
 mod install;
 mod kubeconfig;
 mod operator;
 mod telemetry;
 mod tls;
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use stateward_cli::{Exit, Verb};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
@@ -22,6 +26,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Action {
+    /// See it work: a database, a good version and a bad one, on an embedded Kubernetes, in a few seconds
+    Demo(demo::Args),
+    #[command(flatten)]
+    Verb(Verb),
     /// Run an embedded Kubernetes on this machine, with pods that are played and not run: to try things, not for production
     Cluster(cluster::Args),
     /// Run the operator: rolls what RolloutPlugins ask for, until SIGTERM. Exit code 3: the API server cannot be reached
@@ -32,12 +40,30 @@ enum Action {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let action = Cli::parse().action;
+    let program = program(std::env::args_os().next().as_deref());
+    let parsed = Cli::command().bin_name(program).try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let action = match parsed {
+        Ok(cli) => cli.action,
+        Err(error) => {
+            // Nobody to tell it to is no reason to fail.
+            let _ = error.print();
+            // clap's own code for bad arguments is 2, which here means that a rollout has failed.
+            return if error.use_stderr() {
+                Exit::Error
+            } else {
+                Exit::Done
+            }
+            .into();
+        }
+    };
     // The operator has its own say in what is logged.
     if !matches!(action, Action::Operator(_)) {
         telemetry::init_from_env();
     }
     let outcome = match action {
+        Action::Demo(args) => demo::run(args, program, &mut std::io::stdout()).await,
+        Action::Verb(verb) => return verb.run(program).await.into(),
         Action::Cluster(args) => cluster::run(args).await,
         Action::Operator(args) => operator::run(args).await,
         Action::Install(args) => install::run(&args),
@@ -45,7 +71,7 @@ async fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("stateward: {error:#}");
+            eprintln!("{program}: {error:#}");
             if error.is::<operator::Unreachable>() {
                 ExitCode::from(3)
             } else {
@@ -55,12 +81,30 @@ async fn main() -> ExitCode {
     }
 }
 
+/// How the user calls us: by our name, or as kubectl's plugin.
+fn program(called: Option<&OsStr>) -> &'static str {
+    let name = called.map(Path::new).and_then(Path::file_name);
+    match name.and_then(OsStr::to_str) {
+        Some("kubectl-stateward" | "kubectl-stateward.exe") => "kubectl stateward",
+        _ => "stateward",
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
+    use rstest::rstest;
 
     #[test]
     fn the_arguments_are_consistent() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
+    }
+
+    #[rstest]
+    #[case("/usr/local/bin/kubectl-stateward", "kubectl stateward")]
+    #[case("kubectl-stateward", "kubectl stateward")]
+    #[case("target/debug/stateward", "stateward")]
+    fn a_plugin_calls_itself_as_kubectl_does(#[case] called: &str, #[case] expected: &str) {
+        assert_eq!(program(Some(OsStr::new(called))), expected);
     }
 }

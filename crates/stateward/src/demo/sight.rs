@@ -1,0 +1,165 @@
+//! What the watches of a demo have shown so far: nothing is skipped, so nothing passes unseen.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use futures::stream::{BoxStream, StreamExt, select_all};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, ResourceExt};
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+
+use super::scene::{NAMESPACE, Scene};
+
+/// A pod, as far as the story goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) version: String,
+    pub(super) uid: String,
+    pub(super) ready: bool,
+    pub(super) reason: Option<String>,
+}
+
+enum Change {
+    Pod(Box<Event<Pod>>),
+    Set(Box<Event<StatefulSet>>),
+    Rollout(Box<Event<RolloutPlugin>>),
+}
+
+/// Everything there is to see.
+pub(super) struct Sight {
+    changes: BoxStream<'static, Result<Change>>,
+    pub(super) pods: BTreeMap<String, Seen>,
+    pub(super) status: RolloutPluginStatus,
+    pub(super) partition: Option<i32>,
+    /// The fewest pods that were Ready at any time since this was last set.
+    pub(super) fewest_ready: usize,
+}
+
+impl Sight {
+    pub(super) fn new(scene: &Scene) -> Self {
+        let pods: Api<Pod> = Api::namespaced(scene.client.clone(), NAMESPACE);
+        let config = Config::default;
+        let changes = select_all([
+            watcher(pods, config())
+                .map(|event| {
+                    Ok(Change::Pod(Box::new(
+                        event.context("the watch of the pods has failed")?,
+                    )))
+                })
+                .boxed(),
+            watcher(scene.sets(), config())
+                .map(|event| {
+                    Ok(Change::Set(Box::new(
+                        event.context("the watch of the set has failed")?,
+                    )))
+                })
+                .boxed(),
+            watcher(scene.rollouts(), config())
+                .map(|event| {
+                    let event = event.context("the watch of the rollout has failed")?;
+                    Ok(Change::Rollout(Box::new(event)))
+                })
+                .boxed(),
+        ]);
+        Self {
+            changes: changes.boxed(),
+            pods: BTreeMap::new(),
+            status: RolloutPluginStatus::default(),
+            partition: None,
+            fewest_ready: 0,
+        }
+    }
+
+    /// Takes in one more change.
+    pub(super) async fn look(&mut self) -> Result<()> {
+        let change = self.changes.next().await.context("the watches have ended")??;
+        match change {
+            Change::Pod(event) => match *event {
+                Event::Apply(pod) | Event::InitApply(pod) => {
+                    self.pods.insert(pod.name_any(), seen(&pod));
+                }
+                Event::Delete(pod) => drop(self.pods.remove(&pod.name_any())),
+                Event::Init | Event::InitDone => {}
+            },
+            Change::Set(event) => {
+                if let Event::Apply(set) | Event::InitApply(set) = *event {
+                    self.partition = partition(&set);
+                }
+            }
+            Change::Rollout(event) => {
+                if let Event::Apply(rollout) | Event::InitApply(rollout) = *event {
+                    self.status = rollout.status.unwrap_or_default();
+                }
+            }
+        }
+        self.fewest_ready = self.fewest_ready.min(self.ready());
+        Ok(())
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.pods.values().filter(|pod| pod.ready).count()
+    }
+
+    /// Whether a pod is well on a version.
+    pub(super) fn runs(&self, pod: &str, version: &str) -> bool {
+        let pod = self.pods.get(pod);
+        pod.is_some_and(|pod| pod.ready && pod.version == version)
+    }
+
+    /// The versions of the pods, by ordinal: `1.0 1.0 2.0`.
+    pub(super) fn versions(&self) -> Vec<&str> {
+        self.pods.values().map(|pod| pod.version.as_str()).collect()
+    }
+
+    /// For whoever waited for something else.
+    pub(super) fn in_words(&self) -> String {
+        let pods: Vec<String> = self
+            .pods
+            .iter()
+            .map(|(name, pod)| {
+                let state = if pod.ready { "Ready" } else { "not Ready" };
+                format!("{name} {} {state}", pod.version)
+            })
+            .collect();
+        let RolloutPluginStatus { phase, message, .. } = &self.status;
+        format!(
+            "the rollout is {phase:?} ({message}), partition {:?}, pods: {}",
+            self.partition,
+            pods.join(", ")
+        )
+    }
+}
+
+fn seen(pod: &Pod) -> Seen {
+    let status = pod.status.as_ref();
+    let condition = |kind: &str| {
+        let mut conditions = status
+            .and_then(|status| status.conditions.as_ref())
+            .into_iter()
+            .flatten();
+        conditions.any(|condition| condition.type_ == kind && condition.status == "True")
+    };
+    let containers = status.and_then(|status| status.container_statuses.as_ref());
+    let reason = containers.into_iter().flatten().find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        waiting.reason.clone()
+    });
+    let image = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.containers.first()?.image.clone());
+    let image = image.unwrap_or_default();
+    Seen {
+        version: image.rsplit(':').next().unwrap_or_default().to_owned(),
+        uid: pod.uid().unwrap_or_default(),
+        ready: condition("Ready") && pod.metadata.deletion_timestamp.is_none(),
+        reason,
+    }
+}
+
+fn partition(set: &StatefulSet) -> Option<i32> {
+    let strategy = set.spec.as_ref()?.update_strategy.as_ref()?;
+    strategy.rolling_update.as_ref()?.partition
+}
