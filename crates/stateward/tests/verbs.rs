@@ -1,0 +1,218 @@
+//! The verbs as a user types them: the real binary, a real socket, an operator beside it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "what a test cannot set up fails it"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Client, Config, ResourceExt};
+use rstest::rstest;
+use serde_json::json;
+use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_clock::Clock;
+use stateward_controller::{Operator, Options};
+use tempfile::TempDir;
+
+/// A running `stateward cluster` in a directory of its own. Killed when it is dropped.
+struct Plane {
+    process: Child,
+    /// Kept, because whoever talks into a closed pipe dies of it.
+    _talk: BufReader<ChildStderr>,
+    dir: TempDir,
+}
+
+impl Plane {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_stateward"))
+            .arg("cluster")
+            .current_dir(dir.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It serves when it says so.
+        let mut talk = BufReader::new(process.stderr.take().unwrap());
+        let mut first = String::new();
+        talk.read_line(&mut first).unwrap();
+        assert!(first.contains(" serves on "), "{first}");
+        Self {
+            process,
+            _talk: talk,
+            dir,
+        }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("stateward.kubeconfig")
+    }
+
+    async fn client(&self) -> Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        Client::try_from(config.unwrap()).unwrap()
+    }
+
+    /// Types a command. Whoever reads what it says sees the exit code, stdout and stderr.
+    async fn run(&self, program: &Path, line: &str) -> (Option<i32>, String, String) {
+        let mut command = Command::new(program);
+        command
+            .args(line.split(' '))
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .stdin(Stdio::null());
+        // The operator of this process must not stand still meanwhile.
+        let ended = tokio::task::spawn_blocking(move || command.output()).await;
+        let ended = ended.unwrap().unwrap();
+        (
+            ended.status.code(),
+            String::from_utf8(ended.stdout).unwrap(),
+            String::from_utf8(ended.stderr).unwrap(),
+        )
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn furnish(client: &Client) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let created = definitions
+        .create(&PostParams::default(), &definition())
+        .await
+        .unwrap();
+    await_condition(definitions, &created.name_any(), conditions::is_crd_established())
+        .await
+        .unwrap();
+    let options = Options {
+        clock: Clock::wall(),
+        namespaces: Vec::new(),
+    };
+    tokio::spawn(Operator::new(client.clone(), options).run());
+    let set: StatefulSet = serde_json::from_value(json!({
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "template": {
+                "metadata": {"labels": {"app": "db"}},
+                "spec": {"containers": [{"name": "db", "image": "db:v1"}]},
+            },
+        },
+    }))
+    .unwrap();
+    let sets: Api<StatefulSet> = Api::default_namespaced(client.clone());
+    sets.create(&PostParams::default(), &set).await.unwrap();
+    let rollout: RolloutPlugin = serde_json::from_value(json!({
+        "metadata": {"name": "db"},
+        "spec": {
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+            "plugin": {"name": "statefulset"},
+            "strategy": {"canary": {"steps": [{"setWeight": 50}, {"pause": {}}]}},
+        },
+    }))
+    .unwrap();
+    let rollouts: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
+    rollouts.create(&PostParams::default(), &rollout).await.unwrap();
+}
+
+async fn set_image(client: &Client, image: &str) {
+    let containers = json!([{"name": "db", "image": image}]);
+    let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    let sets: Api<StatefulSet> = Api::default_namespaced(client.clone());
+    sets.patch("db", &PatchParams::default(), &Patch::Strategic(patch))
+        .await
+        .unwrap();
+}
+
+async fn until(client: &Client, phase: &str) {
+    let there = |rollout: Option<&RolloutPlugin>| {
+        let status = rollout.and_then(|rollout| rollout.status.as_ref());
+        status.is_some_and(|status| status.phase == phase)
+    };
+    let rollouts: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
+    await_condition(rollouts, "db", there).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
+    let plane = Plane::start();
+    let client = plane.client().await;
+    furnish(&client).await;
+    let stateward = PathBuf::from(env!("CARGO_BIN_EXE_stateward"));
+    let plugin = plane.dir.path().join("kubectl-stateward");
+    symlink(&stateward, &plugin).unwrap();
+
+    let (code, out, talk) = plane.run(&stateward, "status db --watch --timeout 60s").await;
+    assert_eq!(code, Some(0), "{out}{talk}");
+    set_image(&client, "db:v2").await;
+    until(&client, "Paused").await;
+    let (code, out, _) = plane.run(&stateward, "status rolloutplugin/db").await;
+    assert_eq!(code, Some(3), "{out}");
+
+    let (code, out, talk) = plane.run(&plugin, "resume db").await;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!(
+        talk,
+        "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward promote db\n"
+    );
+    let (code, out, talk) = plane.run(&plugin, "promote rp/db").await;
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "rolloutplugin.argoproj.io/db promoted\n"),
+        "{talk}"
+    );
+    let (code, out, talk) = plane.run(&stateward, "status db -w --timeout 60s").await;
+    assert_eq!(code, Some(0), "{out}{talk}");
+    let (code, out, _) = plane.run(&stateward, "get -A").await;
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("NAMESPACE   NAME   STATUS"), "{out}");
+    let (code, _, talk) = plane.run(&stateward, "abort nobody").await;
+    assert_eq!(code, Some(5), "{talk}");
+}
+
+#[rstest]
+#[case(&["status"], 1)]
+#[case(&["get", "sts/db"], 1)]
+#[case(&["get", "db", "-A"], 1)]
+#[case(&["no-such-verb"], 1)]
+#[case(&["status", "--help"], 0)]
+#[case(&["--version"], 0)]
+fn bad_arguments_never_look_like_a_failed_rollout(#[case] arguments: &[&str], #[case] code: i32) {
+    let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+}
+
+#[test]
+fn without_a_cluster_it_says_what_to_set() {
+    let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["get", "--kubeconfig", "no-such-file"])
+        .output()
+        .unwrap();
+    let talk = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(talk.starts_with("stateward: no cluster to talk to: "), "{talk}");
+    assert!(
+        talk.trim_end()
+            .ends_with("set KUBECONFIG, or name one with --kubeconfig or --context"),
+        "{talk}"
+    );
+}
