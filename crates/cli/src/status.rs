@@ -11,6 +11,8 @@ use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_core::rolloutplugin::commands;
+use stateward_core::world::Commands;
 
 use crate::access::Access;
 use crate::error::Error;
@@ -97,11 +99,8 @@ impl Verdict {
         if stage.status.observed_generation != rollout.metadata.generation {
             return waiting("the operator has not seen the latest spec yet".into());
         }
-        if set.is_some_and(|set| is_ahead(set, &stage)) {
-            let workload = &rollout.spec.workload_ref.name;
-            return waiting(format!(
-                "the operator has not seen the latest template of statefulset {workload} yet"
-            ));
+        if commands(&stage.status) != Commands::default() {
+            return waiting("a command waits for the operator".into());
         }
         let (exit, ended) = match stage.phase() {
             "Successful" => (Exit::Done, true),
@@ -109,6 +108,12 @@ impl Verdict {
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };
+        if ended && set.is_some_and(|set| is_ahead(set, &stage)) {
+            let workload = &rollout.spec.workload_ref.name;
+            return waiting(format!(
+                "the latest change of statefulset {workload} has not been looked at yet"
+            ));
+        }
         Self {
             exit,
             ended,
@@ -253,7 +258,7 @@ mod tests {
         assert_eq!(verdict.exit, Exit::Progressing);
         assert_eq!(
             verdict.line,
-            "cache: Progressing: the operator has not seen the latest template of statefulset cache yet"
+            "cache: Progressing: the latest change of statefulset cache has not been looked at yet"
         );
     }
 
@@ -262,5 +267,22 @@ mod tests {
         let mut rollout = at_rest();
         rollout.metadata.generation = Some(2);
         assert_eq!(Verdict::of(&rollout, None).exit, Exit::Progressing);
+    }
+
+    #[test]
+    fn a_set_that_is_ahead_says_nothing_about_a_rollout_under_way() {
+        let mut ahead = set("db", 4);
+        ahead.metadata.generation = Some(4);
+        assert_eq!(Verdict::of(&paused(), Some(&ahead)).exit, Exit::Paused);
+    }
+
+    #[test]
+    fn a_command_that_nobody_has_taken_keeps_it_open() {
+        let mut rollout = aborted();
+        rollout.status.as_mut().unwrap().restart = true;
+        assert_eq!(
+            Verdict::of(&rollout, None).line,
+            "queue: Progressing: a command waits for the operator"
+        );
     }
 }
