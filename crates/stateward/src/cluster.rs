@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// The fastest time may run: past this, timers are shorter than a machine can keep.
-pub(crate) const FASTEST: f64 = 10_000.0;
+const FASTEST: f64 = 10_000.0;
 
 /// Serves a cluster until it is interrupted.
 pub(crate) async fn run(args: Args) -> Result<()> {

@@ -8,6 +8,8 @@
 
 use std::process::{Command, Output};
 
+use rstest::rstest;
+
 fn demo(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stateward"))
         .arg("demo")
@@ -61,12 +63,16 @@ fn it_tells_its_story_in_plain_lines_and_ends_by_itself() {
     );
 }
 
-#[test]
-fn a_speed_that_cannot_be_is_refused() {
-    let ended = demo(&["--speed=0"]);
+#[rstest]
+#[case("0")]
+#[case("-1")]
+#[case("NaN")]
+#[case("1000")]
+fn a_speed_that_cannot_be_is_refused(#[case] speed: &str) {
+    let ended = demo(&[&format!("--speed={speed}")]);
     assert_eq!(ended.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(ended.stderr).unwrap(),
-        "stateward: --speed: 0 is not between 0 and 10000\n"
+        format!("stateward: --speed: {speed} is not between 0 and 100\n")
     );
 }
