@@ -164,7 +164,10 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         let decision = decide(&world);
         if deleting {
             match &decision.action {
-                Some(action) => drop(act(action, &object, &target, &seen, context).await?),
+                Some(action) => {
+                    act(action, &object, &target, &seen, context).await?;
+                    notify(&context.client, &object, &decision.notices, world.now).await;
+                }
                 None => drop(set_finalizer(&object, false, context).await?),
             }
             return Ok(Next::await_change());
@@ -186,7 +189,9 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 context.metrics.stepped(took);
             }
             context.remember(&object);
-            notify(&context.client, &object, &decision.notices, world.now).await;
+            let mut notices = decision.notices.clone();
+            notices.extend(rolloutplugin::stall(&old, &decision));
+            notify(&context.client, &object, &notices, world.now).await;
             continue;
         }
         if let Some(action) = &decision.action {

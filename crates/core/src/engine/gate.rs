@@ -48,7 +48,8 @@ pub(super) fn gate(
             if !released && attempt.excused.contains(&index) {
                 continue;
             }
-            return Ahead::waiting(format!("waiting for pod {index} to be created"));
+            let what = format!("waiting for pod {index} to be created");
+            return Ahead::waiting(what + &held_up(workload, index));
         };
         let astray = if released {
             !pod.runs(&attempt.target)
@@ -62,7 +63,8 @@ pub(super) fn gate(
                 home.as_ref()
             };
             let goal = goal.map_or_else(|| "its version".to_owned(), ToString::to_string);
-            return Ahead::waiting(format!("waiting for pod {} to run {goal}", pod.name));
+            let what = format!("waiting for pod {} to run {goal}", pod.name);
+            return Ahead::waiting(what + &held_up(workload, index));
         }
         if released {
             match pod.available_at(workload.min_ready) {
@@ -88,11 +90,29 @@ pub(super) fn gate(
     Ahead::Open
 }
 
+/// Where one pod waits for another, an unwell one below `index` keeps it from being made. No step mends that one before its
+/// turn; going on to the end does.
+fn held_up(workload: &Workload, index: u32) -> String {
+    let below = (0..index).filter_map(|index| workload.at(index));
+    let unwell = below.filter(|_| workload.ordered).find(|pod| !pod.ready());
+    unwell.map_or_else(String::new, |pod| {
+        format!(
+            ", held up by pod {}{}; promote --full replaces it",
+            pod.name,
+            details(pod)
+        )
+    })
+}
+
 /// `waiting for pod db-2 to be Ready (CrashLoopBackOff, 3 restarts)`
 pub(super) fn unready(pod: &Pod) -> String {
     if pod.terminating {
         return format!("waiting for pod {} to stop", pod.name);
     }
+    format!("waiting for pod {} to be Ready{}", pod.name, details(pod))
+}
+
+fn details(pod: &Pod) -> String {
     let mut details = Vec::new();
     details.extend(pod.trouble.as_ref().map(|trouble| trouble.reason.clone()));
     match pod.restarts {
@@ -100,10 +120,9 @@ pub(super) fn unready(pod: &Pod) -> String {
         1 => details.push("1 restart".into()),
         restarts => details.push(format!("{restarts} restarts")),
     }
-    let details = if details.is_empty() {
+    if details.is_empty() {
         String::new()
     } else {
         format!(" ({})", details.join(", "))
-    };
-    format!("waiting for pod {} to be Ready{details}", pod.name)
+    }
 }

@@ -54,13 +54,16 @@ impl Turn<'_> {
                 ),
             );
         }
-        let unwell = (0..workload.replicas)
+        // A pod that is there and unwell says more than one that waits for it.
+        let there = (0..workload.replicas)
             .rev()
-            .find_map(|index| match workload.at(index) {
-                Some(pod) if pod.ready() => None,
-                Some(pod) => Some(unready(pod)),
-                None => Some(format!("waiting for pod {index} to be created")),
-            });
+            .filter_map(|index| workload.at(index));
+        let missing = (0..workload.replicas).find(|index| workload.at(*index).is_none());
+        let unwell = there
+            .filter(|pod| !pod.ready())
+            .max_by_key(|pod| pod.trouble.is_some())
+            .map(unready)
+            .or_else(|| missing.map(|index| format!("waiting for pod {index} to be created")));
         match unwell {
             Some(what) => report(Phase::Progressing, Reason::NotReady, what),
             None => report(

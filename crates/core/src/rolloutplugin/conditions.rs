@@ -57,7 +57,7 @@ fn truth(is: bool) -> &'static str {
 }
 
 /// The words that Argo's users know where there are some.
-fn reason(reason: Reason) -> &'static str {
+pub(super) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidSpec => "InvalidSpec",
         Reason::WorkloadMissing => "WorkloadMissing",

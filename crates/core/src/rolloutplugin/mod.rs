@@ -12,7 +12,7 @@ use crate::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
 use crate::revision::RevisionName;
 use crate::world::Commands;
 
-pub use self::status::next_status;
+pub use self::status::{next_status, stall};
 
 /// What the spec asks for, or everything that is wrong with it.
 pub fn plan(object: &RolloutPlugin) -> Result<Plan, Vec<String>> {

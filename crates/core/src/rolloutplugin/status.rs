@@ -5,7 +5,7 @@ use stateward_api::rolloutplugin::{PauseCondition, PodStatus, RolloutPluginStatu
 use super::conditions;
 use crate::memory::{Activity, Attempt, Cause, Memory};
 use crate::workload::{Pod, Workload};
-use crate::world::{Decision, World};
+use crate::world::{Decision, Notice, Phase, Reason, World};
 
 /// How many pods a status shows: enough to see what is wrong, few enough to read.
 const SHOWN_PODS: usize = 20;
@@ -45,13 +45,38 @@ pub fn next_status(
             new.available_replicas = old.available_replicas;
         }
     }
-    let rolling = matches!(decision.memory.activity, Activity::Rolling(_));
+    // Without a workload nothing else is being told.
+    let rolling = matches!(decision.memory.activity, Activity::Rolling(_)) && world.workload.is_ok();
     let differs = if rolling {
         outline(&new) != outline(old)
     } else {
         new != *old
     };
     differs.then_some(new)
+}
+
+/// What to tell when a decision gets stuck on something new: once, not at every look at it.
+pub fn stall(old: &RolloutPluginStatus, decision: &Decision) -> Option<Notice> {
+    let report = decision.report.as_ref()?;
+    // An abort has told of itself.
+    let aborted = matches!(report.reason, Reason::Rejected | Reason::Aborting);
+    if report.phase != Phase::Failed || aborted {
+        return None;
+    }
+    let reason = conditions::reason(report.reason);
+    // Pods and deadlines put it in other words every time.
+    let same_words = matches!(report.reason, Reason::PodBroken | Reason::DeadlineExceeded);
+    let told = old.conditions.iter().any(|before| {
+        before.kind == "Stalled"
+            && before.status == "True"
+            && before.reason == reason
+            && (same_words || before.message == report.message)
+    });
+    (!told).then(|| Notice {
+        warning: true,
+        reason,
+        message: report.message.clone(),
+    })
 }
 
 /// What is worth a write of its own while pods are rolled.
@@ -176,4 +201,56 @@ fn row(pod: &Pod) -> PodStatus {
 /// Kubernetes counts in i32.
 fn number(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Report;
+    use rstest::rstest;
+    use stateward_api::rolloutplugin::Condition;
+
+    fn failed(reason: Reason, message: &str) -> Decision {
+        Decision {
+            memory: Memory::default(),
+            action: None,
+            report: Some(Report {
+                phase: Phase::Failed,
+                reason,
+                message: message.into(),
+            }),
+            notices: Vec::new(),
+            look_again: None,
+        }
+    }
+
+    fn stalled(reason: &str, message: &str) -> RolloutPluginStatus {
+        RolloutPluginStatus {
+            conditions: vec![Condition {
+                kind: "Stalled".into(),
+                status: "True".into(),
+                reason: reason.into(),
+                message: message.into(),
+                last_transition_time: jiff::Timestamp::UNIX_EPOCH,
+                observed_generation: None,
+            }],
+            ..RolloutPluginStatus::default()
+        }
+    }
+
+    #[rstest]
+    #[case(RolloutPluginStatus::default(), Reason::InvalidSpec, "a", true)]
+    #[case(stalled("InvalidSpec", "a"), Reason::InvalidSpec, "a", false)]
+    #[case(stalled("InvalidSpec", "b"), Reason::InvalidSpec, "a", true)]
+    #[case(stalled("PodBroken", "b"), Reason::PodBroken, "a", false)]
+    #[case(stalled("PodBroken", "a"), Reason::DeadlineExceeded, "a", true)]
+    #[case(RolloutPluginStatus::default(), Reason::Rejected, "a", false)]
+    fn getting_stuck_is_told_once(
+        #[case] old: RolloutPluginStatus,
+        #[case] reason: Reason,
+        #[case] message: &str,
+        #[case] told: bool,
+    ) {
+        assert_eq!(stall(&old, &failed(reason, message)).is_some(), told);
+    }
 }
