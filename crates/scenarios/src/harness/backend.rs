@@ -1,6 +1,7 @@
 //! Where scenarios run.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use stateward_clock::Clock;
 use stateward_cluster as embedded;
 
 use super::audit::AuditLog;
-use super::cluster::{Cluster, Settings, Simulation};
+use super::cluster::{Cluster, OPERATOR, Settings, Simulation};
 use super::failure::Outcome;
 use crate::simulation::chaos::Chaos;
 
@@ -27,6 +28,8 @@ pub enum Backend {
     Real {
         /// A client with all rights.
         client: Client,
+        /// One that says it is the operator's.
+        operator: Box<Client>,
         /// Where it logs its writes, when it is ours.
         audit: Option<AuditLog>,
     },
@@ -42,13 +45,18 @@ const EMBEDDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 impl Backend {
     /// The real control plane the environment offers, or why there is none.
     pub async fn real() -> anyhow::Result<Option<Self>> {
-        let Some(path) = std::env::var_os(TEST_KUBECONFIG).filter(|path: &OsString| !path.is_empty()) else {
+        let Some(path) = test_kubeconfig() else {
             return Ok(None);
         };
         let kubeconfig = Kubeconfig::read_from(path)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let mut operator = config.clone();
+        operator
+            .headers
+            .push((http::header::USER_AGENT, http::HeaderValue::from_static(OPERATOR)));
         Ok(Some(Self::Real {
             client: Client::try_from(config)?,
+            operator: Box::new(Client::try_from(operator)?),
             audit: AuditLog::from_env(),
         }))
     }
@@ -70,24 +78,38 @@ impl Backend {
                 let settings = Settings {
                     patience: Duration::from_secs(3600),
                     audit: Some(AuditLog::Embedded(cluster.clone())),
+                    operator: cluster.client(OPERATOR),
                     heartbeat: None,
                     simulation: match self {
                         Self::Simulated(chaos) => Some(Simulation::of(cluster.clone(), chaos.clone())),
                         Self::Embedded | Self::Real { .. } => None,
                     },
+                    kubeconfig: None,
                 };
                 Cluster::open(cluster.client("system:admin"), clock, scenario, settings).await
             }
-            Self::Real { client, audit } => {
+            Self::Real {
+                client,
+                operator,
+                audit,
+            } => {
                 // Many scenarios share two cores; a deadline is for what never comes, not for what comes late.
                 let settings = Settings {
                     patience: Duration::from_secs(120),
                     audit: audit.clone(),
+                    operator: *operator.clone(),
                     heartbeat: Some(Duration::from_secs(10)),
                     simulation: None,
+                    kubeconfig: test_kubeconfig(),
                 };
                 Cluster::open(client.clone(), Clock::wall(), scenario, settings).await
             }
         }
     }
+}
+
+fn test_kubeconfig() -> Option<PathBuf> {
+    std::env::var_os(TEST_KUBECONFIG)
+        .filter(|path: &OsString| !path.is_empty())
+        .map(PathBuf::from)
 }

@@ -1,6 +1,7 @@
 //! The cluster as one scenario has it: a namespace of its own, a kubelet that plays its pods, and eyes on both.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
@@ -14,7 +15,7 @@ use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
 use super::audit::{AuditLog, Write};
 use super::failure::{Doing, Failure, Outcome, Unmet};
 use super::observer::{Observer, View};
-use super::rollout::RolloutBuilder;
+use super::rollout::{Rollout, RolloutBuilder};
 use super::set::{Set, SetBuilder};
 use crate::simulation::Checker;
 use crate::simulation::chaos::{Chaos, Life};
@@ -22,8 +23,8 @@ use crate::simulation::chaos::{Chaos, Life};
 /// The scheduler that scenario pods ask for, so that a real one beside us leaves them alone.
 pub(crate) const SCHEDULER: &str = "stateward";
 
-/// Who the operator is on the embedded cluster.
-pub(crate) const OPERATOR: &str = "stateward";
+/// What the operator is called in audit logs: the user on the embedded cluster, the program on a real one.
+pub(crate) const OPERATOR: &str = "stateward-operator";
 
 /// A namespace of its own on some control plane, with a programmable kubelet.
 pub struct Cluster {
@@ -36,7 +37,10 @@ pub struct Cluster {
     patience: Duration,
     kubelet: Running,
     clock: Clock,
-    operator: Option<tokio::task::JoinHandle<()>>,
+    heartbeat: Option<Duration>,
+    kubeconfig: Option<PathBuf>,
+    operator_client: Client,
+    operators: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     simulation: Option<Simulation>,
 }
 
@@ -66,8 +70,10 @@ impl Cluster {
         let Settings {
             patience,
             audit,
+            operator,
+            heartbeat,
+            kubeconfig,
             simulation,
-            ..
         } = settings;
         Ok(Self {
             client,
@@ -79,7 +85,10 @@ impl Cluster {
             patience,
             kubelet,
             clock,
-            operator: None,
+            heartbeat,
+            kubeconfig,
+            operator_client: operator,
+            operators: Mutex::default(),
             simulation,
         })
     }
@@ -113,43 +122,47 @@ impl Cluster {
     }
 
     /// Starts an operator, in the place of one that runs.
-    pub fn start_operator(&mut self) {
+    pub fn start_operator(&self) {
         self.stop_operator();
+        self.start_another_operator();
+    }
+
+    /// Starts an operator beside those that run.
+    pub fn start_another_operator(&self) {
         self.note("the operator starts");
         let options = stateward_controller::Options {
             clock: self.clock.clone(),
             namespaces: vec![self.namespace.clone()],
         };
-        self.operator = Some(match &self.simulation {
+        let operator = match &self.simulation {
             None => {
-                let operator = stateward_controller::Operator::new(self.client.clone(), options);
+                let operator = stateward_controller::Operator::new(self.operator_client.clone(), options);
                 tokio::spawn(operator.run())
             }
-            Some(simulation) => {
-                let (cluster, chaos) = (simulation.cluster.clone(), simulation.chaos.clone());
-                tokio::spawn(async move {
-                    loop {
-                        let life = Arc::new(Life::new(chaos.clone()));
-                        let client = cluster.client_with(OPERATOR, life.clone());
-                        let operator = stateward_controller::Operator::new(client, options.clone());
-                        tokio::select! {
-                            () = operator.run() => {}
-                            () = life.end() => {}
-                        }
-                        // A new one is not there at once.
-                        tokio::time::sleep(Duration::from_millis(300)).await;
-                    }
-                })
-            }
-        });
+            Some(simulation) => tokio::spawn(simulation.operate(options)),
+        };
+        self.operators().push(operator);
     }
 
-    /// Stops the operator wherever it is.
-    pub fn stop_operator(&mut self) {
-        if let Some(operator) = self.operator.take() {
+    /// Stops every operator wherever it is.
+    pub fn stop_operator(&self) {
+        for operator in self.operators().drain(..) {
             self.note("the operator stops");
             operator.abort();
         }
+    }
+
+    fn operators(&self) -> MutexGuard<'_, Vec<tokio::task::JoinHandle<()>>> {
+        self.operators.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the operators have written to this namespace, oldest first.
+    pub fn operator_writes(&self) -> Outcome<Vec<Write>> {
+        let Some(mut writes) = self.writes()? else {
+            return Err(Failure::NotHere("the control plane shows no audit log".into()));
+        };
+        writes.retain(|write| write.user == OPERATOR || write.agent == OPERATOR);
+        Ok(writes)
     }
 
     /// Describes a RolloutPlugin to create, for the set of this name.
@@ -160,6 +173,32 @@ impl Cluster {
     /// Describes a StatefulSet to create.
     pub fn statefulset(&self, name: &str) -> SetBuilder<'_> {
         SetBuilder::new(self, name)
+    }
+
+    /// A RolloutPlugin that is there already.
+    pub fn existing_rollout(&self, name: &str) -> Rollout<'_> {
+        Rollout::new(self, name)
+    }
+
+    /// Plays pods that ask for the scheduler every pod asks for, as manifests of others do, on a node of their own. Until
+    /// it is dropped.
+    pub fn play_everybodys_pods(&self) -> Running {
+        Kubelet::new(self.client.clone(), self.clock.clone())
+            .namespace(&self.namespace)
+            .nodes([NodeSpec::new(self.everybodys_node()).reserved()])
+            .schedulers(["default-scheduler"])
+            .behaviours(self.behaviours.clone())
+            .heartbeat(self.heartbeat)
+            .spawn()
+    }
+
+    fn everybodys_node(&self) -> String {
+        format!("{}-d", self.namespace)
+    }
+
+    /// How other programs reach it, where they can.
+    pub fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
     }
 
     /// A StatefulSet that is there already.
@@ -231,6 +270,11 @@ impl Cluster {
         self.observer.look(look)
     }
 
+    /// How many changes of pods the watch has told until now.
+    pub fn pod_changes(&self) -> usize {
+        self.look(|view| view.pod_changes.len())
+    }
+
     /// A failure that tells the pods' time line.
     pub(crate) fn unmet(&self, expected: impl Into<String>, seen: impl Into<String>) -> Failure {
         Failure::Unmet(Box::new(Unmet {
@@ -279,7 +323,7 @@ impl Cluster {
             .await
             .doing(format!("delete the pods in {namespace}"))?;
         let nodes = Api::<Node>::all(self.client.clone());
-        for node in &self.nodes {
+        for node in self.nodes.iter().chain([&self.everybodys_node()]) {
             if_there(nodes.delete(node, &at_once).await, format!("delete node {node}"))?;
         }
         // Volumes have no namespace, so nobody else would clear them away.
@@ -323,6 +367,24 @@ impl Simulation {
             chaos,
         }
     }
+
+    /// One operator life after another. Never ends.
+    fn operate(&self, options: stateward_controller::Options) -> impl Future<Output = ()> + use<> {
+        let (cluster, chaos) = (self.cluster.clone(), self.chaos.clone());
+        async move {
+            loop {
+                let life = Arc::new(Life::new(chaos.clone()));
+                let client = cluster.client_with(OPERATOR, life.clone());
+                let operator = stateward_controller::Operator::new(client, options.clone());
+                tokio::select! {
+                    () = operator.run() => {}
+                    () = life.end() => {}
+                }
+                // A new one is not there at once.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        }
+    }
 }
 
 /// What differs between control planes.
@@ -331,10 +393,14 @@ pub(crate) struct Settings {
     pub(crate) patience: Duration,
     /// Where the writes can be read back.
     pub(crate) audit: Option<AuditLog>,
+    /// A client whose writes can be told from the scenario's own.
+    pub(crate) operator: Client,
     /// How often the nodes say they are alive, where somebody listens.
     pub(crate) heartbeat: Option<Duration>,
     /// What goes wrong for the operator.
     pub(crate) simulation: Option<Simulation>,
+    /// Where other programs read how to reach it.
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 async fn create_namespace(client: &Client, scenario: &str) -> Outcome<String> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -27,12 +27,16 @@ pub struct View {
     pub pods: BTreeMap<String, PodRow>,
     /// Every pod there ever was, as it first appeared, in that order.
     pub births: Vec<PodRow>,
+    /// Every change of a pod, by name, in the order the watch told; `None` when it went.
+    pub pod_changes: Vec<(String, Option<PodRow>)>,
     /// ControllerRevisions.
     pub revisions: BTreeMap<String, ControllerRevision>,
     /// PersistentVolumeClaims.
     pub claims: BTreeMap<String, PersistentVolumeClaim>,
     /// RolloutPlugins, where an operator runs.
     pub rollouts: BTreeMap<String, RolloutPlugin>,
+    /// What was told about them.
+    pub events: BTreeMap<String, Event>,
 }
 
 /// Keeps a [`View`] and a time line of one namespace for as long as it lives.
@@ -80,6 +84,8 @@ impl Observer {
                 {
                     seen.view.births.push(born.clone());
                 }
+                let name = change.name().to_owned();
+                seen.view.pod_changes.push((name, after.clone()));
                 replace(&mut seen.view.pods, change.name(), after);
             },
         ));
@@ -133,6 +139,22 @@ impl Observer {
                         .note(now, format!("rollout {} {after}", change.name()));
                 }
                 replace(&mut seen.view.rollouts, change.name(), change.object().cloned());
+            },
+        ));
+        self.watches.spawn(follow::<Event>(
+            client.clone(),
+            namespace.to_owned(),
+            self.shared.clone(),
+            |seen, now, change| {
+                let Some(event) = change.object() else {
+                    return;
+                };
+                if event.involved_object.kind.as_deref() == Some("RolloutPlugin") {
+                    let told = (event.reason.as_deref(), event.message.as_deref());
+                    let (reason, message) = (told.0.unwrap_or_default(), told.1.unwrap_or_default());
+                    seen.timeline.note(now, format!("event {reason}: {message}"));
+                    replace(&mut seen.view.events, change.name(), Some(event.clone()));
+                }
             },
         ));
     }

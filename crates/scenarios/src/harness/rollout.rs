@@ -1,5 +1,7 @@
 //! A RolloutPlugin as a scenario speaks of it, and the operator that serves it.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -80,7 +82,7 @@ impl<'c> RolloutBuilder<'c> {
         api.create(&PostParams::default(), &object)
             .await
             .doing(format!("create rolloutplugin {name}"))?;
-        Ok(Rollout { cluster, name })
+        Ok(Rollout::new(cluster, &name))
     }
 
     /// Creates it and waits until it has taken hold of its set.
@@ -123,6 +125,18 @@ pub fn partition(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<i32> {
 pub struct Rollout<'c> {
     cluster: &'c Cluster,
     name: String,
+    /// The generation of our last write: what the watch shows of an older one is not an answer to it.
+    written: AtomicI64,
+}
+
+impl<'c> Rollout<'c> {
+    pub(crate) fn new(cluster: &'c Cluster, name: &str) -> Self {
+        Self {
+            cluster,
+            name: name.to_owned(),
+            written: AtomicI64::new(0),
+        }
+    }
 }
 
 /// What users do to it: through the status subresource, as Argo's users know it.
@@ -163,11 +177,14 @@ impl Rollout<'_> {
         let doing = format!("{doing} on rolloutplugin {}", self.name);
         self.cluster.note(&doing);
         let patch = Patch::Merge(json!({"spec": spec}));
-        self.api()
+        let patched = self
+            .api()
             .patch(&self.name, &PatchParams::default(), &patch)
             .await
-            .doing(doing)
-            .map(drop)
+            .doing(doing)?;
+        let generation = patched.metadata.generation.unwrap_or(0);
+        self.written.store(generation, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Deletes it.
@@ -229,6 +246,55 @@ impl Rollout<'_> {
         .await
     }
 
+    /// Waits until one of its conditions says this, with this in its message.
+    pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<RolloutPluginStatus> {
+        let expected = format!("condition {kind} is {is} with {part:?}");
+        self.eventually(expected, |status| {
+            let found = status.conditions.iter().find(|one| one.kind == kind);
+            match found {
+                Some(one) if one.status == is && (one.message.contains(part) || one.reason == part) => {
+                    Ok(status.clone())
+                }
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until an event of this reason was told about it, with this in its message.
+    pub async fn expect_event(&self, reason: &str, part: &str) -> Outcome {
+        let expected = format!("an event {reason} with {part:?}");
+        self.cluster
+            .eventually(expected, |view| {
+                let about = view
+                    .events
+                    .values()
+                    .filter(|event| event.involved_object.name.as_deref() == Some(&self.name));
+                let told = |event: &&k8s_openapi::api::core::v1::Event| {
+                    let message = event.message.as_deref().unwrap_or_default();
+                    event.reason.as_deref() == Some(reason) && message.contains(part)
+                };
+                let mut about = about;
+                about
+                    .find(told)
+                    .map(drop)
+                    .ok_or_else(|| "no such event".to_owned())
+            })
+            .await
+    }
+
+    /// Waits until no command is left in its status.
+    pub async fn expect_no_command(&self) -> Outcome {
+        self.eventually("no command is left", |status| {
+            if status.abort || status.promote_full || status.restart {
+                Err("a command is there".into())
+            } else {
+                Ok(())
+            }
+        })
+        .await
+    }
+
     /// Waits until it is gone.
     pub async fn expect_gone(&self) -> Outcome {
         self.cluster
@@ -249,6 +315,7 @@ impl Rollout<'_> {
         mut check: impl FnMut(&RolloutPluginStatus) -> Result<T, String>,
     ) -> Outcome<T> {
         let expected = format!("rolloutplugin {}: {}", self.name, expected.into());
+        let written = Some(self.written.load(Ordering::Relaxed));
         self.cluster
             .eventually(expected, |view| {
                 let object = view.rollouts.get(&self.name).ok_or("no such rolloutplugin")?;
@@ -258,7 +325,8 @@ impl Rollout<'_> {
                     "phase {:?} at step {:?}: {}",
                     status.phase, status.current_step_index, status.message
                 );
-                if status.observed_generation != object.metadata.generation {
+                let generation = object.metadata.generation;
+                if status.observed_generation != generation || generation < written {
                     return Err(format!("an older generation: {seen}"));
                 }
                 check(status).map_err(|why| {

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, SCHEDULER};
-use super::failure::{Doing, Outcome};
+use super::failure::{Doing, Failure, Outcome};
 use super::observer::View;
 use super::pod::PodRow;
 
@@ -50,6 +50,17 @@ impl<'c> SetBuilder<'c> {
     /// How many pods.
     pub fn replicas(self, replicas: i32) -> Self {
         self.spec(json!({"replicas": replicas}))
+    }
+
+    /// The tag of its image.
+    pub fn image(mut self, tag: &str) -> Self {
+        self.manifest["spec"]["template"]["spec"]["containers"][0]["image"] = image(&self.name, tag).into();
+        self
+    }
+
+    /// The manifest as it is, for whoever writes it by other means.
+    pub fn manifest(self) -> Value {
+        self.manifest
     }
 
     /// The partition of its rolling update.
@@ -119,7 +130,12 @@ impl<'c> SetBuilder<'c> {
             "metadata": {"name": name},
             "spec": {"clusterIP": "None", "selector": {"app": name}, "ports": [{"port": 5432}]},
         });
-        create::<Service>(cluster, &name, service).await?;
+        match create::<Service>(cluster, &name, service).await {
+            // One of an earlier set of this name.
+            Err(Failure::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.is_already_exists()) =>
+                {}
+            other => drop(other?),
+        }
         let created: StatefulSet = create(cluster, &name, manifest).await?;
         let generation = created.metadata.generation.unwrap_or(0);
         Ok(Set::new(cluster, &name, generation))
@@ -345,6 +361,28 @@ impl Set<'_> {
     pub fn births(&self) -> Vec<PodRow> {
         self.cluster
             .look(|view| view.births.iter().filter(|row| self.owns(row)).cloned().collect())
+    }
+
+    /// Expects that at every moment since `since` (see [`Cluster::pod_changes`]) at most one pod was away or not Ready.
+    pub fn expect_one_down_at_most(&self, since: usize) -> Outcome {
+        let (changes, replicas) = self.cluster.look(|view| {
+            let set = view.sets.get(&self.name);
+            let replicas = set.and_then(|set| set.spec.as_ref()?.replicas).unwrap_or(0);
+            (view.pod_changes.clone(), replicas as usize)
+        });
+        let mut pods = std::collections::BTreeMap::new();
+        for (count, (name, row)) in changes.into_iter().enumerate() {
+            match row {
+                Some(row) if self.owns(&row) => drop(pods.insert(name, row)),
+                _ => drop(pods.remove(&name)),
+            }
+            let serving = pods.values().filter(|pod| pod.ready && !pod.terminating);
+            if count >= since && serving.count() + 1 < replicas {
+                let rows: Vec<_> = pods.into_values().collect();
+                return Err(self.cluster.unmet("one pod down at most", list(&rows)));
+            }
+        }
+        Ok(())
     }
 
     fn pods_in(&self, view: &View) -> Vec<PodRow> {

@@ -16,3 +16,11 @@ mod runner;
 mod transcript;
 
 pub use runner::run;
+
+/// `PATH`, with the kubectl that the tests are given before all others.
+pub(crate) fn path_to_kubectl() -> std::ffi::OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let offered = place::Offered::from_env().programs;
+    let all = offered.into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(all).unwrap_or_else(|_| path.clone())
+}

@@ -1,11 +1,33 @@
 //! What the operator does for RolloutPlugins, on every control plane.
 
 mod abort;
+mod guard;
+mod revisions;
+mod scaling;
 mod steps;
 
-use crate::harness::Scenario;
+use serde_json::json;
+
+use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [abort::all(), steps::all()].concat()
+    [
+        abort::all(),
+        guard::all(),
+        revisions::all(),
+        scaling::all(),
+        steps::all(),
+    ]
+    .concat()
+}
+
+/// A set of `replicas` pods whose rollout from v1 to v2 stands in a pause at `weight`, its only step but one.
+async fn paused_at(cluster: &Cluster, replicas: i32, weight: i32) -> Outcome<(Set<'_>, Rollout<'_>)> {
+    let db = cluster.statefulset("db").replicas(replicas).start().await?;
+    let steps = json!([{"setWeight": weight}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    Ok((db, rollout))
 }

@@ -1,0 +1,166 @@
+//! The template changes again: a third version, the old one, a restart, a fix (rules 6, 7 and 8).
+
+use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
+
+use super::paused_at;
+use crate::harness::{Cluster, Outcome, Set};
+use crate::scenarios;
+
+scenarios![
+    a_third_version_begins_again_from_the_first_stable_one,
+    a_restart_by_kubectl_is_a_rollout_of_its_own,
+    a_restart_by_kubectl_in_the_middle_begins_again,
+    a_new_version_after_an_aborted_one_just_starts,
+    a_new_version_during_a_return_just_starts,
+    the_stable_version_back_in_the_template_clears_an_abort,
+    a_broken_stable_pod_does_not_block_the_fix,
+    a_stable_version_that_never_came_up_does_not_block_the_fix,
+];
+
+/// What `kubectl rollout restart` does.
+async fn restart(db: &Set<'_>, at: &str) -> Outcome {
+    let annotations = json!({"kubectl.kubernetes.io/restartedAt": at});
+    let template = json!({"template": {"metadata": {"annotations": annotations}}});
+    db.patch("rollout restart", template).await
+}
+
+async fn a_third_version_begins_again_from_the_first_stable_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    let first = rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_step(3, "Paused").await?;
+    db.set_image("v3").await?;
+    let second = rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v3"]).await?;
+    if second.stable_revision != first.stable_revision {
+        return Err(cluster.unmet("the same stable revision", format!("{second:?}")));
+    }
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await
+}
+
+async fn a_restart_by_kubectl_is_a_rollout_of_its_own(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let before = db.pods().await?;
+    restart(&db, "2026-01-01T00:00:00Z").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let same = |ordinal: usize, pods: &[crate::harness::PodRow]| pods[ordinal].uid == before[ordinal].uid;
+    let pods = db.pods().await?;
+    if !same(0, &pods) || !same(1, &pods) || same(2, &pods) {
+        return Err(cluster.unmet("only the last pod is new", format!("{pods:?}")));
+    }
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await.map(drop)
+}
+
+async fn a_restart_by_kubectl_in_the_middle_begins_again(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let first = rollout.get().await?.status.unwrap_or_default();
+    restart(&db, "2026-01-01T00:00:00Z").await?;
+    rollout
+        .eventually("another revision in the pause", |status| {
+            let another = status.updated_revision != first.updated_revision;
+            if another && status.phase == "Paused" {
+                Ok(())
+            } else {
+                Err(String::new())
+            }
+        })
+        .await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// Invariant 43.
+async fn a_new_version_after_an_aborted_one_just_starts(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.set_image("v3").await?;
+    let status = rollout.expect_step(1, "Paused").await?;
+    if status.aborted || status.aborted_revision.is_some() {
+        return Err(cluster.unmet("nothing aborted", format!("{status:?}")));
+    }
+    db.expect_rest(["v1", "v1", "v3"]).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v3"; 3]).await
+}
+
+async fn a_new_version_during_a_return_just_starts(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 80).await?;
+    rollout.abort().await?;
+    rollout
+        .eventually("pods return", |status| match status.returning {
+            Some(_) => Ok(()),
+            None => Err(String::new()),
+        })
+        .await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v3", "v3", "v3", "v3"]).await
+}
+
+async fn the_stable_version_back_in_the_template_clears_an_abort(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    let before = db.pods().await?;
+    db.set_image("v1").await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.aborted {
+        return Err(cluster.unmet("not aborted", format!("{status:?}")));
+    }
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await
+}
+
+/// Invariant 44, with OrderedReady: Kubernetes replaces no pod while another one is not Ready (k/k#67250).
+async fn a_broken_stable_pod_does_not_block_the_fix(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let broken = Match::image("example.com/db:v1").ordinal(2);
+    cluster.pods().program(broken, Behaviour::crash_loop());
+    db.eventually("a crash loop", |_, pods| match pods[2].waiting.as_deref() {
+        Some("CrashLoopBackOff") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+/// With OrderedReady there is one pod then, the first, and no step but the last would replace it.
+async fn a_stable_version_that_never_came_up_does_not_block_the_fix(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let v1 = Match::image("example.com/db:v1");
+    cluster.pods().program(v1, Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(3).create().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).create().await?;
+    rollout.expect_message("CrashLoopBackOff").await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(0, "Progressing").await?;
+    rollout.promote_full().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}

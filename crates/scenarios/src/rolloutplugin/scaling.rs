@@ -1,0 +1,186 @@
+//! Scaling while a rollout stands, runs or has ended (rule 9).
+
+use serde_json::json;
+
+use super::paused_at;
+use crate::harness::{Cluster, Outcome, partition};
+use crate::scenarios;
+
+scenarios![
+    scaling_up_in_a_pause_keeps_the_share,
+    scaling_down_in_a_pause_keeps_the_share,
+    scaling_up_while_the_operator_is_down_keeps_the_share_in_the_end,
+    scaling_in_the_middle_of_a_step_moves_the_goal,
+    scaling_to_zero_and_back_never_promotes,
+    scaling_to_zero_after_an_abort_never_promotes,
+    scaling_to_zero_at_rest_is_nothing_special,
+    pods_added_after_an_abort_end_on_the_stable_version,
+    pods_added_at_rest_are_guarded_too,
+    an_autoscaler_may_change_its_mind_again_and_again,
+];
+
+async fn scaling_up_in_a_pause_keeps_the_share(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    db.scale(10).await?;
+    let images = ["v1", "v1", "v1", "v1", "v1", "v1", "v2", "v2", "v2", "v2"];
+    db.expect_rest(images).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 10]).await
+}
+
+async fn scaling_down_in_a_pause_keeps_the_share(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 10, 20).await?;
+    db.scale(5).await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await
+}
+
+/// Kubernetes makes the added pods new, as the partition says; they are sent back when the operator is.
+async fn scaling_up_while_the_operator_is_down_keeps_the_share_in_the_end(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 20).await?;
+    cluster.stop_operator();
+    db.scale(8).await?;
+    db.expect_ready().await?;
+    cluster.start_operator();
+    db.expect_rest(["v1", "v1", "v1", "v1", "v1", "v1", "v1", "v2"])
+        .await?;
+    rollout.expect_step(1, "Paused").await.map(drop)
+}
+
+async fn scaling_in_the_middle_of_a_step_moves_the_goal(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(0, "Progressing").await?;
+    db.scale(6).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v2", "v2", "v2"]).await
+}
+
+/// Kubernetes itself takes a set without pods for one that has been updated.
+async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let stable = rollout
+        .get()
+        .await?
+        .status
+        .and_then(|status| status.stable_revision);
+    db.scale(0).await?;
+    db.expect_images([]).await?;
+    rollout
+        .expect_event("ScaledToZero", "stays the stable version")
+        .await?;
+    db.scale(3).await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.stable_revision != stable {
+        return Err(cluster.unmet(format!("{stable:?} is stable"), format!("{status:?}")));
+    }
+    // The new version may be tried again, from the first step.
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn scaling_to_zero_after_an_abort_never_promotes(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.scale(0).await?;
+    db.expect_images([]).await?;
+    db.eventually("the stable template is back", |set, _| {
+        let containers = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        let image = containers.and_then(|spec| spec.containers[0].image.clone());
+        match image.as_deref() {
+            Some("example.com/db:v1") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    db.scale(2).await?;
+    db.expect_rest(["v1"; 2]).await
+}
+
+async fn scaling_to_zero_at_rest_is_nothing_special(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.scale(0).await?;
+    db.expect_images([]).await?;
+    rollout.expect_phase("Successful").await?;
+    // With no pod there is nothing to be careful about.
+    db.set_image("v2").await?;
+    db.expect_observed().await?;
+    db.scale(2).await?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Successful").await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v2", "v3"]).await
+}
+
+async fn pods_added_after_an_abort_end_on_the_stable_version(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.scale(6).await?;
+    db.expect_rest(["v1"; 6]).await?;
+    let status = rollout.expect_message("every pod is back").await?;
+    if !status.aborted || status.phase != "Failed" {
+        return Err(cluster.unmet("still aborted", format!("{status:?}")));
+    }
+    db.scale(2).await?;
+    db.expect_rest(["v1"; 2]).await
+}
+
+async fn pods_added_at_rest_are_guarded_too(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    for replicas in [5, 3] {
+        db.scale(replicas).await?;
+        db.expect_ready().await?;
+        db.eventually("the guard follows", |set, _| match partition(set) {
+            Some(partition) if partition == replicas => Ok(()),
+            other => Err(format!("partition {other:?}")),
+        })
+        .await?;
+    }
+    rollout.expect_phase("Successful").await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn an_autoscaler_may_change_its_mind_again_and_again(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    for replicas in [6, 4, 8, 3, 7, 5] {
+        db.scale(replicas).await?;
+        db.expect_observed().await?;
+    }
+    db.expect_rest(["v1", "v1", "v1", "v2", "v2"]).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    for replicas in [6, 4] {
+        db.scale(replicas).await?;
+        db.expect_observed().await?;
+    }
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 4]).await
+}
