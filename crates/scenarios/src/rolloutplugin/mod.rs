@@ -1,7 +1,10 @@
 //! What the operator does for RolloutPlugins, on every control plane.
 
 mod abort;
+mod commands;
+mod deadlines;
 mod guard;
+mod returning;
 mod revisions;
 mod scaling;
 mod steps;
@@ -14,7 +17,10 @@ use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set};
 pub fn all() -> Vec<Scenario> {
     [
         abort::all(),
+        commands::all(),
+        deadlines::all(),
         guard::all(),
+        returning::all(),
         revisions::all(),
         scaling::all(),
         steps::all(),

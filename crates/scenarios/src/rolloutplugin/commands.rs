@@ -1,0 +1,172 @@
+//! What people ask for is done once, for what they saw, or refused with a word (rule 10).
+
+use serde_json::json;
+
+use super::paused_at;
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    a_full_promotion_skips_the_remaining_steps,
+    commands_without_a_rollout_are_refused_and_leave_nothing_behind,
+    a_full_promotion_of_an_aborted_revision_is_refused,
+    a_retry_counts_for_its_revision_only,
+    a_promotion_ends_one_pause_only,
+    edited_steps_are_counted_from_the_first,
+    steps_added_behind_the_pause_are_taken,
+    a_retry_during_the_return_turns_round,
+];
+
+async fn a_full_promotion_skips_the_remaining_steps(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let steps = json!([
+        {"setWeight": 25}, {"pause": {}}, {"setWeight": 50}, {"pause": {}}, {"setWeight": 75}, {"pause": {}},
+    ]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote_full().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.promote_full || status.current_revision != status.updated_revision {
+        return Err(cluster.unmet("done, and no command left", format!("{status:?}")));
+    }
+    db.expect_rest(["v2"; 4]).await
+}
+
+/// Gap 9 of the state of the art: such a command was kept and hit the next rollout.
+async fn commands_without_a_rollout_are_refused_and_leave_nothing_behind(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let before = db.pods().await?;
+    rollout.promote_full().await?;
+    rollout
+        .expect_event("CommandRefused", "promote --full: no rollout")
+        .await?;
+    rollout.abort().await?;
+    rollout
+        .expect_event("CommandRefused", "abort: no rollout")
+        .await?;
+    rollout.retry().await?;
+    rollout
+        .expect_event("CommandRefused", "retry: there is no aborted")
+        .await?;
+    rollout.expect_no_command().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn a_full_promotion_of_an_aborted_revision_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    rollout.promote_full().await?;
+    rollout.expect_event("CommandRefused", "promote --full").await?;
+    rollout.expect_no_command().await?;
+    db.expect_rest(["v1"; 3]).await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v3"]).await
+}
+
+async fn a_retry_counts_for_its_revision_only(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 2, 50).await?;
+    for retries in 1..=2 {
+        rollout.abort().await?;
+        rollout.expect_message("every pod is back").await?;
+        rollout.retry().await?;
+        let status = rollout.expect_step(1, "Paused").await?;
+        if status.restart_count != Some(retries) || status.restarted_at.is_none() || status.aborted {
+            return Err(cluster.unmet(format!("{retries} retries"), format!("{status:?}")));
+        }
+    }
+    rollout.promote().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.restart_count != Some(2) {
+        return Err(cluster.unmet("two retries on record", format!("{status:?}")));
+    }
+    db.set_image("v3").await?;
+    let status = rollout.expect_step(1, "Paused").await?;
+    match status.restart_count {
+        None => Ok(()),
+        other => Err(cluster.unmet("no retry of the next revision", format!("{other:?}"))),
+    }
+}
+
+async fn a_promotion_ends_one_pause_only(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    let status = rollout.expect_step(2, "Paused").await?;
+    if status.pause_conditions.is_empty() {
+        return Err(cluster.unmet("a pause of its own", format!("{status:?}")));
+    }
+    db.expect_rest(["v1", "v2"]).await?;
+    rollout.expect_step(2, "Paused").await.map(drop)
+}
+
+async fn edited_steps_are_counted_from_the_first(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    let before = db.pods().await?;
+    let steps = json!([{"pause": {}}, {"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {}}]);
+    rollout
+        .patch(
+            "edit the steps",
+            json!({"strategy": {"canary": {"steps": steps}}}),
+        )
+        .await?;
+    rollout.expect_event("StepsChanged", "2 pods stay").await?;
+    rollout.expect_step(0, "Paused").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    rollout.promote().await?;
+    rollout.expect_step(2, "Paused").await?;
+    db.expect_same_pods(&before).await?;
+    rollout.promote().await?;
+    rollout.expect_step(4, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2", "v2", "v2"]).await
+}
+
+async fn steps_added_behind_the_pause_are_taken(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 4, 25).await?;
+    let steps = json!([{"setWeight": 25}, {"pause": {}}, {"setWeight": 75}, {"pause": {}}]);
+    rollout
+        .patch(
+            "edit the steps",
+            json!({"strategy": {"canary": {"steps": steps}}}),
+        )
+        .await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_step(3, "Paused").await?;
+    db.expect_rest(["v1", "v2", "v2", "v2"]).await
+}
+
+async fn a_retry_during_the_return_turns_round(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 80).await?;
+    rollout.abort().await?;
+    rollout
+        .eventually("pods return", |status| match status.returning {
+            Some(_) => Ok(()),
+            None => Err(String::new()),
+        })
+        .await?;
+    rollout.retry().await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v2", "v2", "v2", "v2"]).await
+}

@@ -1,0 +1,264 @@
+//! Standing still, on purpose and not (rules 11, 12 and 14).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stateward_kubelet::{Behaviour, Match};
+
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    a_pause_longer_than_the_deadline_stays_a_pause,
+    a_pause_by_hand_stops_exposure_in_the_middle_of_a_step,
+    a_pause_by_hand_before_a_change_releases_nothing,
+    no_progress_for_too_long_is_a_failure_that_a_longer_deadline_takes_back,
+    no_progress_for_too_long_is_a_failure_that_a_ready_pod_takes_back,
+    no_progress_for_too_long_aborts_where_asked,
+    no_progress_for_too_long_aborts_under_the_names_of_the_plugin,
+    readiness_that_comes_and_goes_is_not_progress,
+    an_image_that_cannot_be_pulled_fails_fast,
+    a_pod_that_is_killed_for_its_memory_fails_fast,
+    a_pod_that_cannot_be_configured_fails_fast,
+    a_crash_loop_that_is_ready_for_a_moment_passes_no_step,
+];
+
+/// Every pod of the new version behaves like this.
+fn new_pods(cluster: &Cluster, behaviour: Behaviour) {
+    cluster
+        .pods()
+        .program(Match::image("example.com/db:v2"), behaviour);
+}
+
+/// Gap 15 of the state of the art: paused time counted against the deadline.
+async fn a_pause_longer_than_the_deadline_stays_a_pause(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let deadline = json!({"progressDeadlineSeconds": 1, "progressDeadlineAbort": true});
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster
+        .rollout("db")
+        .steps(steps)
+        .spec(json!({"progressDeadlineSeconds": 30, "progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.patch("shorten the deadline", deadline).await?;
+    // Another rollout tells the time.
+    let web = cluster.statefulset("web").replicas(1).start().await?;
+    let pause = json!([{"pause": {"duration": "3s"}}]);
+    let timer = cluster.rollout("web").steps(pause).start().await?;
+    web.set_image("v2").await?;
+    web.expect_images(["v2"]).await?;
+    timer.expect_phase("Successful").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout
+        .patch("lengthen the deadline", json!({"progressDeadlineSeconds": 600}))
+        .await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 2]).await
+}
+
+async fn a_pause_by_hand_stops_exposure_in_the_middle_of_a_step(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::ready_after(Duration::from_secs(3)));
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 80}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    cluster
+        .eventually("the first new pod is made", |view| {
+            let new = view.births.iter().find(|pod| pod.image == "v2");
+            new.map(drop).ok_or_else(String::new)
+        })
+        .await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_phase("Paused").await?;
+    db.expect_images(["v1", "v1", "v1", "v1", "v2"]).await?;
+    db.expect_ready().await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.patch("resume", json!({"paused": false})).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v2", "v2", "v2", "v2"]).await
+}
+
+async fn a_pause_by_hand_before_a_change_releases_nothing(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    let before = db.pods().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(0, "Paused").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    rollout.patch("resume", json!({"paused": false})).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn no_progress_for_too_long_is_a_failure_that_a_longer_deadline_takes_back(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::never_ready());
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster
+        .rollout("db")
+        .steps(steps)
+        .spec(json!({"progressDeadlineSeconds": 2}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    let status = rollout
+        .expect_condition("Progressing", "False", "ProgressDeadlineExceeded")
+        .await?;
+    if status.phase != "Failed" || status.aborted {
+        return Err(cluster.unmet("failed, not aborted", format!("{status:?}")));
+    }
+    rollout
+        .expect_event("ProgressDeadlineExceeded", "no progress")
+        .await?;
+    rollout.expect_condition("Stalled", "True", "no progress").await?;
+    db.expect_rest(["v1", "v2"]).await?;
+    let longer = json!({"progressDeadlineSeconds": 500});
+    rollout.patch("lengthen the deadline", longer).await?;
+    rollout.expect_step(0, "Progressing").await?;
+    new_pods(cluster, Behaviour::default());
+    rollout.expect_step(1, "Paused").await.map(drop)
+}
+
+async fn no_progress_for_too_long_is_a_failure_that_a_ready_pod_takes_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::never_ready());
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster
+        .rollout("db")
+        .steps(steps)
+        .spec(json!({"progressDeadlineSeconds": 2}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    rollout.expect_phase("Failed").await?;
+    new_pods(cluster, Behaviour::default());
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await.map(drop)
+}
+
+async fn aborts(cluster: &mut Cluster, spec: Value) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::never_ready());
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 67}]);
+    let rollout = cluster.rollout("db").steps(steps).spec(spec).start().await?;
+    db.set_image("v2").await?;
+    let status = rollout.expect_message("every pod is back").await?;
+    if !status.aborted || !status.message.contains("no progress for") {
+        return Err(cluster.unmet("aborted for want of progress", format!("{status:?}")));
+    }
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn no_progress_for_too_long_aborts_where_asked(cluster: &mut Cluster) -> Outcome {
+    let spec = json!({"progressDeadlineSeconds": 2, "progressDeadlineAbort": true});
+    aborts(cluster, spec).await
+}
+
+async fn no_progress_for_too_long_aborts_under_the_names_of_the_plugin(cluster: &mut Cluster) -> Outcome {
+    let config = json!({"timeoutSeconds": 2, "timeoutAbort": true});
+    aborts(cluster, json!({"plugin": {"config": config}})).await
+}
+
+async fn readiness_that_comes_and_goes_is_not_progress(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let half = Duration::from_millis(700);
+    new_pods(cluster, Behaviour::flapping(half, half));
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .min_ready_seconds(3)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster
+        .rollout("db")
+        .steps(steps)
+        .spec(json!({"progressDeadlineSeconds": 8}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_condition("Progressing", "False", "ProgressDeadlineExceeded")
+        .await?;
+    let status = rollout.get().await?.status.unwrap_or_default();
+    if status.current_step_index != Some(0) {
+        return Err(cluster.unmet("still the first step", format!("{status:?}")));
+    }
+    Ok(())
+}
+
+async fn fails_fast(cluster: &mut Cluster, behaviour: Behaviour, reason: &str) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, behaviour);
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 67}, {"pause": {}}]);
+    // The deadline is ten minutes: none of this waits for it.
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_condition("Progressing", "False", "PodBroken")
+        .await?;
+    let status = rollout.expect_message(reason).await?;
+    if status.phase != "Failed" {
+        return Err(cluster.unmet("phase Failed", format!("{status:?}")));
+    }
+    rollout.expect_event("PodBroken", "db-2").await?;
+    let new = db.births().iter().filter(|pod| pod.image == "v2").count();
+    if new != 1 {
+        return Err(cluster.unmet("one pod exposed", format!("{new}")));
+    }
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn an_image_that_cannot_be_pulled_fails_fast(cluster: &mut Cluster) -> Outcome {
+    fails_fast(cluster, Behaviour::image_pull_error(), "ImagePull").await
+}
+
+async fn a_pod_that_is_killed_for_its_memory_fails_fast(cluster: &mut Cluster) -> Outcome {
+    fails_fast(cluster, Behaviour::oom_killed(), "OOMKilled").await
+}
+
+async fn a_pod_that_cannot_be_configured_fails_fast(cluster: &mut Cluster) -> Outcome {
+    fails_fast(cluster, Behaviour::config_error(), "CreateContainerConfigError").await
+}
+
+/// Gap 11 of the state of the art: without a readiness probe a crash loop is Ready for a moment at every turn.
+async fn a_crash_loop_that_is_ready_for_a_moment_passes_no_step(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let moment = Behaviour::crash_loop().ready_for(Duration::from_millis(300));
+    new_pods(cluster, moment);
+    let db = cluster
+        .statefulset("db")
+        .replicas(3)
+        // Kubernetes tells the time of readiness in whole seconds.
+        .min_ready_seconds(2)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 34}, {"setWeight": 67}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("CrashLoopBackOff").await?;
+    let status = rollout.expect_phase("Failed").await?;
+    if status.current_step_index != Some(0) {
+        return Err(cluster.unmet("still the first step", format!("{status:?}")));
+    }
+    db.expect_no_move().await
+}

@@ -1,0 +1,241 @@
+//! The way back under all circumstances (rule 5).
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
+
+use super::paused_at;
+use crate::harness::{Cluster, Doing, Outcome, partition};
+use crate::scenarios;
+
+scenarios![
+    pods_return_one_at_a_time,
+    pods_of_a_parallel_set_return_one_at_a_time,
+    a_broken_pod_below_the_others_does_not_hold_up_the_return,
+    pods_return_under_a_minimum_of_ready_time,
+    pods_that_count_from_five_return,
+    a_disruption_budget_is_waited_for,
+    a_rollout_that_is_paused_by_hand_can_be_aborted,
+    an_abort_while_a_pod_is_being_replaced_returns_it,
+    an_operator_killed_again_and_again_brings_every_pod_back,
+    a_stable_revision_that_is_lost_comes_back_from_our_copy,
+    a_pod_deleted_during_a_return_comes_back_stable,
+];
+
+async fn pods_return_one_at_a_time(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 60).await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+async fn pods_of_a_parallel_set_return_one_at_a_time(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).parallel().start().await?;
+    let steps = json!([{"setWeight": 80}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+/// k/k#67250: with OrderedReady no pod above a broken one is made again.
+async fn a_broken_pod_below_the_others_does_not_hold_up_the_return(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let broken = Match::image("example.com/db:v2").ordinal(3);
+    cluster.pods().program(broken, Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 60}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("pod db-3 is broken").await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+async fn pods_return_under_a_minimum_of_ready_time(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(3)
+        .min_ready_seconds(1)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 67}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.abort().await?;
+    let status = rollout.expect_message("every pod is back").await?;
+    if status.available_replicas != Some(3) {
+        return Err(cluster.unmet("three pods available", format!("{status:?}")));
+    }
+    db.expect_rest(["v1"; 3]).await
+}
+
+/// k/k#128529: the partition counts from the first ordinal.
+async fn pods_that_count_from_five_return(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(5)
+        .ordinals_start(5)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 40}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).create().await?;
+    rollout.expect_phase("Successful").await?;
+    let before = db.pods().await?;
+    cluster.stop_operator();
+    db.set_image("v2").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    cluster.start_operator();
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v2", "v2"]).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    rollout.retry().await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await
+}
+
+async fn a_disruption_budget_is_waited_for(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(cluster.client(), cluster.namespace());
+    let budget = json!({
+        "metadata": {"name": "db"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
+    });
+    let budget = serde_json::from_value(budget)
+        .map_err(kube::Error::SerdeError)
+        .doing("read a budget")?;
+    budgets
+        .create(&PostParams::default(), &budget)
+        .await
+        .doing("create a disruption budget")?;
+    let before = db.pods().await?;
+    rollout.abort().await?;
+    rollout.expect_message("pod db-2 is next").await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    budgets
+        .delete("db", &DeleteParams::default())
+        .await
+        .doing("delete the disruption budget")?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+/// Rule 14.
+async fn a_rollout_that_is_paused_by_hand_can_be_aborted(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_message("paused by spec.paused").await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn an_abort_while_a_pod_is_being_replaced_returns_it(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let slow = Behaviour::ready_after(Duration::from_secs(60)).stops_after(Duration::from_millis(300));
+    cluster.pods().program(Match::image("example.com/db:v2"), slow);
+    let stops = Behaviour::slow_termination(Duration::from_millis(500));
+    cluster.pods().program(Match::image("example.com/db:v1"), stops);
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 67}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    cluster
+        .eventually("the last pod is on its way out", |view| {
+            match view.pods.get("db-2").map(|pod| pod.terminating) {
+                Some(true) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+/// Gap 3 of the state of the art: an abort that was cut off left the aborted pods for good.
+async fn an_operator_killed_again_and_again_brings_every_pod_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 80).await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    for returned in 1..=4 {
+        cluster
+            .eventually(format!("{returned} pods were made again"), |view| {
+                let made = view.births.iter().filter(|pod| pod.image == "v1").count();
+                if made >= 5 + returned {
+                    Ok(())
+                } else {
+                    Err(format!("{made}"))
+                }
+            })
+            .await?;
+        cluster.start_operator();
+    }
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+/// Invariant 10. Kubernetes takes the new revision for the current one when that is gone, and would give it to every pod.
+async fn a_stable_revision_that_is_lost_comes_back_from_our_copy(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let status = rollout.get().await?.status.unwrap_or_default();
+    let stable = status.stable_revision.unwrap_or_default();
+    let revisions: Api<ControllerRevision> = Api::namespaced(cluster.client(), cluster.namespace());
+    revisions
+        .delete(&stable, &DeleteParams::default())
+        .await
+        .doing("delete the stable revision")?;
+    // Something must happen for Kubernetes to notice.
+    db.patch("nudge the controller", json!({"revisionHistoryLimit": 7}))
+        .await?;
+    rollout.expect_event("RolloutAborted", "no longer knows").await?;
+    db.expect_images(["v1"; 3]).await?;
+    rollout.expect_phase("Successful").await?;
+    db.eventually("the guard is up again", |set, _| match partition(set) {
+        Some(3) => Ok(()),
+        other => Err(format!("partition {other:?}")),
+    })
+    .await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn a_pod_deleted_during_a_return_comes_back_stable(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 60).await?;
+    rollout.abort().await?;
+    db.delete_pod(2).await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await
+}
