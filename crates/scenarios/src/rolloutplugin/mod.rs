@@ -3,7 +3,9 @@
 mod abort;
 mod commands;
 mod deadlines;
+mod foreign;
 mod guard;
+mod input;
 mod returning;
 mod revisions;
 mod scaling;
@@ -19,7 +21,9 @@ pub fn all() -> Vec<Scenario> {
         abort::all(),
         commands::all(),
         deadlines::all(),
+        foreign::all(),
         guard::all(),
+        input::all(),
         returning::all(),
         revisions::all(),
         scaling::all(),

@@ -1,0 +1,300 @@
+//! What cannot be carried out is told, and touches nothing.
+
+use serde_json::{Value, json};
+
+use super::paused_at;
+use crate::harness::{Cluster, Doing, Failure, Outcome, Rollout, Set, partition};
+use crate::scenarios;
+
+scenarios![
+    what_the_schema_knows_to_be_wrong_is_refused,
+    what_cannot_be_carried_out_is_told_and_touches_nothing,
+    a_spec_that_is_put_right_recovers_without_a_restart,
+    a_spec_that_goes_wrong_in_the_middle_holds_the_rollout,
+    a_set_that_is_updated_by_deletion_is_refused,
+    a_second_rollout_of_the_same_set_waits_for_the_first_to_go,
+    deleted_at_rest_the_set_is_as_it_was,
+    deleted_in_the_middle_the_set_stays_where_it_is,
+    deleted_with_a_missing_set_it_goes,
+    a_set_that_is_deleted_and_made_again_is_another_one,
+];
+
+/// Expects that the API server says no to this spec, in these words.
+async fn refused(cluster: &Cluster, spec: Value, words: &str) -> Outcome {
+    let shown = spec.to_string();
+    match cluster.rollout("db").named("wrong").spec(spec).create().await {
+        Err(Failure::Request { source, .. }) if source.to_string().contains(words) => Ok(()),
+        Err(other) => Err(cluster.unmet(format!("{shown} is refused with {words:?}"), other.to_string())),
+        Ok(_) => Err(cluster.unmet(format!("{shown} is refused"), "it was taken")),
+    }
+}
+
+fn steps(steps: Value) -> Value {
+    json!({"strategy": {"canary": {"steps": steps}}})
+}
+
+async fn what_the_schema_knows_to_be_wrong_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let weight = "spec.strategy.canary.steps[0].setWeight";
+    refused(cluster, steps(json!([{"setWeight": 140}])), weight).await?;
+    refused(cluster, steps(json!([{"setWeight": -1}])), weight).await?;
+    let one_kind = "exactly one of setWeight, pause and analysis";
+    refused(cluster, steps(json!([{}])), one_kind).await?;
+    refused(cluster, steps(json!([{"setWeight": 1, "pause": {}}])), one_kind).await?;
+    let deadline = json!({"progressDeadlineSeconds": 0});
+    refused(cluster, deadline, "spec.progressDeadlineSeconds").await
+}
+
+async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let before = (db.get().await?, db.pods().await?);
+    let template = json!([{"analysis": {"templates": [{"templateName": "t"}]}}]);
+    let cases = [
+        (
+            steps(json!([{"pause": {"duration": "soon"}}])),
+            "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration",
+        ),
+        (
+            steps(json!([{"setWeight": 100}, {"setWeight": 50}])),
+            "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0",
+        ),
+        (
+            steps(template),
+            "spec.strategy.canary.steps[0].analysis: analysis is not served",
+        ),
+        (
+            json!({"strategy": {"canary": null}}),
+            "spec.strategy.canary: is missing",
+        ),
+        (
+            json!({"workloadRef": {"name": ""}}),
+            "spec.workloadRef.name: is empty",
+        ),
+        (
+            json!({"workloadRef": {"kind": "DaemonSet"}}),
+            "spec.workloadRef: apps/v1 DaemonSet is not served by the plugin \"statefulset\"",
+        ),
+        (
+            json!({"workloadRef": {"namespace": "kube-system"}}),
+            "spec.workloadRef.namespace: \"kube-system\" is not",
+        ),
+        (
+            json!({"plugin": {"name": "nobody/knows"}}),
+            "spec.plugin.name: \"nobody/knows\" is not known",
+        ),
+        (
+            json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}),
+            "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number above 0",
+        ),
+    ];
+    for (index, (spec, words)) in cases.into_iter().enumerate() {
+        let name = format!("wrong-{index}");
+        let rollout = cluster.rollout("db").named(&name).spec(spec).create().await?;
+        let status = rollout.expect_condition("InvalidSpec", "True", words).await?;
+        rollout.expect_condition("Stalled", "True", words).await?;
+        rollout.expect_event("InvalidSpec", words).await?;
+        if status.phase != "Failed" {
+            return Err(cluster.unmet("phase Failed", format!("{status:?}")));
+        }
+    }
+    let after = db.get().await?;
+    if after.metadata.generation != before.0.metadata.generation
+        || after.metadata.annotations != before.0.metadata.annotations
+    {
+        return Err(cluster.unmet("the set as it was", format!("{:?}", after.metadata)));
+    }
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before.1).await
+}
+
+async fn a_spec_that_is_put_right_recovers_without_a_restart(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}, {"pause": {}}]))
+        .spec(json!({"plugin": {"name": "nobody/knows"}}))
+        .create()
+        .await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "nobody/knows")
+        .await?;
+    let plugin = json!({"plugin": {"name": "argoproj/statefulset"}});
+    rollout.patch("put the spec right", plugin).await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.conditions.iter().any(|one| one.kind == "InvalidSpec") {
+        return Err(cluster.unmet("no condition InvalidSpec", format!("{status:?}")));
+    }
+    guarded(&db, 3).await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn guarded(db: &Set<'_>, expected: i32) -> Outcome {
+    db.eventually(format!("partition {expected}"), |set, _| match partition(set) {
+        Some(partition) if partition == expected => Ok(()),
+        other => Err(format!("partition {other:?}")),
+    })
+    .await
+}
+
+async fn a_spec_that_goes_wrong_in_the_middle_holds_the_rollout(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let before = db.pods().await?;
+    let wrong = json!([{"setWeight": 34}, {"pause": {"duration": "soon"}}]);
+    rollout.patch("break the steps", steps(wrong)).await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "\"soon\"")
+        .await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    let right = json!([{"setWeight": 34}, {"pause": {}}]);
+    rollout.patch("put the steps right", steps(right)).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_same_pods(&before).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+async fn a_set_that_is_updated_by_deletion_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .spec(on_delete)
+        .start()
+        .await?;
+    let rollout = cluster.rollout("db").create().await?;
+    let words = "spec.updateStrategy.type OnDelete: only RollingUpdate";
+    rollout.expect_condition("Stalled", "True", words).await?;
+    rollout.expect_event("WorkloadUnfit", words).await?;
+    let set = db.get().await?;
+    if set.metadata.generation != Some(1) || set.metadata.annotations.is_some() {
+        return Err(cluster.unmet("the set as it was", format!("{:?}", set.metadata)));
+    }
+    let rolling = json!({"updateStrategy": {"type": "RollingUpdate"}});
+    db.patch("update by rolling", rolling).await?;
+    rollout.expect_phase("Successful").await?;
+    guarded(&db, 2).await
+}
+
+/// Rule 15.
+async fn a_second_rollout_of_the_same_set_waits_for_the_first_to_go(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let first = cluster.rollout("db").steps(steps.clone()).start().await?;
+    let second = cluster
+        .rollout("db")
+        .named("second")
+        .steps(steps)
+        .create()
+        .await?;
+    let words = "already managed by RolloutPlugin db";
+    second.expect_condition("Stalled", "True", words).await?;
+    second.expect_event("WorkloadClaimed", words).await?;
+    db.set_image("v2").await?;
+    first.expect_step(1, "Paused").await?;
+    first.promote().await?;
+    first.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    first.delete().await?;
+    first.expect_gone().await?;
+    second.expect_phase("Successful").await?;
+    guarded(&db, 3).await?;
+    db.set_image("v3").await?;
+    second.expect_step(1, "Paused").await?;
+    db.expect_rest(["v2", "v2", "v3"]).await
+}
+
+/// Rule 20.
+async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).partition(1).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    let before = db.pods().await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    guarded(&db, 1).await?;
+    let annotations = db.get().await?.metadata.annotations.unwrap_or_default();
+    if !annotations.is_empty() {
+        return Err(cluster.unmet("no claim", format!("{annotations:?}")));
+    }
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await
+}
+
+async fn deleted_in_the_middle_the_set_stays_where_it_is(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    let before = db.pods().await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    rollout
+        .expect_event("RolloutFrozen", "every pod stays as it is")
+        .await?;
+    guarded(&db, 3).await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    // One that is created again goes on from there.
+    let again: Rollout<'_> = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 40}, {"pause": {}}]))
+        .create()
+        .await?;
+    again.expect_step(1, "Paused").await?;
+    db.expect_same_pods(&before).await?;
+    again.abort().await?;
+    again.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await
+}
+
+async fn deleted_with_a_missing_set_it_goes(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let rollout = cluster.rollout("db").create().await?;
+    rollout
+        .expect_message("waiting for StatefulSet db to exist")
+        .await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await
+}
+
+/// Invariant 27.
+async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let delete = kube::api::DeleteParams::foreground();
+    db.api()
+        .delete("db", &delete)
+        .await
+        .doing("delete statefulset db")?;
+    rollout.expect_phase("Progressing").await?;
+    cluster
+        .eventually("the set is gone", |view| {
+            let there = view.sets.len() + view.pods.len();
+            if there == 0 {
+                Ok(())
+            } else {
+                Err(format!("{there} are left"))
+            }
+        })
+        .await?;
+    rollout
+        .expect_message("waiting for StatefulSet db to exist")
+        .await?;
+    let again = cluster.statefulset("db").replicas(3).image("v3").start().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.current_step_index.is_some() || status.aborted_revision.is_some() {
+        return Err(cluster.unmet("nothing carried over", format!("{status:?}")));
+    }
+    again.expect_rest(["v3"; 3]).await?;
+    guarded(&again, 3).await?;
+    again.set_image("v4").await?;
+    rollout.expect_step(1, "Paused").await?;
+    again.expect_rest(["v3", "v3", "v4"]).await
+}
