@@ -9,6 +9,7 @@ mod input;
 mod returning;
 mod revisions;
 mod scaling;
+mod seed;
 mod steps;
 
 use serde_json::json;
@@ -27,6 +28,7 @@ pub fn all() -> Vec<Scenario> {
         returning::all(),
         revisions::all(),
         scaling::all(),
+        seed::all(),
         steps::all(),
     ]
     .concat()
