@@ -6,6 +6,7 @@ use super::Turn;
 use super::step::enter;
 use crate::memory::Attempt;
 use crate::plan::Plan;
+use crate::revision::RevisionName;
 use crate::workload::Workload;
 use crate::world::Report;
 
@@ -51,6 +52,17 @@ impl Turn<'_> {
     }
 }
 
+/// Pods from the last one down that stay released while `spec.paused` stands: those that are new. One that was lost is made
+/// again as it was; one that is old was not exposed yet, and is not now.
+pub(super) fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
+    let first_released = i64::from(workload.replicas) - workload.released;
+    let stands = |index: &u32| match workload.at(*index) {
+        Some(pod) => pod.runs(target),
+        None => i64::from(*index) >= first_released,
+    };
+    (0..workload.replicas).rev().take_while(stands).count() as u32
+}
+
 /// A time as people read it, never before it is reached.
 pub(super) fn to_seconds(at: Timestamp) -> Timestamp {
     at.round(
@@ -59,4 +71,60 @@ pub(super) fn to_seconds(at: Timestamp) -> Timestamp {
             .mode(jiff::RoundMode::Ceil),
     )
     .unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Fingerprint;
+    use crate::workload::{Claim, Counters, Pod};
+    use rstest::rstest;
+
+    /// One letter per pod: `o` old, `n` new, `-` lost.
+    fn workload(pods: &str, released: i64) -> Workload {
+        let row = |(index, letter): (usize, char)| Pod {
+            name: format!("db-{index}"),
+            uid: index.to_string(),
+            index: index as u32,
+            revision: Some(RevisionName::from_api(if letter == 'n' { "new" } else { "old" })),
+            terminating: false,
+            ready_since: None,
+            restarts: 0,
+            restarted_at: None,
+            trouble: None,
+        };
+        let there = pods.chars().enumerate().filter(|(_, letter)| *letter != '-');
+        Workload {
+            uid: "1".into(),
+            observed: true,
+            replicas: pods.len() as u32,
+            released,
+            current: RevisionName::from_api("old"),
+            update: RevisionName::from_api("new"),
+            template: Fingerprint::of("new"),
+            current_template: None,
+            setting: "0".into(),
+            claim: Claim::Ours,
+            ordered: true,
+            min_ready: SignedDuration::ZERO,
+            told: Counters::default(),
+            pods: there.map(row).collect(),
+        }
+    }
+
+    #[rstest]
+    #[case("ooonn", 2, 2)]
+    #[case("oooon", 4, 1)]
+    #[case("ooooo", 4, 0)]
+    #[case("ooon-", 2, 2)]
+    #[case("oooo-", 0, 0)]
+    #[case("ooo-n", 2, 2)]
+    fn a_pause_by_hand_keeps_what_is_new_and_what_was_lost(
+        #[case] pods: &str,
+        #[case] released: i64,
+        #[case] expected: u32,
+    ) {
+        let target = RevisionName::from_api("new");
+        assert_eq!(as_it_stands(&workload(pods, released), &target), expected);
+    }
 }

@@ -52,7 +52,7 @@ impl Turn<'_> {
             .of(workload.replicas)
             .max(attempt.floor.min(workload.replicas));
         let allowed = if attempt.held {
-            due.min(workload.exposed_from_the_top(&attempt.target))
+            due.min(super::pause::as_it_stands(workload, &attempt.target))
         } else {
             due
         };
