@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
 
+use super::paused_at;
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -21,6 +22,9 @@ scenarios![
     a_pod_that_is_killed_for_its_memory_fails_fast,
     a_pod_that_cannot_be_configured_fails_fast,
     a_crash_loop_that_is_ready_for_a_moment_passes_no_step,
+    a_new_pod_lost_in_a_pause_by_hand_comes_back_new,
+    a_set_scaled_in_a_pause_by_hand_keeps_its_share,
+    a_new_pod_that_breaks_in_a_pause_is_caught,
 ];
 
 /// Every pod of the new version behaves like this.
@@ -261,4 +265,47 @@ async fn a_crash_loop_that_is_ready_for_a_moment_passes_no_step(cluster: &mut Cl
         return Err(cluster.unmet("still the first step", format!("{status:?}")));
     }
     db.expect_no_move().await
+}
+
+async fn a_new_pod_lost_in_a_pause_by_hand_comes_back_new(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_message("paused by spec.paused").await?;
+    db.delete_pod(4).await?;
+    cluster
+        .eventually("the pod is made again", |view| match view.births.len() {
+            8 => Ok(()),
+            other => Err(format!("{other} pods were made")),
+        })
+        .await?;
+    db.expect_rest(["v1", "v1", "v1", "v2", "v2"]).await?;
+    match db.births().len() {
+        8 => rollout.expect_phase("Paused").await.map(drop),
+        other => Err(cluster.unmet("no other pod made again", format!("{other}"))),
+    }
+}
+
+async fn a_set_scaled_in_a_pause_by_hand_keeps_its_share(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_message("paused by spec.paused").await?;
+    db.scale(10).await?;
+    let images = ["v1", "v1", "v1", "v1", "v1", "v1", "v2", "v2", "v2", "v2"];
+    db.expect_rest(images).await?;
+    rollout.expect_phase("Paused").await.map(drop)
+}
+
+async fn a_new_pod_that_breaks_in_a_pause_is_caught(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    new_pods(cluster, Behaviour::crash_loop());
+    rollout.expect_event("PodBroken", "CrashLoopBackOff").await?;
+    rollout.expect_phase("Failed").await?;
+    rollout
+        .patch("abort on failure", json!({"progressDeadlineAbort": true}))
+        .await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await
 }

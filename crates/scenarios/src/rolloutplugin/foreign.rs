@@ -21,6 +21,7 @@ scenarios![
     two_operators_at_once_do_one_thing_at_a_time,
     ten_steps_need_thirty_writes_at_most,
     a_settled_world_is_not_written_to,
+    everything_released_behind_our_back_is_brought_back,
 ];
 
 async fn a_partition_lowered_by_hand_is_put_back_and_its_pods_too(cluster: &mut Cluster) -> Outcome {
@@ -280,4 +281,27 @@ async fn a_settled_world_is_not_written_to(cluster: &mut Cluster) -> Outcome {
     rollout.expect_phase("Successful").await?;
     stands_at(&db, 3).await?;
     quiet("after a rollout").await
+}
+
+/// The partition taken away while nobody looked: Kubernetes has forgotten the stable version by then, and no step was passed.
+async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    cluster.stop_operator();
+    db.set_partition(0).await?;
+    db.eventually("Kubernetes has forgotten the old version", |set, _| {
+        let told = set.status.clone().unwrap_or_default();
+        if told.current_revision == told.update_revision {
+            Ok(())
+        } else {
+            Err(String::new())
+        }
+    })
+    .await?;
+    cluster.start_operator();
+    rollout.expect_event("RolloutAborted", "no longer knows").await?;
+    db.expect_images(["v1"; 3]).await?;
+    rollout.expect_phase("Successful").await?;
+    stands_at(&db, 3).await?;
+    db.expect_rest(["v1"; 3]).await
 }

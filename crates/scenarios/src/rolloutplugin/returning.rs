@@ -25,6 +25,7 @@ scenarios![
     an_operator_killed_again_and_again_brings_every_pod_back,
     a_stable_revision_that_is_lost_comes_back_from_our_copy,
     a_pod_deleted_during_a_return_comes_back_stable,
+    a_timed_pause_can_be_aborted,
 ];
 
 async fn pods_return_one_at_a_time(cluster: &mut Cluster) -> Outcome {
@@ -238,4 +239,19 @@ async fn a_pod_deleted_during_a_return_comes_back_stable(cluster: &mut Cluster) 
     db.delete_pod(2).await?;
     rollout.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 5]).await
+}
+
+async fn a_timed_pause_can_be_aborted(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let steps = json!([{"setWeight": 25}, {"pause": {"duration": "5m"}}, {"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.abort().await?;
+    let status = rollout.expect_message("every pod is back").await?;
+    if !status.aborted || status.aborted_at.is_none() || status.aborted_revision.is_none() {
+        return Err(cluster.unmet("the abort on record", format!("{status:?}")));
+    }
+    db.expect_rest(["v1"; 4]).await
 }

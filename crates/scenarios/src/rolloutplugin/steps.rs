@@ -12,6 +12,8 @@ scenarios![
     a_timed_pause_ends_by_itself,
     without_steps_every_pod_follows,
     a_pause_as_the_first_step_releases_nothing,
+    a_lower_weight_takes_pods_back,
+    one_percent_of_three_pods_is_one_pod,
 ];
 
 /// S000-05, S000-06, S000-07
@@ -120,4 +122,29 @@ async fn a_pause_as_the_first_step_releases_nothing(cluster: &mut Cluster) -> Ou
     rollout.expect_step(0, "Paused").await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await
+}
+
+/// Allowed, as in Argo Rollouts: the share is what the step says, also when that is less than before.
+async fn a_lower_weight_takes_pods_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 60}, {"pause": {}}, {"setWeight": 20}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    let since = cluster.pod_changes();
+    rollout.promote().await?;
+    rollout.expect_step(3, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+async fn one_percent_of_three_pods_is_one_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 1}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
 }
