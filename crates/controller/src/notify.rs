@@ -11,8 +11,11 @@ use stateward_core::world::Notice;
 /// An event's message may not be longer.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// Tells what happened to `object`, whose status has just been written. The names of the events follow from that write, so
-/// that telling them again changes nothing. An event that cannot be told is not worth a rollout: it is logged.
+/// How often to try. A rollout is worth more than an event: after that it is logged and left.
+const TRIES: usize = 3;
+
+/// Tells what is about to be written into `object`'s status. The names of the events follow from the version that was decided
+/// on, so that telling them again changes nothing.
 pub(crate) async fn notify(
     client: &Client,
     object: &RolloutPlugin,
@@ -28,10 +31,12 @@ pub(crate) async fn notify(
         let Ok(event) = serde_json::from_value(event(object, notice, now)) else {
             continue;
         };
-        match events.create(&PostParams::default(), &event).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => tracing::warn!(reason = notice.reason, %error, "cannot write an event"),
+        for _ in 0..TRIES {
+            match events.create(&PostParams::default(), &event).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => break,
+                Err(error) => tracing::warn!(reason = notice.reason, %error, "cannot write an event"),
+            }
         }
     }
 }

@@ -165,8 +165,8 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         if deleting {
             match &decision.action {
                 Some(action) => {
-                    act(action, &object, &target, &seen, context).await?;
                     notify(&context.client, &object, &decision.notices, world.now).await;
+                    act(action, &object, &target, &seen, context).await?;
                 }
                 None => drop(set_finalizer(&object, false, context).await?),
             }
@@ -183,15 +183,16 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 return Ok(Next::requeue(Duration::from_secs(1)));
             }
             keep_stable_template(&mut new, &world, &decision, &target, context).await?;
+            // Told first: should we die in between, the same is decided and told again, under the same names.
+            let mut notices = decision.notices.clone();
+            notices.extend(rolloutplugin::stall(&old, &decision));
+            notify(&context.client, &object, &notices, world.now).await;
             object = status::write(&context.client, &object, &new).await?;
             context.metrics.decided("status");
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
             }
             context.remember(&object);
-            let mut notices = decision.notices.clone();
-            notices.extend(rolloutplugin::stall(&old, &decision));
-            notify(&context.client, &object, &notices, world.now).await;
             continue;
         }
         if let Some(action) = &decision.action {

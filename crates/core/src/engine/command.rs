@@ -6,6 +6,9 @@ use crate::memory::{Activity, Cause, Rejection};
 use crate::workload::Workload;
 use crate::world::Commands;
 
+/// Carries one command out, or says why not.
+type Obey<T> = fn(&mut T, &Workload);
+
 impl Turn<'_> {
     /// Carries out what was asked, or says why not. Either way it is done with: whoever writes the memory down takes the
     /// commands away in the same write.
@@ -16,15 +19,23 @@ impl Turn<'_> {
             abort,
             retry,
         } = self.world.commands;
-        // An abort beside anything else is an abort.
-        if abort {
-            self.abort(workload);
-        } else if retry {
-            self.retry(workload);
-        } else if promote_full {
-            self.promote_full(workload);
-        } else if promote {
-            self.promote(workload);
+        let asked: [(bool, &str, Obey<Self>); 4] = [
+            (abort, "abort", Self::abort),
+            (retry, "retry", Self::retry),
+            (promote_full, "promote --full", Self::promote_full),
+            (promote, "promote", Self::promote),
+        ];
+        let before = self.memory.clone();
+        for (_, command, obey) in asked.into_iter().filter(|(asked, ..)| *asked) {
+            if self.memory == before {
+                obey(self, workload);
+            } else {
+                // An abort beside anything else is an abort.
+                self.refuse(
+                    command,
+                    "another command was given at the same time and came first",
+                );
+            }
         }
     }
 

@@ -46,6 +46,8 @@ impl Turn<'_> {
         };
         self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt);
+        // A gate is passed only from where the record says we stand: one step at a time, each written down.
+        let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
 
         let share = plan.share_at(attempt.step);
         let due = share
@@ -85,7 +87,9 @@ impl Turn<'_> {
         let must_set = workload.released != i64::from(allowed) || workload.claim != Claim::Ours;
 
         let report = match (&ahead, plan.step(attempt.step)) {
-            (Ahead::Open, _) if must_set || attempt.held => self.describe(&attempt, plan, &ahead),
+            (Ahead::Open, _) if must_set || attempt.held || !recorded => {
+                self.describe(&attempt, plan, &ahead)
+            }
             (Ahead::Open, Some(Step::Share(_))) => {
                 let next = attempt.step.next();
                 attempt = enter(attempt, next, plan, self.world.now);

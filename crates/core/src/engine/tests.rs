@@ -277,6 +277,18 @@ fn a_command_without_a_rollout_is_refused_and_touches_nothing(#[case] command: f
 
 /// Rule 10
 #[test]
+fn of_two_commands_at_once_the_abort_wins_and_the_other_is_answered() {
+    let mut world = rolling(1);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.commands.abort = true;
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolloutAborted", "CommandRefused"]);
+    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+}
+
+/// Rule 10
+#[test]
 fn a_command_for_one_version_does_not_hit_the_next() {
     let mut world = rolling(1);
     world.commands.abort = true;
@@ -371,7 +383,7 @@ fn edited_steps_begin_again_and_move_no_pod() {
     world.view().released = 3;
     world.pods(["a", "a", "b", "b", "b"]);
     world.plan = Ok(plan(vec![weight(20), weight(40), Step::Pause(None), weight(80)]));
-    for expected in [1, 2] {
+    for expected in [0, 1, 2] {
         let decision = decide(&world);
         assert_eq!((step(&decision), decision.action.clone()), (expected, None));
         world.memory = decision.memory;

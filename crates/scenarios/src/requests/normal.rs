@@ -97,6 +97,12 @@ impl Normal {
         if let Some(difference) = &*POD_DIFF {
             text = difference.replace(&text, "$1«difference»").into_owned();
         }
+        // Which of several undeclared fields upstream names depends on the order of a Go map.
+        if let Some((before, _)) = text.split_once("): ").filter(|(before, after)| {
+            before.starts_with("failed to create typed patch object") && after.contains("not declared")
+        }) {
+            text = format!("{before}): «undeclared fields»");
+        }
         text = conflicts_in_order(&text);
         if let Some(uid) = &*UID {
             let uids = &mut self.uids;

@@ -71,10 +71,14 @@ async fn a_guard_lowered_by_hand_is_put_back(cluster: &mut Cluster) -> Outcome {
     db.expect_same_pods(&before).await
 }
 
+/// Waits until the partition is there and the controller has seen it: until then it still acts on the one before.
 async fn stands_at(db: &Set<'_>, expected: i32) -> Outcome {
-    db.eventually(format!("partition {expected}"), |set, _| match partition(set) {
-        Some(partition) if partition == expected => Ok(()),
-        other => Err(format!("partition {other:?}")),
+    db.eventually(format!("partition {expected}, observed"), |set, _| {
+        let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+        match partition(set) {
+            Some(partition) if partition == expected && observed >= set.metadata.generation => Ok(()),
+            other => Err(format!("partition {other:?}, generation {observed:?} observed")),
+        }
     })
     .await
 }

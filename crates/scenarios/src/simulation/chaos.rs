@@ -46,8 +46,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How late a lagging watch is.
-const LAG: std::time::Duration = std::time::Duration::from_millis(700);
+/// How late a lagging watch is: less than a pod takes, or what the scenarios say about single pods is no longer to be seen.
+const LAG: std::time::Duration = std::time::Duration::from_millis(15);
 
 /// A fault, and the operator's call that meets it.
 pub(crate) type Mishap = (u64, Fault);

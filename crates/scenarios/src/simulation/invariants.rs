@@ -7,7 +7,7 @@ use serde_json::Value;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cluster::{Commit, Commits};
 use stateward_core::memory::{Activity, Memory};
-use stateward_core::plan::Plan;
+use stateward_core::plan::{Plan, Step};
 use stateward_core::rolloutplugin;
 
 use crate::harness::OPERATOR;
@@ -32,6 +32,8 @@ struct Set {
     replicas: i64,
     partition: i64,
     claim: String,
+    /// The revision that Kubernetes gives to pods outside the share.
+    current: String,
 }
 
 #[derive(Clone)]
@@ -115,6 +117,7 @@ impl Replay {
                 .as_i64()
                 .unwrap_or(0),
             claim: text(&commit.object["metadata"]["annotations"]["stateward.dev/managed-by"]),
+            current: text(&commit.object["status"]["currentRevision"]),
         };
         let before = self.sets.insert(commit.name.clone(), set.clone());
         if by_us {
@@ -134,7 +137,7 @@ impl Replay {
         };
         let released = set.replicas - set.partition;
         let was = before.map_or(0, |before| set.replicas - before.partition);
-        if released <= was || set.claim.is_empty() {
+        if released.max(0) <= was.max(0) || set.claim.is_empty() {
             return;
         }
         match (&rollout.memory.activity, &rollout.plan) {
@@ -209,7 +212,8 @@ impl Replay {
         let Activity::Returning(back) = &rollout.memory.activity else {
             return;
         };
-        let guarded = set.partition >= set.replicas;
+        // Where Kubernetes has forgotten the stable version, the guard gives what it remembers.
+        let guarded = set.partition >= set.replicas && set.current != back.from.as_str();
         if guarded && back.from.as_str() == pod.revision {
             self.breaks(format!(
                 "9: pod {name} was made on {} after that was turned down",
@@ -285,6 +289,10 @@ impl Replay {
         let Some((plan, set)) = before.plan.as_ref().zip(self.sets.get(&before.set)) else {
             return;
         };
+        // A user may end a pause while the set is being scaled: its pods passed their gate before.
+        if !matches!(plan.step(old.step), Some(Step::Share(_))) {
+            return;
+        }
         let due = plan
             .share_at(old.step)
             .of(u32::try_from(set.replicas).unwrap_or(0));
@@ -308,7 +316,10 @@ impl Replay {
         let Some(set) = self.sets.get(&after.set) else {
             return;
         };
-        if old.revision == new.revision || set.replicas == 0 {
+        // Another workload, or one without pods, is taken on as it is; this is about the end of a rollout.
+        let rolled =
+            matches!(&before.memory.activity, Activity::Rolling(attempt) if attempt.target == new.revision);
+        if old.revision == new.revision || !rolled {
             return;
         }
         let there = self.pods.values().filter(|pod| {
