@@ -87,6 +87,8 @@ impl Copy {
         }
         copy(&layout.root.join("crates"), &root.join("crates"))?;
         copy(&layout.root.join("xtask"), &root.join("xtask"))?;
+        // Scenarios read manifests that are there for users.
+        copy(&layout.root.join("test"), &root.join("test"))?;
         for file in ["Cargo.toml", "Cargo.lock"] {
             fs::copy(layout.root.join(file), root.join(file))
                 .with_context(|| format!("cannot copy {file}"))?;
