@@ -1,7 +1,4 @@
 //! What the operator may do: no more than what it does.
-//!
-//! A test runs the scenarios as an operator with just these rules; it fails when a request was refused, and when a verb was
-//! granted that nobody used.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
