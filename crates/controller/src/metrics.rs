@@ -32,7 +32,7 @@ struct Inner {
     in_turn: Gauge,
     leader: Gauge,
     /// The objects there are, while somebody follows them.
-    objects: Mutex<Option<Store<RolloutPlugin>>>,
+    objects: Mutex<Vec<Store<RolloutPlugin>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -134,12 +134,12 @@ impl Metrics {
     pub fn leads(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
-            *self.objects() = None;
+            self.objects().clear();
         }
     }
 
     pub(crate) fn follow(&self, objects: Store<RolloutPlugin>) {
-        *self.objects() = Some(objects);
+        self.objects().push(objects);
     }
 
     /// Takes note of what was decided.
@@ -175,13 +175,13 @@ impl Metrics {
         }
     }
 
-    fn objects(&self) -> std::sync::MutexGuard<'_, Option<Store<RolloutPlugin>>> {
+    fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Store<RolloutPlugin>>> {
         self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count_phases(&self) {
         let mut counts = PHASES.map(|phase| (phase, 0_i64));
-        let objects = self.objects().as_ref().map(Store::state).unwrap_or_default();
+        let objects: Vec<_> = self.objects().iter().flat_map(Store::state).collect();
         for object in objects {
             let phase = object.status.as_ref().map_or("", |status| status.phase.as_str());
             let row = counts.iter().position(|(known, _)| *known == phase);

@@ -52,65 +52,51 @@ impl Operator {
     }
 
     /// Runs. Never ends by itself.
+    ///
+    /// Each namespace has its own watches and caches: a list that one of them starts anew says nothing about the others.
     pub async fn run(self) {
-        let Self {
-            client,
-            options,
-            metrics,
-        } = self;
+        let namespaces = match self.options.namespaces.as_slice() {
+            [] => vec![None],
+            some => some.iter().map(Some).collect(),
+        };
+        future::join_all(namespaces.into_iter().map(|namespace| self.serve(namespace))).await;
+    }
+
+    /// Looks after one namespace, or all.
+    async fn serve(&self, namespace: Option<&String>) {
+        let client = self.client.clone();
         let (caches, changed) = Caches::new();
         let plugin = Arc::new(StatefulSets::new(client.clone(), caches.clone()));
         if let Err(error) = plugin.init().await {
             tracing::error!(%error, "the StatefulSet plugin does not start");
             return;
         }
-        let context = Arc::new(Context::new(
-            client.clone(),
-            options.clock.clone(),
-            plugin,
-            metrics,
-        ));
-        let index = Index::default();
-        let filled = caches.run(client.clone(), &options.namespaces);
-        let namespaces = options.namespaces.len();
+        let clock = self.options.clock.clone();
+        let context = Arc::new(Context::new(client.clone(), clock, plugin, self.metrics.clone()));
+        let filled = caches.run(client.clone(), namespace.map(String::as_str));
+        let api = match namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
         let steered = async {
-            caches.synced(namespaces).await;
-            steer(
-                client.clone(),
-                &options.namespaces,
-                caches.clone(),
-                index,
-                context,
-                changed,
-            )
-            .await;
+            caches.synced().await;
+            steer(api, caches.clone(), context, changed).await;
         };
         future::join(filled, steered).await;
     }
 }
 
 async fn steer(
-    client: Client,
-    namespaces: &[String],
+    api: Api<RolloutPlugin>,
     caches: Caches,
-    index: Index,
     context: Arc<Context>,
     changed: tokio::sync::mpsc::UnboundedReceiver<Changed>,
 ) {
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
-    let apis: Vec<Api<RolloutPlugin>> = match namespaces {
-        [] => vec![Api::all(client)],
-        some => some
-            .iter()
-            .map(|namespace| Api::namespaced(client.clone(), namespace))
-            .collect(),
-    };
-    let watches = apis
-        .into_iter()
-        .map(|api| watcher(api, watcher::Config::default()).boxed());
+    let index = Index::default();
     let (noted, forgotten) = (index.clone(), (index.clone(), caches.clone(), context.clone()));
-    let objects = futures::stream::select_all(watches)
+    let objects = watcher(api, watcher::Config::default())
         .modify(|object| object.metadata.managed_fields = None)
         .default_backoff()
         .inspect_ok(move |event| match event {

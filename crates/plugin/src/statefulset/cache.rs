@@ -68,29 +68,20 @@ impl Caches {
         (caches, told)
     }
 
-    /// Keeps the caches filled from the namespaces given, or from all if there are none. Never ends.
-    pub async fn run(&self, client: Client, namespaces: &[String]) {
-        let everywhere = [String::new()];
-        let namespaces = if namespaces.is_empty() {
-            &everywhere
-        } else {
-            namespaces
-        };
-        let watches = namespaces.iter().map(|namespace| {
-            let sets = self.follow::<SetView>(api(&client, namespace), namespace, watcher::Config::default());
-            let pods = watcher::Config::default().labels(POD_OF_A_SET);
-            let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods);
-            future::join(sets, pods)
-        });
-        future::join_all(watches).await;
+    /// Keeps the caches filled from one namespace, or from all. Never ends.
+    pub async fn run(&self, client: Client, namespace: Option<&str>) {
+        let namespace = namespace.unwrap_or_default();
+        let sets = self.follow::<SetView>(api(&client, namespace), namespace, watcher::Config::default());
+        let pods = watcher::Config::default().labels(POD_OF_A_SET);
+        let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods);
+        future::join(sets, pods).await;
     }
 
-    /// Waits until everything that was there at the start is known. `watches` is twice the number of namespaces.
-    pub async fn synced(&self, namespaces: usize) {
+    /// Waits until everything that was there at the start is known.
+    pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
-        let enough = namespaces.max(1) * 2;
         // The sender lives as long as we do.
-        let _ = synced.wait_for(|count| *count >= enough).await;
+        let _ = synced.wait_for(|watches| *watches == 2).await;
     }
 
     async fn follow<K: Cached>(&self, api: Api<K>, namespace: &str, config: watcher::Config) {
