@@ -11,16 +11,24 @@ use super::Options;
 use super::dir::PlaneDir;
 use super::users::User;
 
-/// Every write at the level that shows what was asked for, and nothing else. Tests pick out their users.
-const AUDIT_POLICY: &str = "\
+/// Every write at the level that shows what was asked for, that the operator reads and what, and nothing else. Tests pick
+/// out their users.
+fn audit_policy() -> String {
+    format!(
+        "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  users: [{:?}]
 - level: None
-";
+",
+        User::Operator.name()
+    )
+}
 
 /// One process of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +115,7 @@ impl Ports {
 
 /// Writes the files that the components only read.
 pub(crate) fn write_files(dir: &PlaneDir) -> Result<()> {
-    fs::write(dir.join("audit-policy.yaml"), AUDIT_POLICY).context("cannot write the audit policy")
+    fs::write(dir.join("audit-policy.yaml"), audit_policy()).context("cannot write the audit policy")
 }
 
 fn etcd(dir: &PlaneDir, ports: &Ports) -> Vec<String> {

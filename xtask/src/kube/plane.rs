@@ -90,6 +90,10 @@ impl Plane {
                 env::join_paths(kubectl_first).context("the path of target/ does not fit into PATH")?,
             ),
             ("STATEWARD_TEST_KUBECONFIG", admin.into()),
+            (
+                "STATEWARD_TEST_OPERATOR_KUBECONFIG",
+                self.dir.kubeconfig(User::Operator).into(),
+            ),
             ("STATEWARD_TEST_AUDIT_LOG", self.dir.audit_log().into()),
             ("STATEWARD_TEST_KUBE", self.binary.path().into()),
         ])

@@ -35,7 +35,8 @@ impl User {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// As whom the API server knows them.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Operator => "system:serviceaccount:stateward-system:stateward",

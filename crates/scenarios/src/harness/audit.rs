@@ -1,7 +1,8 @@
 //! The API server's own record of who wrote what: the last word on what a rollout did.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,6 +19,19 @@ pub enum AuditLog {
     File(PathBuf),
     /// The embedded server's own.
     Embedded(Arc<stateward_cluster::Cluster>),
+}
+
+/// A kind of request that was made: what a role grants or does not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Access {
+    /// `apps`; empty for the core group.
+    pub group: String,
+    /// `pods`, or with a subresource `pods/eviction`.
+    pub resource: String,
+    /// `get`, `list`, `create`, …
+    pub verb: String,
+    /// Whether the authorizer let it pass.
+    pub allowed: bool,
 }
 
 /// One answered write.
@@ -69,6 +83,37 @@ impl AuditLog {
     }
 }
 
+/// Every kind of request that `user` has made, by the real server's log.
+pub(crate) fn accesses(log: &Path, user: &str) -> std::io::Result<BTreeSet<Access>> {
+    let log = std::fs::read_to_string(log)?;
+    let named = format!("\"username\":\"{user}\"");
+    let events = log
+        .lines()
+        .filter(|line| line.contains(&named))
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(events.map(|event| access_of(&event)).collect())
+}
+
+fn access_of(event: &Value) -> Access {
+    let object = &event["objectRef"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Access {
+        group: text(&object["apiGroup"]),
+        resource: resource(object),
+        verb: text(&event["verb"]),
+        // A 403 alone does not tell: admission gives it too, in a namespace on its way out.
+        allowed: event["annotations"]["authorization.k8s.io/decision"] != "forbid",
+    }
+}
+
+fn resource(object: &Value) -> String {
+    let name = object["resource"].as_str().unwrap_or_default();
+    match object["subresource"].as_str() {
+        Some(subresource) => format!("{name}/{subresource}"),
+        None => name.to_owned(),
+    }
+}
+
 impl From<stateward_cluster::Entry> for Write {
     fn from(entry: stateward_cluster::Entry) -> Self {
         let stateward_cluster::Entry {
@@ -99,15 +144,15 @@ fn write_of(event: &Value, namespace: &str) -> Option<Write> {
     if object["namespace"] != namespace || event["stage"] != "ResponseComplete" {
         return None;
     }
-    let resource = match object["subresource"].as_str() {
-        Some(subresource) => format!("{}/{subresource}", text(&object["resource"])),
-        None => text(&object["resource"]),
-    };
+    let verb = text(&event["verb"]);
+    if ["get", "list", "watch"].contains(&verb.as_str()) {
+        return None;
+    }
     Some(Write {
         user: text(&event["user"]["username"]),
         agent: text(&event["userAgent"]),
-        verb: text(&event["verb"]),
-        resource,
+        verb,
+        resource: resource(object),
         name: text(&object["name"]),
         code: event["responseStatus"]["code"]
             .as_u64()
@@ -135,5 +180,11 @@ mod tests {
             ("statefulsets/status", "db", 422)
         );
         assert_eq!(write_of(&event, "another"), None);
+        let read = json!({
+            "stage": "ResponseComplete", "verb": "list", "objectRef": {"resource": "pods", "namespace": "ns"},
+            "annotations": {"authorization.k8s.io/decision": "forbid"},
+        });
+        assert_eq!(write_of(&read, "ns"), None);
+        assert!(!access_of(&read).allowed && access_of(&event).allowed);
     }
 }

@@ -1,6 +1,5 @@
 //! Where scenarios run.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use stateward_cluster as embedded;
 use super::audit::AuditLog;
 use super::cluster::{Cluster, OPERATOR, Settings, Simulation};
 use super::failure::Outcome;
+use super::rbac;
 use crate::simulation::chaos::Chaos;
 
 /// A control plane that scenarios run on.
@@ -28,7 +28,7 @@ pub enum Backend {
     Real {
         /// A client with all rights.
         client: Client,
-        /// One that says it is the operator's.
+        /// The operator's: with its own rights where the plane is ours, and known to the audit log.
         operator: Box<Client>,
         /// Where it logs its writes, when it is ours.
         audit: Option<AuditLog>,
@@ -39,6 +39,9 @@ pub enum Backend {
 /// `KUBECONFIG` is not enough, because that may well be production.
 const TEST_KUBECONFIG: &str = "STATEWARD_TEST_KUBECONFIG";
 
+/// Names the kubeconfig of the operator there: what it may do is what its role says.
+const OPERATOR_KUBECONFIG: &str = "STATEWARD_TEST_OPERATOR_KUBECONFIG";
+
 /// When embedded scenarios begin. Any day will do, as long as it is always the same.
 const EMBEDDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
@@ -48,15 +51,19 @@ impl Backend {
         let Some(path) = test_kubeconfig() else {
             return Ok(None);
         };
-        let kubeconfig = Kubeconfig::read_from(path)?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        let mut operator = config.clone();
-        operator
-            .headers
-            .push((http::header::USER_AGENT, http::HeaderValue::from_static(OPERATOR)));
+        let config = config(path).await?;
+        let client = Client::try_from(config.clone())?;
+        let operator = match operator_kubeconfig() {
+            Some(path) => {
+                let operator = operators(self::config(path).await?)?;
+                rbac::grant(&client, &operator).await?;
+                operator
+            }
+            None => operators(config)?,
+        };
         Ok(Some(Self::Real {
-            client: Client::try_from(config)?,
-            operator: Box::new(Client::try_from(operator)?),
+            client,
+            operator: Box::new(operator),
             audit: AuditLog::from_env(),
         }))
     }
@@ -109,7 +116,29 @@ impl Backend {
 }
 
 fn test_kubeconfig() -> Option<PathBuf> {
-    std::env::var_os(TEST_KUBECONFIG)
-        .filter(|path: &OsString| !path.is_empty())
+    path_in(TEST_KUBECONFIG)
+}
+
+/// The kubeconfig with the operator's own rights, where the plane is ours.
+pub fn operator_kubeconfig() -> Option<PathBuf> {
+    path_in(OPERATOR_KUBECONFIG)
+}
+
+fn path_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
         .map(PathBuf::from)
+}
+
+async fn config(kubeconfig: PathBuf) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
+
+fn operators(mut config: Config) -> kube::Result<Client> {
+    let agent = http::HeaderValue::from_static(OPERATOR);
+    config.headers.push((http::header::USER_AGENT, agent));
+    // As the operator has it: an eviction that a disruption budget refuses is a 429, which it wants to see.
+    config.default_retry = false;
+    Client::try_from(config)
 }

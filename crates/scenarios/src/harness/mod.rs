@@ -6,13 +6,14 @@ mod cluster;
 mod failure;
 mod observer;
 mod pod;
+mod rbac;
 mod rollout;
 mod runner;
 mod set;
 mod timeline;
 
 pub use audit::Write;
-pub use backend::Backend;
+pub use backend::{Backend, operator_kubeconfig};
 pub use cluster::Cluster;
 pub(crate) use cluster::{OPERATOR, SCHEDULER};
 pub(crate) use failure::Doing;

@@ -1,5 +1,6 @@
 //! Runs scenarios as ordinary test cases, on every back end there is.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -7,9 +8,11 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
-use super::backend::Backend;
+use super::audit::AuditLog;
+use super::backend::{Backend, operator_kubeconfig};
 use super::cluster::Cluster;
 use super::failure::{Failure, Outcome};
+use super::rbac;
 
 /// A behaviour by name. Made by [`scenarios!`](crate::scenarios).
 #[derive(Clone, Copy)]
@@ -64,7 +67,34 @@ pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
         .map(on_embedded)
         .chain(on_real)
         .collect();
-    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // What all scenarios together have used can be asked only after the last, and only if there were all.
+    let partly = arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored;
+    match real {
+        Some(Backend::Real {
+            operator,
+            audit: Some(AuditLog::File(log)),
+            ..
+        }) if operator_kubeconfig().is_some() && !partly && !conclusion.has_failed() => {
+            let trial = rights(*operator, log, runtime);
+            Ok(libtest_mimic::run(&arguments, vec![trial]).exit_code())
+        }
+        _ => Ok(conclusion.exit_code()),
+    }
+}
+
+/// The rights of the operator, by what the scenarios have used of them.
+fn rights(operator: kube::Client, log: PathBuf, runtime: Arc<Runtime>) -> Trial {
+    Trial::test(
+        "real::rbac::the_operator_may_do_what_it_does_and_no_more",
+        move || {
+            let checked = runtime.block_on(async {
+                rbac::elect(&operator).await?;
+                rbac::expect_used_to_the_full(&log).await
+            });
+            checked.map_err(|error| Failed::from(format!("{error:#}")))
+        },
+    )
 }
 
 /// The embedded cluster and everything around it live on one thread whose time is virtual.
