@@ -117,17 +117,14 @@ pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -
     next
 }
 
-/// Every line that is logged in a turn says which object it is about.
+/// Every line that is logged in a turn says which object it is about, and which revision once that is seen.
 fn span(object: &RolloutPlugin) -> tracing::Span {
-    let revision = object
-        .status
-        .as_ref()
-        .and_then(|status| status.updated_revision.as_deref());
     tracing::info_span!(
         "rolloutplugin",
         namespace = object.namespace().unwrap_or_default(),
-        name = object.name_any(),
-        revision
+        // `name` is the span's own in JSON.
+        object = object.name_any(),
+        revision = tracing::field::Empty
     )
 }
 
@@ -141,16 +138,24 @@ pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Cont
     };
     let who = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
     context.metrics.failed(error.kind());
-    if error.is_conflict() {
-        tracing::debug!(object = who, %error, "somebody was faster");
-    } else {
-        tracing::warn!(object = who, %error, "will try again");
-    }
+    let span = span(&object);
+    let recorded = object.status.as_ref();
+    span.record(
+        "revision",
+        recorded.and_then(|status| status.updated_revision.as_deref()),
+    );
+    span.in_scope(|| {
+        if error.is_conflict() {
+            tracing::debug!(%error, "somebody was faster");
+        } else {
+            tracing::warn!(%error, "will try again");
+        }
+    });
     Next::requeue(context.clock.on_the_timer(backoff(failures - 1, &who)))
 }
 
 async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Error> {
-    for _ in 0..WRITES_PER_TURN {
+    for pass in 0..WRITES_PER_TURN {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
         if deleting && !ours {
@@ -160,6 +165,9 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         let Some(seen) = observe(&object, &target, context).await? else {
             return Ok(Next::await_change());
         };
+        if let (0, Ok(workload)) = (pass, &seen.workload) {
+            tracing::Span::current().record("revision", workload.update.as_str());
+        }
         let world = world(&object, &seen, context.clock.now());
         let decision = decide(&world);
         if deleting {
@@ -232,12 +240,12 @@ async fn observe(
     let Some(mut seen) = context.plugin.observe(target).await? else {
         return Ok(None);
     };
-    let known = object
+    let stable = object
         .status
         .as_ref()
-        .is_some_and(|status| status.stable_revision.is_some());
+        .and_then(|status| status.stable_revision.as_deref());
     if let Ok(workload) = &mut seen.workload
-        && !known
+        && stable != Some(workload.current.as_str())
         && workload.current != workload.update
     {
         let revision = workload.current.as_str().to_owned();

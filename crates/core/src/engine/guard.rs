@@ -35,7 +35,12 @@ impl Turn<'_> {
             Err(problems) => return Outcome::wait(invalid(problems)),
             Ok(_) => self.describe_idle(workload, turned_down),
         };
-        if workload.released != 0 || workload.claim != Claim::Ours {
+        if workload.claim != Claim::Ours {
+            let holding = "taking hold of the workload: from then on no pod moves before a step says so";
+            let report = self::report(Phase::Progressing, Reason::Converging, holding.into());
+            return Outcome::act(Action::Release(Share::NONE), report);
+        }
+        if workload.released != 0 {
             return Outcome::act(Action::Release(Share::NONE), report);
         }
         Outcome::wait(report)

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::gate::{Ahead, gate};
 use super::{Outcome, Turn, report};
-use crate::memory::{Activity, Attempt};
-use crate::plan::{Plan, Share, Step, StepIndex};
+use crate::memory::{Activity, Attempt, Stable};
+use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
+use crate::revision::RevisionName;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
 
@@ -84,7 +85,10 @@ impl Turn<'_> {
         } else {
             Share::Pods(allowed)
         });
-        let must_set = workload.released != i64::from(allowed) || workload.claim != Claim::Ours;
+        // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
+        let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
+        let guarded = converged && workload.released == 0;
+        let must_set = !guarded && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
 
         let report = match (&ahead, plan.step(attempt.step)) {
             (Ahead::Open, _) if must_set || attempt.held || !recorded => {
@@ -100,8 +104,13 @@ impl Turn<'_> {
                 let duration = *duration;
                 self.pause(&mut attempt, plan, duration, workload)
             }
-            (Ahead::Open, None) if workload.current == attempt.target => {
-                return self.complete(attempt, workload);
+            (Ahead::Open, None) if guarded => return self.complete(attempt, workload),
+            // Only then is it told that all is done: whoever waits for that may change the template at once.
+            (Ahead::Open, None) if converged => {
+                return Outcome {
+                    action: Some(Action::Release(Share::NONE)),
+                    report: None,
+                };
             }
             (Ahead::Waiting { .. } | Ahead::Open, _) => {
                 if let Some(verdict) = self.failure(&attempt, plan, workload) {
@@ -142,14 +151,15 @@ impl Turn<'_> {
     }
 
     fn complete(&mut self, attempt: Attempt, workload: &Workload) -> Outcome {
-        self.notice("RolloutCompleted", format!("every pod runs {}", attempt.target));
-        self.memory.stable = Some(crate::memory::Stable {
-            revision: attempt.target,
-            template: workload.template.clone(),
-        });
+        self.completed(attempt.target, workload.template.clone());
+        self.idle(workload)
+    }
+
+    pub(super) fn completed(&mut self, revision: RevisionName, template: Fingerprint) {
+        self.notice("RolloutCompleted", format!("every pod runs {revision}"));
+        self.memory.stable = Some(Stable { revision, template });
         self.memory.rejected = None;
         self.memory.activity = Activity::Idle;
-        self.idle(workload)
     }
 
     pub(super) fn entered(&mut self, attempt: &Attempt, plan: &Plan) {
@@ -166,7 +176,7 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn stable_revision(&self) -> Option<crate::revision::RevisionName> {
+    pub(super) fn stable_revision(&self) -> Option<RevisionName> {
         self.memory.stable.as_ref().map(|stable| stable.revision.clone())
     }
 

@@ -8,6 +8,7 @@ use crate::workload::Workload;
 impl Turn<'_> {
     /// Follows the template.
     pub(super) fn aim(&mut self, workload: &Workload) {
+        self.complete_unseen(workload);
         let Some(stable) = self.memory.stable.clone() else {
             return;
         };
@@ -45,6 +46,22 @@ impl Turn<'_> {
                     self.set_out(workload);
                 }
             }
+        }
+    }
+
+    /// A rollout that had come to its end, only that the template was changed again before anybody looked: what it rolled
+    /// out is the stable version, and what to go back to from here.
+    fn complete_unseen(&mut self, workload: &Workload) {
+        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
+            return;
+        };
+        let at_the_end = attempt.steps == plan.fingerprint() && plan.step(attempt.step).is_none();
+        let replaced = attempt.target == workload.current && attempt.target != workload.update;
+        if let Some(template) = &workload.current_template
+            && at_the_end
+            && replaced
+        {
+            self.completed(attempt.target.clone(), template.clone());
         }
     }
 

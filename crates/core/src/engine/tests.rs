@@ -409,14 +409,51 @@ fn all_steps_done_every_pod_follows_and_then_it_is_stable() {
     );
     world.view().current = revision("b");
     let decision = decide(&world);
+    assert_eq!(
+        decision.action,
+        Some(Action::Release(Share::NONE)),
+        "rule 1: the guard is up before anybody hears that it is done"
+    );
+    assert_eq!((decision.report, &decision.memory), (None, &world.memory));
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
     assert_eq!(decision.memory.activity, Activity::Idle);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
-    world.memory = decision.memory;
+}
+
+/// Rule 1: also where a pod is lost just then, the guard stays.
+#[test]
+fn a_guard_that_is_up_at_the_end_stays_up() {
+    let mut world = rolling(3);
+    world.pods(["b", "b", "", "b", "b"]);
+    world.view().current = revision("b");
+    let decision = decide(&world);
+    assert_eq!(decision.action, None);
+    assert_eq!(step(&decision), 3);
+}
+
+/// Rule 4: who changes the template while nobody looks goes on from what was rolled out.
+#[test]
+fn a_rollout_that_ended_unseen_is_what_the_next_one_goes_back_to() {
+    let mut world = rolling(3);
+    world.pods(["b"; 5]);
+    world.view().current = revision("b");
+    world.view().current_template = Some(Fingerprint::of("b"));
+    world.template("c");
+    let decision = decide(&world);
+    let stable = decision.memory.stable.as_ref().unwrap();
     assert_eq!(
-        decide(&world).action,
-        Some(Action::Release(Share::NONE)),
-        "rule 1: the guard is up again"
+        (&stable.revision, &stable.template),
+        (&revision("b"), &Fingerprint::of("b"))
     );
+    assert_eq!(step(&decision), 0);
+    let told: Vec<_> = decision.notices.iter().map(|notice| notice.reason).collect();
+    assert_eq!(told, ["RolloutCompleted", "RolloutStarted"]);
+
+    world.attempt().step = StepIndex(2);
+    let stable = decide(&world).memory.stable.unwrap();
+    assert_eq!(stable.revision, revision("a"), "its steps were not done");
 }
 
 /// Rule 20
