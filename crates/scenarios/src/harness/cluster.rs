@@ -115,9 +115,15 @@ impl Cluster {
 
     /// Makes the server know RolloutPlugins and starts an operator for this namespace.
     pub async fn with_operator(&mut self) -> Outcome {
+        self.with_definitions().await?;
+        self.start_operator();
+        Ok(())
+    }
+
+    /// Makes the server know RolloutPlugins, for an operator that is started elsewhere.
+    pub async fn with_definitions(&mut self) -> Outcome {
         super::rollout::install(self).await?;
         self.observer.follow_rollouts(&self.client, &self.namespace);
-        self.start_operator();
         Ok(())
     }
 
@@ -276,7 +282,7 @@ impl Cluster {
     }
 
     /// A failure that tells the pods' time line.
-    pub(crate) fn unmet(&self, expected: impl Into<String>, seen: impl Into<String>) -> Failure {
+    pub fn unmet(&self, expected: impl Into<String>, seen: impl Into<String>) -> Failure {
         Failure::Unmet(Box::new(Unmet {
             expected: expected.into(),
             seen: seen.into(),
@@ -285,7 +291,7 @@ impl Cluster {
     }
 
     /// Notes in the time line what the scenario does.
-    pub(crate) fn note(&self, doing: &str) {
+    pub fn note(&self, doing: &str) {
         self.observer.note(format!("-- {doing}"));
     }
 

@@ -23,6 +23,9 @@ pub enum Failure {
     /// This cluster cannot show the behaviour: told as ignored, not as failed.
     #[error("not to be seen on this cluster: {0}")]
     NotHere(String),
+    /// A process that the scenario needs could not be started or stopped.
+    #[error("could not run a process: {0}")]
+    Process(#[from] std::io::Error),
     /// The audit log could not be read.
     #[error("could not read the audit log {}: {source}", log.display())]
     Audit {

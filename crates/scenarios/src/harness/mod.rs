@@ -21,7 +21,7 @@ pub use failure::{Failure, Outcome};
 pub use observer::View;
 pub use pod::PodRow;
 pub use rollout::{Rollout, RolloutBuilder, partition};
-pub use runner::{Scenario, run};
+pub use runner::{Scenario, run, run_and_check_rights};
 pub use set::{Set, SetBuilder};
 
 /// Names async functions as scenarios: `scenarios![first_behaviour, second_behaviour]`.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures::future::LocalBoxFuture;
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use super::audit::AuditLog;
@@ -54,21 +54,15 @@ const SCENARIOS_AT_ONCE: usize = 12;
 
 /// The `main` of a test binary.
 pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(SCENARIOS_AT_ONCE);
-    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?);
-    let real = runtime.block_on(Backend::real())?;
-    let on_real = scenarios
-        .iter()
-        .map(|scenario| on_real(*scenario, real.clone(), runtime.clone()));
-    let trials = scenarios
-        .iter()
-        .copied()
-        .map(on_embedded)
-        .chain(on_real)
-        .collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    // What all scenarios together have used can be asked only after the last, and only if there were all.
+    let (conclusion, _) = play(&scenarios, &arguments(), &runtime()?)?;
+    Ok(conclusion.exit_code())
+}
+
+/// The same for scenarios that together show everything the operator does: after the last of them its rights are
+/// compared with what it has used.
+pub fn run_and_check_rights(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
+    let (arguments, runtime) = (arguments(), runtime()?);
+    let (conclusion, real) = play(&scenarios, &arguments, &runtime)?;
     let partly = arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored;
     match real {
         Some(Backend::Real {
@@ -81,6 +75,36 @@ pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
         }
         _ => Ok(conclusion.exit_code()),
     }
+}
+
+fn arguments() -> Arguments {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(SCENARIOS_AT_ONCE);
+    arguments
+}
+
+/// Clients die with the runtime that they were made on.
+fn runtime() -> std::io::Result<Arc<Runtime>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(Arc::new(runtime))
+}
+
+fn play(
+    scenarios: &[Scenario],
+    arguments: &Arguments,
+    runtime: &Arc<Runtime>,
+) -> anyhow::Result<(Conclusion, Option<Backend>)> {
+    let real = runtime.block_on(Backend::real())?;
+    let on_real = scenarios
+        .iter()
+        .map(|scenario| on_real(*scenario, real.clone(), runtime.clone()));
+    let trials = scenarios
+        .iter()
+        .copied()
+        .map(on_embedded)
+        .chain(on_real)
+        .collect();
+    Ok((libtest_mimic::run(arguments, trials), real))
 }
 
 /// The rights of the operator, by what the scenarios have used of them.

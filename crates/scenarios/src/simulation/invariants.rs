@@ -82,6 +82,15 @@ impl Checker {
     }
 }
 
+/// What these commits have broken, each with whether it is the operator's.
+pub(super) fn broken<'a>(commits: impl Iterator<Item = (&'a Commit, bool)>) -> Vec<String> {
+    let mut replay = Replay::default();
+    for (commit, by_us) in commits {
+        replay.apply(commit, by_us);
+    }
+    replay.broken
+}
+
 impl Replay {
     fn breaks(&mut self, what: String) {
         if !self.broken.contains(&what) {

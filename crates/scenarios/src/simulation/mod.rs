@@ -9,6 +9,8 @@
 pub(crate) mod chaos;
 mod invariants;
 mod run;
+mod watched;
 
 pub(crate) use self::invariants::Checker;
 pub use self::run::run;
+pub use self::watched::Watched;

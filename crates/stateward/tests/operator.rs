@@ -1,0 +1,330 @@
+//! `stateward operator` as it runs in production: a process of its own, with the rights that are shipped, killed whenever
+//! it hurts. On a real control plane.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use stateward_kubelet::{Behaviour, Match};
+use stateward_scenarios::harness::{Cluster, Failure, Outcome, Rollout, Set, operator_kubeconfig};
+use stateward_scenarios::scenarios;
+use stateward_scenarios::simulation::Watched;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+scenarios![
+    rollouts_go_on_where_they_were,
+    aborts_end_with_every_pod_back,
+    versions_that_crash_are_taken_back,
+    a_leader_that_is_killed_is_succeeded,
+    a_leader_that_is_told_to_stop_hands_over,
+    every_line_about_a_rollout_names_it,
+];
+
+fn main() -> anyhow::Result<ExitCode> {
+    stateward_scenarios::harness::run(all())
+}
+
+/// How often each of the scenarios kills.
+const KILLS: u32 = 20;
+
+/// No operator lives longer, unless it is the last: enough to get something done, now and then.
+const LONGEST_LIFE: Duration = Duration::from_secs(2);
+
+/// Invariants 2 and 11: no gate is skipped, nothing is released early, and every rollout ends.
+async fn rollouts_go_on_where_they_were(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut mortal = Mortal::start(cluster)?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([
+        {"setWeight": 20}, {"pause": {"duration": 1}}, {"setWeight": 40}, {"setWeight": 60}, {"pause": {"duration": 1}},
+    ]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let watched = Watched::start(cluster).await?;
+    let since = cluster.pod_changes();
+    let mut version = 1;
+    while mortal.kills < KILLS {
+        version += 1;
+        let version = format!("v{version}");
+        db.set_image(&version).await?;
+        mortal
+            .dies_again_and_again(async {
+                db.expect_images([version.as_str(); 5]).await?;
+                rollout.expect_phase("Successful").await.map(drop)
+            })
+            .await?;
+    }
+    db.expect_no_move().await?;
+    db.expect_one_down_at_most(since)?;
+    watched.expect_unbroken(cluster).await
+}
+
+/// Invariants 9 and 19: an abort that is interrupted is taken up again, and takes one pod at a time.
+async fn aborts_end_with_every_pod_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut mortal = Mortal::start(cluster)?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 80}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let watched = Watched::start(cluster).await?;
+    let since = cluster.pod_changes();
+    let mut version = 1;
+    while mortal.kills < KILLS {
+        version += 1;
+        db.set_image(&format!("v{version}")).await?;
+        mortal
+            .dies_again_and_again(async {
+                rollout.expect_step(1, "Paused").await?;
+                rollout.abort().await?;
+                returned(&db, &rollout).await
+            })
+            .await?;
+    }
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)?;
+    watched.expect_unbroken(cluster).await
+}
+
+async fn versions_that_crash_are_taken_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut mortal = Mortal::start(cluster)?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}, {"setWeight": 67}]))
+        .spec(json!({"progressDeadlineSeconds": 3, "progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    let watched = Watched::start(cluster).await?;
+    let mut version = 1;
+    while mortal.kills < KILLS {
+        version += 1;
+        let image = format!("v{version}");
+        let broken = Match::image(format!("example.com/db:{image}"));
+        cluster.pods().program(broken, Behaviour::crash_loop());
+        db.set_image(&image).await?;
+        mortal.dies_again_and_again(returned(&db, &rollout)).await?;
+    }
+    db.expect_rest(["v1"; 3]).await?;
+    watched.expect_unbroken(cluster).await
+}
+
+/// Waits until the version that the set asks for is given up and every pod is back.
+async fn returned(db: &Set<'_>, rollout: &Rollout<'_>) -> Outcome {
+    let asked = db.expect_observed().await?;
+    let asked = asked.status.and_then(|status| status.update_revision);
+    rollout
+        .eventually(format!("{asked:?} is given up"), |status| {
+            if status.aborted_revision == asked && status.message.contains("every pod is back") {
+                Ok(())
+            } else {
+                Err(String::new())
+            }
+        })
+        .await
+}
+
+async fn a_leader_that_is_killed_is_succeeded(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let candidate = || Process::candidate(cluster, "3s");
+    let mut first = candidate()?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let watched = Watched::start(cluster).await?;
+    for version in ["v2", "v3", "v4"] {
+        let second = candidate()?;
+        db.set_image(version).await?;
+        first.kill()?;
+        // Only one that leads comes here.
+        rollout.expect_step(1, "Paused").await?;
+        rollout.promote().await?;
+        db.expect_images([version; 3]).await?;
+        rollout.expect_phase("Successful").await?;
+        first = second;
+    }
+    watched.expect_unbroken(cluster).await
+}
+
+/// Nobody waits ten minutes here: the lease must have been given back.
+async fn a_leader_that_is_told_to_stop_hands_over(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut first = Process::candidate(cluster, "10m")?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let _second = Process::candidate(cluster, "10m")?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    first.stop(cluster)?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut operator = Process::start(cluster, &["--leader-elect=false", "--log-format=json"])?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}]))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    db.expect_images(["v2"; 3]).await?;
+    rollout.expect_phase("Successful").await?;
+    let revision = db.get().await?.status.and_then(|status| status.update_revision);
+    operator.stop(cluster)?;
+    let lines: Vec<Value> = operator
+        .log()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| line.into()))
+        .collect();
+    let acts = lines.iter().filter(|line| line["message"] == "acting");
+    let about = |line: &&Value| {
+        line["span"]["object"] == "db"
+            && line["span"]["namespace"] == cluster.namespace()
+            && line["span"]["revision"].is_string()
+    };
+    let (named, nameless): (Vec<_>, Vec<_>) = acts.partition(about);
+    if !nameless.is_empty() {
+        return Err(cluster.unmet("every line has a name and a revision", format!("{nameless:?}")));
+    }
+    if !named
+        .iter()
+        .any(|line| line["span"]["revision"].as_str() == revision.as_deref())
+    {
+        return Err(cluster.unmet(format!("a line about {revision:?}"), format!("{named:?}")));
+    }
+    Ok(())
+}
+
+/// An operator that is killed and started again.
+struct Mortal<'c> {
+    cluster: &'c Cluster,
+    life: Process,
+    kills: u32,
+}
+
+impl<'c> Mortal<'c> {
+    fn start(cluster: &'c Cluster) -> Outcome<Self> {
+        Ok(Self {
+            cluster,
+            life: Self::life(cluster)?,
+            kills: 0,
+        })
+    }
+
+    /// Without an election: nobody else is there, and to wait for a dead one's lease would take the bite out of it.
+    fn life(cluster: &Cluster) -> Outcome<Process> {
+        Process::start(cluster, &["--leader-elect=false"])
+    }
+
+    /// Kills it at random moments until this has come true.
+    async fn dies_again_and_again(&mut self, comes_true: impl Future<Output = Outcome>) -> Outcome {
+        let mut comes_true = std::pin::pin!(comes_true);
+        loop {
+            let life = LONGEST_LIFE.mul_f64(fastrand::f64());
+            tokio::select! {
+                outcome = &mut comes_true => {
+                    return outcome.inspect_err(|_| eprintln!("the operator's last words:\n{}", self.life.log()));
+                }
+                () = sleep(life) => {}
+            }
+            self.cluster
+                .note(&format!("the operator is killed after {life:?}"));
+            self.life.kill()?;
+            self.life = Self::life(self.cluster)?;
+            self.kills += 1;
+        }
+    }
+}
+
+/// A running `stateward operator`. Killed when it is dropped.
+struct Process {
+    child: Child,
+    log: PathBuf,
+    _dir: TempDir,
+}
+
+impl Process {
+    /// Starts one for the scenario's namespace, with the rights that are shipped where there is an account for that.
+    fn start(cluster: &Cluster, arguments: &[&str]) -> Outcome<Self> {
+        let shipped = operator_kubeconfig();
+        let within_reach = cluster.kubeconfig();
+        Self::start_with(
+            cluster,
+            within_reach.and(shipped.as_deref()).or(within_reach),
+            arguments,
+        )
+    }
+
+    /// Starts one that stands for election. The role that is shipped is good for one lease, and scenarios are many.
+    fn candidate(cluster: &Cluster, lease: &str) -> Outcome<Self> {
+        let namespace = format!("--lease-namespace={}", cluster.namespace());
+        let duration = format!("--lease-duration={lease}");
+        Self::start_with(cluster, cluster.kubeconfig(), &[&namespace, &duration])
+    }
+
+    fn start_with(cluster: &Cluster, kubeconfig: Option<&Path>, arguments: &[&str]) -> Outcome<Self> {
+        let Some(kubeconfig) = kubeconfig else {
+            return Err(Failure::NotHere(
+                "a process cannot reach a cluster inside this one".into(),
+            ));
+        };
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join("operator.log");
+        let child = Command::new(env!("CARGO_BIN_EXE_stateward"))
+            .args([
+                "operator",
+                "--listen=127.0.0.1:0",
+                "--namespace",
+                cluster.namespace(),
+            ])
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(arguments)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()?;
+        Ok(Self {
+            child,
+            log,
+            _dir: dir,
+        })
+    }
+
+    fn kill(&mut self) -> Outcome {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Tells it to stop and waits until it has.
+    fn stop(&mut self, cluster: &Cluster) -> Outcome {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(std::io::Error::from)?;
+        let ended = self.child.wait()?;
+        if ended.success() {
+            Ok(())
+        } else {
+            Err(cluster.unmet("the operator ends well", format!("{ended}:\n{}", self.log())))
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.kill();
+    }
+}
