@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::kube::{self, Options};
 use crate::layout::Layout;
 use crate::process::exit_code;
 
@@ -20,12 +21,19 @@ pub(crate) enum Action {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
+    /// The operator: steps, many rollouts, ten thousand sets; on a real control plane and on the embedded cluster
+    Operator {
+        /// Arguments for the benchmark, such as the number of sets
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
 }
 
 /// Runs a benchmark; its exit code is ours.
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
     match action {
         Action::Cluster { arguments } => cluster(layout, arguments),
+        Action::Operator { arguments } => operator(layout, arguments),
     }
 }
 
@@ -57,6 +65,31 @@ fn cluster(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
         "300 ms"
     )?;
     Ok(0)
+}
+
+/// Builds first: a plane that waits for a compiler is in its way.
+fn operator(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
+    let bench = [
+        "bench",
+        "--quiet",
+        "--package",
+        "stateward",
+        "--bench",
+        "operator",
+    ];
+    let built = Command::new("cargo")
+        .args(bench)
+        .arg("--no-run")
+        .current_dir(&layout.root)
+        .status()
+        .context("cannot run cargo bench")?;
+    if !built.success() {
+        return Ok(exit_code(built));
+    }
+    kube::build(layout)?;
+    let command = ["cargo"].iter().chain(&bench).chain(&["--"]).map(OsString::from);
+    let command: Vec<_> = command.chain(arguments.iter().cloned()).collect();
+    kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command)
 }
 
 /// From starting the release binary to its word that it serves: the best of a few.

@@ -76,7 +76,8 @@ impl Backend {
         }
     }
 
-    pub(crate) async fn cluster(&self, scenario: &str) -> Outcome<Cluster> {
+    /// A cluster for one scenario of this name.
+    pub async fn cluster(&self, scenario: &str) -> Outcome<Cluster> {
         match self {
             Self::Embedded | Self::Simulated(_) => {
                 let clock = Clock::starting_at(EMBEDDED_EPOCH, 1.0);

@@ -309,7 +309,7 @@ impl Cluster {
     }
 
     /// Gives back what the scenario took. The namespace's own controllers finish the work.
-    pub(crate) async fn close(mut self) -> Outcome {
+    pub async fn close(mut self) -> Outcome {
         if let Some(simulation) = &mut self.simulation
             && let [first, ..] = simulation.checker.broken(&self.namespace).as_slice()
         {

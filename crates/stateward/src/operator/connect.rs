@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use axum::http::HeaderValue;
+use axum::http::header::USER_AGENT;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -52,6 +54,9 @@ pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> 
     // elsewhere.
     config.default_retry = false;
     config.connect_timeout = Some(ONE_REQUEST);
+    // Who reads an audit log sees at once whose writes these are.
+    let agent = HeaderValue::from_static(concat!("stateward-operator/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((USER_AGENT, agent));
     Ok(config)
 }
 

@@ -1,0 +1,109 @@
+//! How long a decision takes, when the gate has to look at every pod.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use stateward_core::decide;
+use stateward_core::memory::{Activity, Attempt, Memory, Stable};
+use stateward_core::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use stateward_core::revision::RevisionName;
+use stateward_core::workload::{Claim, Counters, Pod, Workload};
+use stateward_core::world::{Commands, World};
+
+pub(crate) const PODS: u32 = 1000;
+const TIMES: u32 = 2000;
+
+/// The median.
+pub(crate) fn measure() -> Duration {
+    let world = half_way();
+    let mut samples: Vec<_> = (0..TIMES)
+        .map(|_| {
+            let began = Instant::now();
+            black_box(decide(black_box(&world)));
+            began.elapsed()
+        })
+        .collect();
+    samples.sort();
+    samples[samples.len() / 2]
+}
+
+/// A set in the middle of a rollout: the gate has to look at every pod.
+fn half_way() -> World {
+    let (old, new) = (revision("a"), revision("b"));
+    let plan = Plan {
+        steps: vec![
+            Step::Share(Share::Percent(Weight::new(50).unwrap())),
+            Step::Pause(None),
+        ],
+        deadline: SignedDuration::from_mins(10),
+        on_failure: OnFailure::Hold,
+    };
+    let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+    let half = PODS / 2;
+    let pods = (0..PODS).map(|index| Pod {
+        name: format!("db-{index}"),
+        uid: format!("uid-{index}"),
+        index,
+        revision: Some(if index < half { old.clone() } else { new.clone() }),
+        ready_since: Some(Timestamp::UNIX_EPOCH),
+        terminating: false,
+        restarts: 0,
+        restarted_at: None,
+        trouble: None,
+    });
+    World {
+        now,
+        memory: Memory {
+            workload: Some("uid".into()),
+            setting: Some("0".into()),
+            stable: Some(Stable {
+                revision: old.clone(),
+                template: Fingerprint::of("a"),
+            }),
+            activity: Activity::Rolling(Attempt {
+                target: new.clone(),
+                step: StepIndex(1),
+                steps: plan.fingerprint(),
+                entered: now,
+                progressed: now,
+                reached: half,
+                floor: 0,
+                excused: Vec::new(),
+                held: false,
+                pausing: true,
+            }),
+            ..Memory::default()
+        },
+        plan: Ok(plan),
+        paused: false,
+        deleting: false,
+        commands: Commands::default(),
+        workload: Ok(Workload {
+            uid: "uid".into(),
+            observed: true,
+            replicas: PODS,
+            released: half.into(),
+            current: old.clone(),
+            update: new.clone(),
+            template: Fingerprint::of("b"),
+            current_template: None,
+            setting: "0".into(),
+            claim: Claim::Ours,
+            ordered: true,
+            min_ready: SignedDuration::ZERO,
+            told: Counters {
+                replicas: PODS,
+                updated: half,
+                ready: PODS,
+                available: PODS,
+            },
+            pods: pods.collect(),
+        }),
+        name: "db -n prod".into(),
+    }
+}
+
+fn revision(name: &str) -> RevisionName {
+    RevisionName::of(name, &serde_json::json!({}), 0)
+}
