@@ -1,6 +1,6 @@
 //! Which objects care about a workload.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
@@ -14,8 +14,21 @@ pub(crate) struct Index(Arc<Mutex<Inner>>);
 struct Inner {
     /// Namespace and name of a workload to the names of its objects.
     objects: HashMap<(String, String), BTreeSet<String>>,
-    /// Namespace and name of an object to the name of its workload.
-    workloads: HashMap<(String, String), String>,
+    /// What is known of an object, by its namespace and name.
+    known: HashMap<(String, String), Known>,
+}
+
+struct Known {
+    uid: String,
+    workload: String,
+}
+
+/// An object that is not there any more.
+pub(crate) struct Gone {
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    /// The workload that it was meant for, and that may be free now.
+    pub(crate) workload: String,
 }
 
 impl Index {
@@ -24,33 +37,52 @@ impl Index {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of an object, and of the workload it now refers to.
-    pub(crate) fn put(&self, object: &RolloutPlugin) {
-        self.take(object);
+    /// Takes note of an object, and of the workload it now refers to. Says which one was there before under its name.
+    pub(crate) fn put(&self, object: &RolloutPlugin) -> Option<Gone> {
         let namespace = object.namespace().unwrap_or_default();
+        let uid = object.uid().unwrap_or_default();
+        let before = self.take(&namespace, &object.name_any());
         let workload = object.spec.workload_ref.name.clone();
         let mut inner = self.lock();
-        inner
-            .workloads
-            .insert((namespace.clone(), object.name_any()), workload.clone());
+        let known = Known {
+            uid: uid.clone(),
+            workload: workload.clone(),
+        };
+        inner.known.insert((namespace.clone(), object.name_any()), known);
         let objects = inner.objects.entry((namespace, workload)).or_default();
         objects.insert(object.name_any());
+        before.filter(|before| before.uid != uid)
     }
 
     /// Forgets an object.
-    pub(crate) fn take(&self, object: &RolloutPlugin) {
-        let namespace = object.namespace().unwrap_or_default();
+    pub(crate) fn take(&self, namespace: &str, name: &str) -> Option<Gone> {
         let mut inner = self.lock();
-        let Some(workload) = inner.workloads.remove(&(namespace.clone(), object.name_any())) else {
-            return;
-        };
-        let here = (namespace, workload);
+        let Known { uid, workload } = inner.known.remove(&(namespace.to_owned(), name.to_owned()))?;
+        let here = (namespace.to_owned(), workload.clone());
         if let Some(objects) = inner.objects.get_mut(&here) {
-            objects.remove(&object.name_any());
+            objects.remove(name);
             if objects.is_empty() {
                 inner.objects.remove(&here);
             }
         }
+        Some(Gone {
+            uid,
+            namespace: here.0,
+            workload,
+        })
+    }
+
+    /// Forgets every object that is not among `uids`: a list that was made anew has the last word.
+    pub(crate) fn retain(&self, uids: &HashSet<String>) -> Vec<Gone> {
+        let gone: Vec<_> = {
+            let inner = self.lock();
+            let known = inner.known.iter();
+            let gone = known.filter(|(_, known)| !uids.contains(&known.uid));
+            gone.map(|(key, _)| key.clone()).collect()
+        };
+        gone.iter()
+            .filter_map(|(namespace, name)| self.take(namespace, name))
+            .collect()
     }
 
     /// The names of the objects that refer to a workload.
@@ -58,5 +90,55 @@ impl Index {
         let inner = self.lock();
         let objects = inner.objects.get(&(namespace.to_owned(), workload.to_owned()));
         objects.into_iter().flatten().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(name: &str, uid: &str, workload: &str) -> RolloutPlugin {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
+            "metadata": {"name": name, "namespace": "ns", "uid": uid},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": workload},
+                "plugin": {"name": "statefulset"}, "strategy": {"canary": {}},
+            },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_found_by_the_workload_it_is_meant_for_now() {
+        let index = Index::default();
+        assert!(index.put(&object("first", "1", "db")).is_none());
+        assert!(index.put(&object("second", "2", "db")).is_none());
+        assert_eq!(index.of("ns", "db"), ["first", "second"]);
+        assert!(index.put(&object("first", "1", "cache")).is_none());
+        assert_eq!(
+            (index.of("ns", "db"), index.of("ns", "cache")),
+            (vec!["second".to_owned()], vec!["first".to_owned()])
+        );
+    }
+
+    #[test]
+    fn what_a_new_list_does_not_show_is_gone() {
+        let index = Index::default();
+        index.put(&object("first", "1", "db"));
+        index.put(&object("second", "2", "db"));
+        let gone = index.retain(&HashSet::from(["2".to_owned()]));
+        let gone: Vec<_> = gone.iter().map(|gone| (&*gone.uid, &*gone.workload)).collect();
+        assert_eq!(gone, [("1", "db")]);
+        assert_eq!(index.of("ns", "db"), ["second"]);
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_ends_the_first() {
+        let index = Index::default();
+        index.put(&object("first", "1", "db"));
+        let replaced = index.put(&object("first", "2", "db"));
+        assert_eq!(replaced.map(|gone| gone.uid).as_deref(), Some("1"));
     }
 }

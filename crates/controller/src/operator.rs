@@ -1,5 +1,6 @@
 //! What runs, and how the parts are wired.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, future};
@@ -12,7 +13,7 @@ use stateward_plugin::ResourcePlugin;
 use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use crate::index::Index;
+use crate::index::{Gone, Index};
 use crate::metrics::Metrics;
 use crate::reconcile::{Context, reconcile, retry};
 
@@ -95,32 +96,26 @@ async fn steer(
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
     let index = Index::default();
-    let (noted, forgotten) = (index.clone(), (index.clone(), caches.clone(), context.clone()));
+    let mut registry = Registry {
+        index: index.clone(),
+        caches,
+        context: context.clone(),
+        listed: HashSet::new(),
+    };
     let objects = watcher(api, watcher::Config::default())
         .modify(|object| object.metadata.managed_fields = None)
         .default_backoff()
-        .inspect_ok(move |event| match event {
-            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-                noted.put(object);
-                caches.manager_lives(&object.uid().unwrap_or_default());
-            }
-            watcher::Event::Delete(object) => {
-                let (index, caches, context) = &forgotten;
-                index.take(object);
-                context.forget(object);
-                caches.manager_gone(&object.uid().unwrap_or_default());
-                // Somebody may be waiting for the workload to become free.
-                caches.touch(
-                    &object.namespace().unwrap_or_default(),
-                    &object.spec.workload_ref.name,
-                );
-            }
-            watcher::Event::Init | watcher::Event::InitDone => {}
-        })
+        .inspect_ok(move |event| registry.note(event))
         .reflect(writer)
         .touched_objects();
-    let concerned = UnboundedReceiverStream::new(changed).flat_map(move |Changed { namespace, name }| {
-        let objects = index.of(&namespace, &name);
+    let concerned = UnboundedReceiverStream::new(changed).flat_map(move |changed| {
+        let Changed {
+            namespace,
+            name,
+            holder,
+        } = changed;
+        let mut objects = index.of(&namespace, &name);
+        objects.extend(holder);
         futures::stream::iter(
             objects
                 .into_iter()
@@ -133,4 +128,50 @@ async fn steer(
         .run(reconcile, retry, context)
         .for_each(|_| future::ready(()))
         .await;
+}
+
+/// Keeps track of which objects there are.
+struct Registry {
+    index: Index,
+    caches: Caches,
+    context: Arc<Context>,
+    /// By UID, while a list is being made anew.
+    listed: HashSet<String>,
+}
+
+impl Registry {
+    fn note(&mut self, event: &watcher::Event<RolloutPlugin>) {
+        match event {
+            watcher::Event::Init => self.listed.clear(),
+            watcher::Event::InitApply(object) => {
+                self.listed.insert(object.uid().unwrap_or_default());
+                self.put(object);
+            }
+            // What was deleted while nobody watched was told by nobody.
+            watcher::Event::InitDone => {
+                let gone = self.index.retain(&self.listed);
+                gone.into_iter().for_each(|gone| self.forget(gone));
+            }
+            watcher::Event::Apply(object) => self.put(object),
+            watcher::Event::Delete(object) => {
+                let namespace = object.namespace().unwrap_or_default();
+                let gone = self.index.take(&namespace, &object.name_any());
+                gone.into_iter().for_each(|gone| self.forget(gone));
+            }
+        }
+    }
+
+    fn put(&self, object: &RolloutPlugin) {
+        self.caches.manager_lives(&object.uid().unwrap_or_default());
+        if let Some(replaced) = self.index.put(object) {
+            self.forget(replaced);
+        }
+    }
+
+    fn forget(&self, gone: Gone) {
+        self.context.forget(&gone.uid);
+        self.caches.manager_gone(&gone.uid);
+        // Somebody may be waiting for the workload to become free.
+        self.caches.touch(&gone.namespace, &gone.workload);
+    }
 }

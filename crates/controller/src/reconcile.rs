@@ -79,16 +79,16 @@ impl Context {
         latest.insert(written.uid().unwrap_or_default(), written.clone());
     }
 
-    pub(crate) fn forget(&self, object: &RolloutPlugin) {
-        let uid = object.uid().unwrap_or_default();
+    /// Forgets an object, by its UID.
+    pub(crate) fn forget(&self, uid: &str) {
         self.latest
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .remove(&uid);
+            .remove(uid);
         self.failures
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .remove(&uid);
+            .remove(uid);
     }
 
     /// A moment of the clock's as a wait on the timer's.
@@ -162,6 +162,23 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             return Ok(Next::await_change());
         }
         let target = target(&object);
+        if let Some(name) = context.plugin.held_elsewhere(&target).await? {
+            let elsewhere = Target {
+                name,
+                ..target.clone()
+            };
+            match let_go(&object, &elsewhere, context).await? {
+                Leaving::LetGo => continue,
+                Leaving::Late => return Ok(Next::await_change()),
+                Leaving::Free => {}
+            }
+        }
+        if deleting {
+            if let Leaving::Free = let_go(&object, &target, context).await? {
+                set_finalizer(&object, false, context).await?;
+            }
+            return Ok(Next::await_change());
+        }
         let Some(seen) = observe(&object, &target, context).await? else {
             return Ok(Next::await_change());
         };
@@ -170,16 +187,6 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         }
         let world = world(&object, &seen, context.clock.now());
         let decision = decide(&world);
-        if deleting {
-            match &decision.action {
-                Some(action) => {
-                    notify(&context.client, &object, &decision.notices, world.now).await;
-                    act(action, &object, &target, &seen, context).await?;
-                }
-                None => drop(set_finalizer(&object, false, context).await?),
-            }
-            return Ok(Next::await_change());
-        }
         if !ours {
             object = set_finalizer(&object, true, context).await?;
             continue;
@@ -217,6 +224,34 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         });
     }
     Ok(Next::requeue(Duration::from_millis(1)))
+}
+
+/// What came of letting go of a workload.
+enum Leaving {
+    /// It was ours, and is not any more.
+    LetGo,
+    /// The view of it is older than our last write.
+    Late,
+    /// It was not ours.
+    Free,
+}
+
+/// Lets go of a workload, because the object is being deleted or is meant for another one (rule 20).
+async fn let_go(object: &RolloutPlugin, target: &Target, context: &Context) -> Result<Leaving, Error> {
+    let Some(seen) = observe(object, target, context).await? else {
+        return Ok(Leaving::Late);
+    };
+    let world = World {
+        deleting: true,
+        ..world(object, &seen, context.clock.now())
+    };
+    let decision = decide(&world);
+    let Some(action) = &decision.action else {
+        return Ok(Leaving::Free);
+    };
+    notify(&context.client, object, &decision.notices, world.now).await;
+    act(action, object, target, &seen, context).await?;
+    Ok(Leaving::LetGo)
 }
 
 fn target(object: &RolloutPlugin) -> Target {
@@ -261,7 +296,7 @@ fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
         now,
         plan: rolloutplugin::plan(object),
         paused: object.spec.paused,
-        deleting: object.metadata.deletion_timestamp.is_some(),
+        deleting: false,
         commands: rolloutplugin::commands(&status),
         memory: rolloutplugin::memory(&status),
         workload: seen.workload.clone(),

@@ -89,6 +89,9 @@ pub trait ResourcePlugin: Send + Sync {
     /// What is there. `None` while the plugin's view is older than its own last write: it will say when it has caught up.
     async fn observe(&self, target: &Target) -> Result<Option<Observation>, PluginError>;
 
+    /// The name of another workload that the target's manager holds, from before it was meant for this one.
+    async fn held_elsewhere(&self, target: &Target) -> Result<Option<String>, PluginError>;
+
     /// Releases a share of the pods, and claims the workload for its manager in the same request.
     async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError>;
 

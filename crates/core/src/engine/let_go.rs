@@ -1,4 +1,4 @@
-//! Our object is being deleted (rule 20).
+//! Our object is being deleted, or meant for another workload (rule 20).
 
 use super::{Outcome, Turn, report};
 use crate::memory::Activity;
@@ -22,8 +22,8 @@ impl Turn<'_> {
         if !idle {
             self.warn(
                 "RolloutFrozen",
-                "deleted in the middle of a rollout: every pod stays as it is; go on by setting the partition by hand, \
-                 or by creating the object again"
+                "let go of the workload in the middle of a rollout: every pod stays as it is; go on by setting the \
+                 partition by hand, or by putting the object back"
                     .into(),
             );
         }

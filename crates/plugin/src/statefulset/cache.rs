@@ -3,8 +3,8 @@
 //! Two things keep a decision from being made on the past: a set that we have written is not shown before the watch has
 //! brought that write back, and a pod that we have removed is not shown as if it were still to stay.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, future};
@@ -28,6 +28,8 @@ pub struct Changed {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// The name of the object that holds it, which may be meant for another set by now.
+    pub holder: Option<String>,
 }
 
 /// All sets and pods. Cheap to clone.
@@ -41,6 +43,8 @@ pub struct Caches {
 #[derive(Default)]
 struct Inner {
     sets: HashMap<Key, Arc<SetView>>,
+    /// The sets with each claim.
+    held: HashMap<String, BTreeSet<Key>>,
     /// By the UID of their set, then by name.
     pods: HashMap<String, HashMap<String, Arc<PodView>>>,
     /// The set of each pod, to find it again when only the pod is known.
@@ -51,6 +55,30 @@ struct Inner {
     removed: HashMap<Key, String>,
     /// The objects that may hold a claim, by UID.
     managers: HashMap<String, ()>,
+}
+
+impl Inner {
+    fn insert_set(&mut self, key: Key, set: SetView) -> Option<Arc<SetView>> {
+        let before = self.remove_set(&key);
+        if let Some(claim) = set.claim() {
+            self.held.entry(claim.to_owned()).or_default().insert(key.clone());
+        }
+        self.sets.insert(key, Arc::new(set));
+        before
+    }
+
+    fn remove_set(&mut self, key: &Key) -> Option<Arc<SetView>> {
+        let before = self.sets.remove(key)?;
+        if let Some(claim) = before.claim()
+            && let Some(held) = self.held.get_mut(claim)
+        {
+            held.remove(key);
+            if held.is_empty() {
+                self.held.remove(claim);
+            }
+        }
+        Some(before)
+    }
 }
 
 /// The label that every pod of a StatefulSet has.
@@ -134,6 +162,20 @@ impl Caches {
         self.lock().sets.get(&key(namespace, name)).cloned()
     }
 
+    /// Another set that the target's manager holds, if there is one. What we have just written to is left out until the watch
+    /// has brought that back.
+    pub(super) fn held_elsewhere(&self, target: &Target) -> Option<String> {
+        let claim = target.manager.claim();
+        let inner = self.lock();
+        let here = inner.held.get(&claim)?;
+        let elsewhere = here.iter().find(|key| {
+            let written = inner.written.get(*key).copied().unwrap_or(0);
+            let seen = inner.sets.get(*key).map_or(0, |set| version(set.as_ref()));
+            key.1 != target.name && seen >= written
+        });
+        elsewhere.map(|(_, name)| name.clone())
+    }
+
     /// An object that may hold a claim is there.
     pub fn manager_lives(&self, uid: &str) {
         self.lock().managers.insert(uid.to_owned(), ());
@@ -141,7 +183,7 @@ impl Caches {
 
     /// Has everybody look again who cares about a set.
     pub fn touch(&self, namespace: &str, name: &str) {
-        self.tell([changed(key(namespace, name))]);
+        self.tell([changed(key(namespace, name), None)]);
     }
 
     /// It is gone.
@@ -257,36 +299,47 @@ trait Cached:
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed>;
 }
 
-fn changed((namespace, name): Key) -> Changed {
-    Changed { namespace, name }
+fn changed((namespace, name): Key, holder: Option<String>) -> Changed {
+    Changed {
+        namespace,
+        name,
+        holder,
+    }
 }
 
 impl Cached for SetView {
     fn put(self, inner: &mut Inner) -> Option<Changed> {
         let key = key_of(&self);
-        inner.sets.insert(key.clone(), Arc::new(self));
-        Some(changed(key))
+        let holder = self.holder();
+        let before = inner.insert_set(key.clone(), self);
+        let holder = holder.or_else(|| before?.holder());
+        Some(changed(key, holder))
     }
 
     fn take(self, inner: &mut Inner) -> Option<Changed> {
         let key = key_of(&self);
-        inner.sets.remove(&key);
+        inner.remove_set(&key);
         inner.written.remove(&key);
-        Some(changed(key))
+        Some(changed(key, self.holder()))
     }
 
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
         let here = |key: &Key| namespace.is_empty() || key.0 == namespace;
-        let mut told: Vec<_> = inner.sets.keys().filter(|key| here(key)).cloned().collect();
-        inner.sets.retain(|key, _| !here(key));
+        let before = inner.sets.iter().filter(|(key, _)| here(key));
+        let mut told: Vec<_> = before.map(|(key, set)| (key.clone(), set.holder())).collect();
+        for (key, _) in &told {
+            inner.remove_set(key);
+        }
         for set in all {
             let key = key_of(&set);
-            told.push(key.clone());
-            inner.sets.insert(key, Arc::new(set));
+            told.push((key.clone(), set.holder()));
+            inner.insert_set(key, set);
         }
         told.sort();
         told.dedup();
-        told.into_iter().map(changed).collect()
+        told.into_iter()
+            .map(|(key, holder)| changed(key, holder))
+            .collect()
     }
 }
 
@@ -312,7 +365,7 @@ impl PodView {
         }
         let namespace = key.0.clone();
         inner.pods.entry(uid).or_default().insert(key.1, Arc::new(self));
-        Some(Changed { namespace, name: set })
+        Some(changed((namespace, set), None))
     }
 }
 
@@ -332,10 +385,7 @@ impl Cached for PodView {
             }
         }
         let (_, set) = self.owner()?;
-        Some(Changed {
-            namespace: key.0,
-            name: set,
-        })
+        Some(changed((key.0, set), None))
     }
 
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
@@ -350,10 +400,7 @@ impl Cached for PodView {
                 && let Some(pod) = pods.remove(&key.1)
                 && let Some((_, set)) = pod.owner()
             {
-                told.push(Changed {
-                    namespace: key.0,
-                    name: set,
-                });
+                told.push(changed((key.0, set), None));
             }
         }
         inner.pods.retain(|_, pods| !pods.is_empty());

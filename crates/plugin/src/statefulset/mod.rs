@@ -96,6 +96,10 @@ impl ResourcePlugin for StatefulSets {
         Ok(self.caches.observe(target))
     }
 
+    async fn held_elsewhere(&self, target: &Target) -> Result<Option<String>, PluginError> {
+        Ok(self.caches.held_elsewhere(target))
+    }
+
     async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError> {
         let replicas = self.replicas(target)?;
         let partition = replicas - share.of(replicas);

@@ -5,7 +5,6 @@ use stateward_core::revision::RevisionName;
 use stateward_core::workload::{Claim, Counters, Pod, Workload};
 use stateward_core::world::NoWorkload;
 
-use super::MANAGED_BY;
 use super::view::{PodView, SetView, count};
 use crate::Manager;
 
@@ -76,14 +75,9 @@ pub(super) fn workload<'p>(
 
 /// Whose it is. A claim whose object is gone is nobody's.
 fn claim(set: &SetView, manager: &Manager, holder_lives: impl Fn(&str) -> bool) -> Claim {
-    let written = set
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(MANAGED_BY));
-    match written {
+    match set.claim() {
         None => Claim::Free,
-        Some(written) if *written == manager.claim() => Claim::Ours,
+        Some(written) if written == manager.claim() => Claim::Ours,
         Some(written) => {
             let mut parts = written.splitn(3, '/');
             let (kind, name, uid) = (parts.next(), parts.next(), parts.next());

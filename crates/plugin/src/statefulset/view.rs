@@ -113,6 +113,17 @@ impl SetView {
     pub(crate) fn replicas(&self) -> u32 {
         count(self.spec.replicas.unwrap_or(1))
     }
+
+    /// The claim that is written on it: `RolloutPlugin/my-rollout/0f3c…`
+    pub(crate) fn claim(&self) -> Option<&str> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations.get(super::MANAGED_BY).map(String::as_str)
+    }
+
+    /// The name of the object that claims it.
+    pub(crate) fn holder(&self) -> Option<String> {
+        self.claim()?.split('/').nth(1).map(str::to_owned)
+    }
 }
 
 /// A count of the API, which is never negative but once, in a bug of Kubernetes' own.

@@ -1,5 +1,6 @@
 //! What cannot be carried out is told, and touches nothing.
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 
 use super::paused_at;
@@ -17,6 +18,8 @@ scenarios![
     deleted_in_the_middle_the_set_stays_where_it_is,
     deleted_with_a_missing_set_it_goes,
     a_set_that_is_deleted_and_made_again_is_another_one,
+    an_object_that_is_meant_for_another_set_lets_go_of_the_first,
+    an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod,
 ];
 
 /// Expects that the API server says no to this spec, in these words.
@@ -297,4 +300,66 @@ async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Clust
     again.set_image("v4").await?;
     rollout.expect_step(1, "Paused").await?;
     again.expect_rest(["v3", "v3", "v4"]).await
+}
+
+/// Rule 20: pointing somewhere else is as good as a deletion, for the set that was meant before.
+async fn an_object_that_is_meant_for_another_set_lets_go_of_the_first(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let cache = cluster.statefulset("cache").replicas(2).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    rollout
+        .patch("mean cache", json!({"workloadRef": {"name": "cache"}}))
+        .await?;
+    db.eventually("it is let go of, with its own partition", |set, _| {
+        match (partition(set), held(set)) {
+            (Some(0), false) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cache
+        .eventually("it is guarded", |set, _| match (partition(set), held(set)) {
+            (Some(2), true) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    rollout.expect_phase("Successful").await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+async fn an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout
+        .patch(
+            "mean a set that is not there",
+            json!({"workloadRef": {"name": "cache"}}),
+        )
+        .await?;
+    db.eventually("it is let go of", |set, _| match (partition(set), held(set)) {
+        (Some(2), false) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await?;
+    rollout.expect_event("RolloutFrozen", "every pod stays").await?;
+    rollout
+        .expect_message("waiting for StatefulSet cache to exist")
+        .await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    // A slip of the pen: back to where it was.
+    rollout
+        .patch("mean db again", json!({"workloadRef": {"name": "db"}}))
+        .await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// Whether somebody claims it.
+fn held(set: &StatefulSet) -> bool {
+    let annotations = set.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key("stateward.dev/managed-by"))
 }
