@@ -4,7 +4,7 @@
 //! it, those with a name first; a mutant that no trace catches fails the command. The table on stdout belongs into
 //! `docs/design/fidelity.md`.
 
-mod list;
+mod cluster;
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
-use self::list::{MUTANTS, Mutant};
+use self::cluster::{MUTANTS, Mutant};
 use crate::layout::Layout;
 use crate::process::die_with_us;
 

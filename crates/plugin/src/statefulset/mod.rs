@@ -13,7 +13,7 @@ mod view;
 use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use stateward_core::plan::Share;
@@ -121,20 +121,27 @@ impl ResourcePlugin for StatefulSets {
 
     async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &target.namespace);
-        let delete = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
+        let preconditions = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
         };
         let outcome = if serving {
-            let evict = EvictParams {
-                delete_options: Some(delete),
-                ..EvictParams::default()
-            };
-            pods.evict(pod, &evict).await.map(drop)
+            // By hand: `Api::evict` writes `delete_options`, which the server does not read.
+            let eviction = json!({
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": pod, "namespace": target.namespace},
+                "deleteOptions": {"preconditions": preconditions},
+            });
+            let params = PostParams::default();
+            pods.create_subresource::<_, Value>("eviction", pod, &params, &eviction)
+                .await
+                .map(drop)
         } else {
+            let delete = DeleteParams {
+                preconditions: Some(preconditions),
+                ..DeleteParams::default()
+            };
             pods.delete(pod, &delete).await.map(drop)
         };
         match outcome {
