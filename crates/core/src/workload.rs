@@ -57,7 +57,9 @@ pub enum Claim {
 pub struct Counters {
     /// There at all.
     pub replicas: u32,
-    /// On the template's revision.
+    /// On the current revision, and not on their way out.
+    pub current: u32,
+    /// On the template's revision, and not on their way out.
     pub updated: u32,
     /// Ready.
     pub ready: u32,
@@ -155,15 +157,18 @@ impl Workload {
     /// Whether the workload's counters tell of the same pods as the rows do. The two come by different watches; while
     /// they differ, one of them is old.
     pub fn counters_agree(&self) -> bool {
-        let staying = |pod: &&Pod| !pod.terminating;
-        let updated = self
-            .pods
-            .iter()
-            .filter(staying)
-            .filter(|pod| pod.runs(&self.update));
         let ready = self.pods.iter().filter(|pod| pod.ready_since.is_some());
+        self.same_pods() && self.told.ready as usize == ready.count()
+    }
+
+    /// The same without readiness, which comes and goes: which pods there are, and what they run.
+    pub fn same_pods(&self) -> bool {
+        let on = |revision: &RevisionName| {
+            let staying = self.pods.iter().filter(|pod| !pod.terminating);
+            staying.filter(|pod| pod.runs(revision)).count()
+        };
         self.told.replicas as usize == self.pods.len()
-            && self.told.updated as usize == updated.count()
-            && self.told.ready as usize == ready.count()
+            && self.told.updated as usize == on(&self.update)
+            && self.told.current as usize == on(&self.current)
     }
 }

@@ -120,6 +120,12 @@ impl World {
         self.count();
     }
 
+    /// What Kubernetes gives to pods outside the share.
+    pub(super) fn current(&mut self, name: &str) {
+        self.view().current = revision(name);
+        self.count();
+    }
+
     /// A Ready pod per name; an empty name leaves a gap.
     pub(super) fn pods<const N: usize>(&mut self, names: [&str; N]) {
         let here = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
@@ -162,10 +168,11 @@ impl World {
     pub(super) fn count(&mut self) {
         let view = self.view();
         let ready = view.pods.iter().filter(|pod| pod.ready_since.is_some()).count() as u32;
-        let update = view.update.clone();
+        let on = |revision: &RevisionName| view.pods.iter().filter(|pod| pod.runs(revision)).count() as u32;
         view.told = Counters {
             replicas: view.pods.len() as u32,
-            updated: view.pods.iter().filter(|pod| pod.runs(&update)).count() as u32,
+            current: on(&view.current),
+            updated: on(&view.update),
             ready,
             available: ready,
         };

@@ -94,6 +94,13 @@ impl Turn<'_> {
                 report: None,
             };
         }
+        if self.is_to_begin(workload) && !workload.same_pods() {
+            // An attempt takes note of the pods as they are. One of the two watches is late; it will tell.
+            return Outcome {
+                action: None,
+                report: None,
+            };
+        }
         self.adopt(workload);
         self.obey(workload);
         self.aim(workload);

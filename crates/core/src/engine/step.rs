@@ -47,7 +47,7 @@ impl Turn<'_> {
         };
         self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt);
-        // A gate is passed only from where the record says we stand: one step at a time, each written down.
+        // A gate is passed and a version turned down only from where the record says we stand, each written down.
         let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
 
         let share = plan.share_at(attempt.step);
@@ -59,7 +59,7 @@ impl Turn<'_> {
         } else {
             due
         };
-        if due < workload.replicas && workload.current == attempt.target {
+        if recorded && due < workload.replicas && workload.current == attempt.target {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject("Kubernetes no longer knows the stable revision".into());
             return self.bring_back(workload);
@@ -112,18 +112,15 @@ impl Turn<'_> {
                     report: None,
                 };
             }
-            (Ahead::Waiting { .. } | Ahead::Open, _) => {
-                if let Some(verdict) = self.failure(&attempt, plan, workload) {
-                    if verdict.abort {
-                        self.memory.activity = Activity::Rolling(attempt);
-                        self.reject(verdict.why);
-                        return self.bring_back(workload);
-                    }
-                    verdict.report
-                } else {
-                    self.describe(&attempt, plan, &ahead)
+            (Ahead::Waiting { .. } | Ahead::Open, _) => match self.failure(&attempt, plan, workload) {
+                Some(verdict) if verdict.abort && recorded => {
+                    self.memory.activity = Activity::Rolling(attempt);
+                    self.reject(verdict.why);
+                    return self.bring_back(workload);
                 }
-            }
+                Some(verdict) if !verdict.abort => verdict.report,
+                _ => self.describe(&attempt, plan, &ahead),
+            },
         };
         let action = must_set
             .then_some(set)

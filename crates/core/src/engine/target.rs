@@ -65,6 +65,23 @@ impl Turn<'_> {
         }
     }
 
+    /// Whether an attempt is about to begin.
+    pub(super) fn is_to_begin(&self, workload: &Workload) -> bool {
+        let update = &workload.update;
+        let Some(stable) = &self.memory.stable else {
+            return workload.current != *update && workload.replicas > 0;
+        };
+        if self.is_rejected(workload) {
+            return self.world.commands.retry;
+        }
+        let on_its_way = match &self.memory.activity {
+            Activity::Idle => false,
+            Activity::Rolling(attempt) => attempt.target == *update,
+            Activity::Returning(back) => back.from == *update || workload.template == stable.template,
+        };
+        *update != stable.revision && !on_its_way
+    }
+
     /// Whether the template is one that was turned down.
     pub(super) fn is_rejected(&self, workload: &Workload) -> bool {
         let rejected = self.memory.rejected.as_ref();

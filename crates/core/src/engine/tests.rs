@@ -82,6 +82,45 @@ fn a_workload_in_the_middle_of_a_change_is_stable_on_what_it_comes_from() {
     );
 }
 
+/// Rule 4: the pods are told by another watch than the workload, and may not be told yet.
+#[test]
+fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.template("b");
+    world.view().current_template = Some(Fingerprint::of("a"));
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.view().pods.clear();
+    let decision = decide(&world);
+    assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
+    world.pods(["a", "a", "a", "b", "b"]);
+    assert!(matches!(decide(&world).memory.activity, Activity::Rolling(attempt) if attempt.floor == 2));
+}
+
+/// Rule 8: which pods are excused is seen from the pods, so they must be known.
+#[rstest]
+#[case::a_new_version(settled())]
+#[case::a_third_version(rolling(2))]
+fn a_version_does_not_begin_before_its_pods_are_told(#[case] mut world: World) {
+    world.template("c");
+    world.view().pods.clear();
+    let decision = decide(&world);
+    assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
+}
+
+/// Rules 3 and 12: what was never written down is not turned down either.
+#[test]
+fn a_version_that_is_to_be_turned_down_is_written_down_first() {
+    let mut world = settled();
+    world.template("b");
+    world.current("b");
+    world.pods(["b"; 5]);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), notices(&decision)), (0, vec!["RolloutStarted"]));
+    world.memory = decision.memory;
+    assert_eq!(notices(&decide(&world)), ["RolloutAborted"]);
+}
+
 /// Rule 15
 #[test]
 fn a_workload_of_another_is_left_alone_and_the_other_named() {
@@ -175,7 +214,7 @@ fn the_way_back_holds_the_others_first() {
 #[test]
 fn a_forgotten_version_is_restored_from_our_copy() {
     let mut world = returning(["b"; 5]);
-    world.view().current = revision("b");
+    world.current("b");
     world.view().released = 5;
     assert_eq!(decide(&world).action, Some(Action::Restore));
 
@@ -202,6 +241,16 @@ fn the_way_back_ends_when_every_pod_is_stable_and_ready() {
     assert_eq!(decision.memory.activity, Activity::Idle);
     world.memory = decision.memory;
     assert!(silent(&world), "rule 6: rejected stays rejected");
+}
+
+/// Rule 5: a pod on its way out is missing from the counters before its row tells of it.
+#[test]
+fn the_way_back_does_not_end_while_the_counters_miss_a_pod() {
+    let mut world = returning(["a"; 5]);
+    world.view().told.current = 4;
+    assert!(silent(&world));
+    world.view().told.current = 5;
+    assert_eq!(decide(&world).memory.activity, Activity::Idle);
 }
 
 /// Rule 7
@@ -253,7 +302,7 @@ fn scaling_recomputes_the_share_and_pulls_back_what_slipped_through() {
 fn a_scale_to_zero_does_not_promote() {
     let mut world = rolling(1);
     world.view().replicas = 0;
-    world.view().current = revision("b");
+    world.current("b");
     world.pods([]);
     let decision = decide(&world);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
@@ -407,7 +456,7 @@ fn all_steps_done_every_pod_follows_and_then_it_is_stable() {
         world.memory.activity,
         "Kubernetes has not turned over yet"
     );
-    world.view().current = revision("b");
+    world.current("b");
     let decision = decide(&world);
     assert_eq!(
         decision.action,
@@ -494,7 +543,7 @@ fn a_workload_that_is_not_there_is_waited_for() {
 fn another_workload_of_the_same_name_is_a_new_one() {
     let mut world = rolling(1);
     world.view().uid = "another".into();
-    world.view().current = revision("b");
+    world.current("b");
     world.pods(["b"; 5]);
     let decision = decide(&world);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));

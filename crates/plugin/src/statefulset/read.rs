@@ -65,6 +65,7 @@ pub(super) fn workload<'p>(
         min_ready: SignedDuration::from_secs(set.spec.min_ready_seconds.unwrap_or(0).into()),
         told: Counters {
             replicas: count(status.replicas),
+            current: count(status.current_replicas),
             updated: count(status.updated_replicas),
             ready: count(status.ready_replicas),
             available: count(status.available_replicas),

@@ -96,6 +96,7 @@ pub(crate) struct SetStatus {
     pub(crate) observed_generation: i64,
     pub(crate) replicas: i32,
     pub(crate) ready_replicas: i32,
+    pub(crate) current_replicas: i32,
     pub(crate) updated_replicas: i32,
     pub(crate) available_replicas: i32,
     pub(crate) current_revision: String,
