@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, BodyDataStream};
+use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future};
 use serde_json::json;
 use stateward_clock::Clock;
 use tower::ServiceExt;
@@ -56,14 +56,24 @@ pub enum Fate {
 }
 
 /// What becomes of a watch that was let through.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
-    /// Every event comes this much later.
-    pub lag: Duration,
-    /// The connection breaks after this many events.
-    pub cut_after: Option<usize>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// It tells everything at once.
+    #[default]
+    Prompt,
     /// The first thing it says is that the version is too old.
-    pub expired: bool,
+    Expired,
+    /// Each event has its own [`Delivery`].
+    Watched,
+}
+
+/// What becomes of one event of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It comes this much later. Those behind it do not overtake it.
+    Late(Duration),
+    /// It is lost, and the connection breaks.
+    Cut,
 }
 
 /// Decides what goes wrong.
@@ -74,6 +84,11 @@ pub trait Plan: Send + Sync {
     /// What becomes of this watch.
     fn stream(&self, _call: &Call) -> Stream {
         Stream::default()
+    }
+
+    /// What becomes of the next event of a [`Stream::Watched`].
+    fn delivery(&self, _watch: &Call) -> Delivery {
+        Delivery::Late(Duration::ZERO)
     }
 }
 
@@ -137,7 +152,7 @@ impl Connection {
         match fate {
             Fate::AppliedThenRefused(code) => Ok(refused(code)),
             Fate::AppliedThenLost => Err(Broken),
-            _ if call.watch => Ok(disturbed(answer, self.plan.stream(&call), self.clock)),
+            _ if call.watch => Ok(disturbed(answer, call, self.plan, self.clock)),
             _ => Ok(answer),
         }
     }
@@ -180,28 +195,39 @@ fn refused(code: u16) -> Response<Body> {
     response
 }
 
-fn disturbed(answer: Response<Body>, stream: Stream, clock: Clock) -> Response<Body> {
-    if stream == Stream::default() {
-        return answer;
-    }
-    let (parts, body) = answer.into_parts();
-    if stream.expired {
-        let status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "too old resource version", "reason": "Expired", "code": 410,
-        });
-        let line = json!({"type": "ERROR", "object": status}).to_string() + "\n";
-        return Response::from_parts(parts, Body::from(line));
-    }
-    let source: BodyDataStream = body.into_data_stream();
-    let state = (source, 0_usize, stream, clock);
-    let lines = stream::unfold(state, |(mut source, said, plan, clock)| async move {
-        if plan.cut_after.is_some_and(|limit| said >= limit) {
-            return None;
+/// Events that may be on their way at once.
+const UNDER_WAY: usize = 1024;
+
+fn disturbed(answer: Response<Body>, watch: Call, plan: Arc<dyn Plan>, clock: Clock) -> Response<Body> {
+    let (parts, body) = match plan.stream(&watch) {
+        Stream::Prompt => return answer,
+        Stream::Watched => answer.into_parts(),
+        Stream::Expired => {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "too old resource version", "reason": "Expired", "code": 410,
+            });
+            let line = json!({"type": "ERROR", "object": status}).to_string() + "\n";
+            return Response::from_parts(answer.into_parts().0, Body::from(line));
         }
-        let line: Bytes = source.next().await?.ok()?;
-        clock.sleep(plan.lag).await;
-        Some((Ok::<_, Infallible>(line), (source, said + 1, plan, clock)))
-    });
+    };
+    let lines = body
+        .into_data_stream()
+        .map(move |line| {
+            let (delivery, clock) = (plan.delivery(&watch), clock.clone());
+            async move {
+                match delivery {
+                    Delivery::Cut => None,
+                    Delivery::Late(Duration::ZERO) => line.ok(),
+                    Delivery::Late(lag) => {
+                        clock.sleep(lag).await;
+                        line.ok()
+                    }
+                }
+            }
+        })
+        .buffered(UNDER_WAY)
+        .take_while(|line| future::ready(line.is_some()))
+        .filter_map(|line: Option<Bytes>| future::ready(line.map(Ok::<_, Infallible>)));
     Response::from_parts(parts, Body::from_stream(lines))
 }

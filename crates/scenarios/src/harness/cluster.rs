@@ -308,14 +308,19 @@ impl Cluster {
         Ok(())
     }
 
-    /// Gives back what the scenario took. The namespace's own controllers finish the work.
-    pub async fn close(mut self) -> Outcome {
-        if let Some(simulation) = &mut self.simulation
-            && let [first, ..] = simulation.checker.broken(&self.namespace).as_slice()
-        {
-            let first = first.clone();
-            return Err(self.unmet("every invariant holds", first));
+    /// The first invariant that was broken, where they are checked.
+    pub(crate) fn check_invariants(&mut self) -> Outcome {
+        let Some(simulation) = &mut self.simulation else {
+            return Ok(());
+        };
+        match simulation.checker.broken(&self.namespace).first() {
+            Some(first) => Err(self.unmet("every invariant holds", first.clone())),
+            None => Ok(()),
         }
+    }
+
+    /// Gives back what the scenario took. The namespace's own controllers finish the work.
+    pub async fn close(self) -> Outcome {
         self.release_rollouts().await?;
         self.stop_operator();
         let namespace = &self.namespace;

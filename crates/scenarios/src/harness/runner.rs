@@ -44,8 +44,10 @@ impl Scenario {
     pub(crate) async fn run(self, backend: Backend) -> Outcome {
         let mut cluster = backend.cluster(self.name).await?;
         let outcome = (self.play)(&mut cluster).await;
+        // A broken invariant says more than what came of it.
+        let checked = cluster.check_invariants();
         let closed = cluster.close().await;
-        outcome.and(closed)
+        checked.and(outcome).and(closed)
     }
 }
 

@@ -123,7 +123,18 @@ async fn scaling_to_zero_at_rest_is_nothing_special(cluster: &mut Cluster) -> Ou
     rollout.expect_phase("Successful").await?;
     // With no pod there is nothing to be careful about.
     db.set_image("v2").await?;
-    db.expect_observed().await?;
+    let update = db
+        .expect_observed()
+        .await?
+        .status
+        .and_then(|status| status.update_revision);
+    // Before that is on record, it would be a version that was released behind our back.
+    rollout
+        .eventually("v2 is stable", |status| match &status.stable_revision {
+            stable if *stable == update => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
     db.scale(2).await?;
     db.expect_rest(["v2"; 2]).await?;
     rollout.expect_phase("Successful").await?;

@@ -1,10 +1,11 @@
 //! What goes wrong between the operator and the server.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use stateward_cluster::faults::{Call, Fate, Plan, Stream};
+use stateward_cluster::faults::{Call, Delivery, Fate, Plan, Stream};
 use tokio::sync::Notify;
 
 /// One thing that goes wrong.
@@ -22,22 +23,80 @@ pub(crate) enum Fault {
     Conflict,
     /// The request is refused with 503.
     Unavailable,
-    /// From this request on every watch is this late.
-    Lag,
     /// The watch begins with 410; other requests fail with 500.
     Expired,
+    /// Every watch that is open breaks at its next event.
+    Cut,
+    /// From this request on every watch is late.
+    Lag,
+    /// From this request on pods are told at once and sets late.
+    LateSets,
+    /// From this request on sets are told at once and pods late.
+    LatePods,
+    /// From this request on sets and pods are told at once and our own objects late.
+    LateObjects,
 }
 
 /// All of them.
-pub(crate) const FAULTS: [Fault; 8] = [
+pub(crate) const FAULTS: [Fault; 12] = [
     Fault::DiesBefore,
     Fault::DiesAfter,
     Fault::AppliedTimeout,
     Fault::AppliedBroken,
     Fault::Conflict,
     Fault::Unavailable,
-    Fault::Lag,
     Fault::Expired,
+    Fault::Cut,
+    Fault::Lag,
+    Fault::LateSets,
+    Fault::LatePods,
+    Fault::LateObjects,
+];
+
+/// What the operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Write,
+    Event,
+    Read,
+    Watch,
+}
+
+impl Asks {
+    fn of(call: &Call) -> Self {
+        match call {
+            _ if call.watch => Self::Watch,
+            _ if call.is_write() && call.path.ends_with("/events") => Self::Event,
+            _ if call.is_write() => Self::Write,
+            _ => Self::Read,
+        }
+    }
+
+    /// The faults that make a difference at such a request. A read is not carried out or not: it fails. To us 500 is 503 and a
+    /// broken connection is 504.
+    pub(crate) fn faults(self) -> &'static [Fault] {
+        match self {
+            Self::Write => &[
+                Fault::DiesBefore,
+                Fault::DiesAfter,
+                Fault::AppliedTimeout,
+                Fault::Conflict,
+                Fault::Unavailable,
+            ],
+            Self::Event => &[Fault::DiesAfter, Fault::Unavailable],
+            Self::Read => &[Fault::DiesBefore, Fault::Unavailable],
+            Self::Watch => &[Fault::DiesBefore, Fault::Unavailable, Fault::Expired],
+        }
+    }
+}
+
+/// Those that last, or that no request meets itself: they begin with one write or with the next.
+pub(crate) const WATCHES: [Fault; 5] = [
+    Fault::Cut,
+    Fault::Lag,
+    Fault::LateSets,
+    Fault::LatePods,
+    Fault::LateObjects,
 ];
 
 impl fmt::Display for Fault {
@@ -47,7 +106,7 @@ impl fmt::Display for Fault {
 }
 
 /// How late a lagging watch is: less than a pod takes, or what the scenarios say about single pods is no longer to be seen.
-const LAG: std::time::Duration = std::time::Duration::from_millis(15);
+const LAG: Duration = Duration::from_millis(15);
 
 /// A fault, and the operator's call that meets it.
 pub(crate) type Mishap = (u64, Fault);
@@ -56,8 +115,8 @@ pub(crate) type Mishap = (u64, Fault);
 #[derive(Debug, Default)]
 pub(crate) struct Chaos {
     mishaps: Vec<Mishap>,
-    calls: AtomicU64,
-    lagging: AtomicBool,
+    calls: Mutex<Vec<Asks>>,
+    late: Mutex<Vec<Fault>>,
 }
 
 impl Chaos {
@@ -74,9 +133,37 @@ impl Chaos {
         here.map(|(_, fault)| *fault)
     }
 
-    /// Calls made so far.
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+    /// Takes a call down and says what becomes of it.
+    fn next(&self, call: &Call) -> Option<Fault> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push(Asks::of(call));
+        self.at(calls.len() as u64 - 1)
+    }
+
+    /// The calls made so far.
+    pub(crate) fn calls(&self) -> Vec<Asks> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn delays(&self, fault: Fault) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.push(fault);
+    }
+
+    fn lag(&self, watch: &Call) -> Duration {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let concerns = |fault: &Fault| match fault {
+            Fault::Lag => true,
+            Fault::LateSets => watch.path.ends_with("/statefulsets"),
+            Fault::LatePods => watch.path.ends_with("/pods"),
+            Fault::LateObjects => watch.path.ends_with("/rolloutplugins"),
+            _ => false,
+        };
+        if late.iter().any(concerns) {
+            LAG
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -85,6 +172,10 @@ pub(crate) struct Life {
     chaos: Arc<Chaos>,
     over: AtomicBool,
     ended: Notify,
+    /// Watches that were opened by earlier calls than this one are cut.
+    cut: AtomicU64,
+    /// The call that opens a watch on a version that is too old.
+    expired: AtomicU64,
 }
 
 impl Life {
@@ -93,6 +184,8 @@ impl Life {
             chaos,
             over: AtomicBool::new(false),
             ended: Notify::new(),
+            cut: AtomicU64::new(0),
+            expired: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -113,8 +206,7 @@ impl Plan for Life {
         if self.over.load(Ordering::Relaxed) {
             return Fate::Lost;
         }
-        let number = self.chaos.calls.fetch_add(1, Ordering::Relaxed);
-        let Some(fault) = self.chaos.at(number) else {
+        let Some(fault) = self.chaos.next(call) else {
             return Fate::Pass;
         };
         match fault {
@@ -130,27 +222,35 @@ impl Plan for Life {
             Fault::AppliedBroken => Fate::AppliedThenLost,
             Fault::Conflict => Fate::Refused(409),
             Fault::Unavailable => Fate::Refused(503),
-            Fault::Lag => {
-                self.chaos.lagging.store(true, Ordering::Relaxed);
+            Fault::Expired if call.watch => {
+                self.expired.store(call.number, Ordering::Relaxed);
                 Fate::Pass
             }
-            Fault::Expired if call.watch => Fate::Pass,
             Fault::Expired => Fate::Refused(500),
+            Fault::Cut => {
+                self.cut.store(call.number, Ordering::Relaxed);
+                Fate::Pass
+            }
+            Fault::Lag | Fault::LateSets | Fault::LatePods | Fault::LateObjects => {
+                self.chaos.delays(fault);
+                Fate::Pass
+            }
         }
     }
 
     fn stream(&self, call: &Call) -> Stream {
-        let number = self.chaos.calls().saturating_sub(1);
-        let expired = self.chaos.at(number) == Some(Fault::Expired) && call.watch;
-        let lag = if self.chaos.lagging.load(Ordering::Relaxed) {
-            LAG
+        if self.expired.load(Ordering::Relaxed) == call.number {
+            Stream::Expired
         } else {
-            std::time::Duration::ZERO
-        };
-        Stream {
-            lag,
-            expired,
-            ..Stream::default()
+            Stream::Watched
+        }
+    }
+
+    fn delivery(&self, watch: &Call) -> Delivery {
+        if watch.number < self.cut.load(Ordering::Relaxed) {
+            Delivery::Cut
+        } else {
+            Delivery::Late(self.chaos.lag(watch))
         }
     }
 }

@@ -2,14 +2,18 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use super::chaos::{Chaos, FAULTS, Mishap};
+use super::chaos::{Asks, Chaos, FAULTS, Mishap, WATCHES};
 use crate::harness::{Backend, Failure, Scenario};
 
 /// How many runs per scenario the tests make when nobody asks for more.
 const A_FEW: u64 = 2;
+
+/// How many failures of one scenario are told; the others are counted.
+const TOLD: usize = 3;
 
 /// Asks for `all`, one fault at every call of every scenario, or for a number of random seeds per scenario.
 const BUDGET: &str = "STATEWARD_SIMULATE";
@@ -70,38 +74,88 @@ fn told(mishaps: &[Mishap]) -> String {
     parts.join(", ")
 }
 
+/// What was played, for the last line of the output.
+#[derive(Default)]
+struct Count {
+    calls: AtomicU64,
+    plays: AtomicU64,
+}
+
 /// The `main` of a test binary.
 pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
     let budget = Budget::from_env().map_err(anyhow::Error::msg)?;
+    let count = Arc::new(Count::default());
     let trials = scenarios.into_iter().map(|scenario| {
-        let budget = budget.clone();
+        let (budget, count) = (budget.clone(), count.clone());
         Trial::test(scenario.path(), move || {
-            simulate(scenario, &budget).map_err(Failed::from)
+            simulate(scenario, &budget, &count).map_err(Failed::from)
         })
     });
-    Ok(libtest_mimic::run(&arguments, trials.collect()).exit_code())
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let Count { calls, plays } = &*count;
+    tell(&format!(
+        "{} scenarios with {} calls of the operator, played {} times under faults",
+        conclusion.num_passed + conclusion.num_failed,
+        calls.load(Ordering::Relaxed),
+        plays.load(Ordering::Relaxed)
+    ));
+    Ok(conclusion.exit_code())
+}
+
+#[allow(clippy::print_stdout, reason = "a part of the test's own output")]
+fn tell(line: &str) {
+    println!("{line}\n");
 }
 
 /// Plays one scenario without a fault to count the operator's calls, then with faults.
-fn simulate(scenario: Scenario, budget: &Budget) -> Result<(), String> {
+fn simulate(scenario: Scenario, budget: &Budget, count: &Count) -> Result<(), String> {
     if let Budget::Only(mishaps) = budget {
         return play(scenario, mishaps).map(drop);
     }
     let calls = play(scenario, &[])?;
-    match *budget {
-        Budget::Only(_) => Ok(()),
-        Budget::Exhaustive => {
-            let single = (0..calls).flat_map(|at| FAULTS.map(|fault| vec![(at, fault)]));
-            single
-                .into_iter()
-                .try_for_each(|mishaps| attempt(scenario, mishaps))
-        }
-        Budget::Seeds { first, count } => (first..first + count).try_for_each(|seed| {
-            let mishaps = random(seed, &scenario.path(), calls);
-            attempt(scenario, mishaps).map_err(|failure| format!("seed {seed}: {failure}"))
-        }),
+    let tries: Vec<(String, Vec<Mishap>)> = match *budget {
+        Budget::Only(_) => Vec::new(),
+        Budget::Exhaustive => single(&calls)
+            .into_iter()
+            .map(|mishap| (String::new(), vec![mishap]))
+            .collect(),
+        Budget::Seeds { first, count } => (first..first + count)
+            .map(|seed| {
+                let mishaps = random(seed, &scenario.path(), calls.len() as u64);
+                (format!("seed {seed}, "), mishaps)
+            })
+            .collect(),
+    };
+    count.calls.fetch_add(calls.len() as u64, Ordering::Relaxed);
+    count.plays.fetch_add(tries.len() as u64, Ordering::Relaxed);
+    let failures: Vec<_> = tries
+        .into_iter()
+        .filter_map(|(seed, mishaps)| {
+            let failure = attempt(scenario, mishaps).err()?;
+            Some(format!("{seed}{failure}"))
+        })
+        .collect();
+    match failures.len() {
+        0 => Ok(()),
+        all => Err(format!(
+            "{all} failures, the first {}:\n{}",
+            all.min(TOLD),
+            failures[..all.min(TOLD)].join("\n\n")
+        )),
     }
+}
+
+/// Every fault at every call where it makes a difference. What goes wrong with the watches takes turns: what is late from one
+/// write on is late from the next one on too.
+fn single(calls: &[Asks]) -> Vec<Mishap> {
+    let mut turns = WATCHES.iter().cycle();
+    let mut all = Vec::new();
+    for (asks, at) in calls.iter().zip(0..) {
+        let watches = turns.by_ref().take(usize::from(*asks == Asks::Write));
+        all.extend(asks.faults().iter().chain(watches).map(|fault| (at, *fault)));
+    }
+    all
 }
 
 /// One to four mishaps, the first among the calls there are without any, the others also later.
@@ -139,8 +193,8 @@ fn attempt(scenario: Scenario, mut mishaps: Vec<Mishap>) -> Result<(), String> {
     ))
 }
 
-/// Plays a scenario once, and says how many calls the operator made.
-fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<u64, String> {
+/// Plays a scenario once, and says which calls the operator made.
+fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<Vec<Asks>, String> {
     let chaos = Arc::new(Chaos::of(mishaps));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

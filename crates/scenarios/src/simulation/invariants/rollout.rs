@@ -1,0 +1,210 @@
+//! What we write down about a rollout.
+
+use stateward_cluster::Commit;
+use stateward_core::memory::{Activity, Attempt};
+use stateward_core::plan::Step;
+
+use super::Replay;
+use super::world::Rollout;
+
+impl Replay {
+    pub(super) fn apply_rollout(&mut self, commit: &Commit, by_us: bool) {
+        let name = &commit.name;
+        if commit.deleted {
+            self.rollouts.remove(name);
+            return;
+        }
+        let Some(rollout) = Rollout::of(commit) else {
+            return;
+        };
+        let before = self.rollouts.get(name);
+        let before = before.filter(|before| before.uid == rollout.uid).cloned();
+        self.told.rollout(&rollout.uid);
+        if by_us
+            && let Some(before) = &before
+            && before.status != rollout.status
+        {
+            self.check_generation(name, &rollout);
+            self.check_steps(name, before, &rollout);
+            self.check_target(name, before, &rollout);
+            self.check_rejection(name, before, &rollout);
+            self.check_arrival(name, before, &rollout);
+            self.check_stable(name, before, &rollout);
+            self.check_phase(name, before, &rollout);
+        }
+        self.rollouts.insert(name.clone(), rollout);
+    }
+
+    /// 31: a status is about the spec that it was decided on.
+    fn check_generation(&mut self, name: &str, after: &Rollout) {
+        let conditions = &after.status.conditions;
+        let about = conditions.iter().map(|condition| condition.observed_generation);
+        let mut about = about.chain([after.status.observed_generation]);
+        if about.any(|generation| generation != after.generation) {
+            self.breaks(format!(
+                "31: the status of {name} is about generation {:?}, and was decided on {:?}",
+                after.status.observed_generation, after.generation
+            ));
+        }
+    }
+
+    /// 2: a step follows the one before it, and only where its pods are new and have been Ready for long enough; none is
+    /// left out. 7: a pause lasts its time, or ends when somebody says so.
+    fn check_steps(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let (Some(old), Some(new), Some(plan)) = (before.attempt(), after.attempt(), &before.plan) else {
+            return;
+        };
+        if old.target != new.target || old.steps != new.steps || new.step == old.step {
+            return;
+        }
+        let promoted = before.commands.promote_full && new.step == plan.end();
+        if promoted {
+            return;
+        }
+        if new.step != old.step.next() {
+            self.breaks(format!(
+                "2: {name} went from step {} to {}",
+                old.step.0, new.step.0
+            ));
+        }
+        match plan.step(old.step) {
+            Some(Step::Share(_)) => self.check_gate(name, before, old, new),
+            // A user may end a pause while the set is being scaled: its pods passed their gate before.
+            Some(Step::Pause(_)) if before.commands.promote => {}
+            Some(Step::Pause(Some(duration))) if new.entered.duration_since(old.entered) >= *duration => {}
+            Some(Step::Pause(_)) => self.breaks(format!(
+                "7: {name} left the pause at step {} after {:#} and without a word from anybody",
+                old.step.0,
+                new.entered.duration_since(old.entered)
+            )),
+            None => {}
+        }
+    }
+
+    fn check_gate(&mut self, name: &str, before: &Rollout, old: &Attempt, new: &Attempt) {
+        let Some(set) = self.sets.get(&before.set) else {
+            return;
+        };
+        let due = before.plan.as_ref().map_or(0, |plan| {
+            let replicas = u32::try_from(set.replicas).unwrap_or(0);
+            plan.share_at(old.step).of(replicas)
+        });
+        let available = |since: jiff::Timestamp| {
+            since
+                .saturating_add(set.min_ready)
+                .is_ok_and(|at| at <= new.entered)
+        };
+        let there = self
+            .on(&before.set, old.target.as_str())
+            .filter(|pod| pod.ready_since.is_some_and(available));
+        let there = there.count() as u32;
+        if there < due {
+            self.breaks(format!(
+                "2: {name} left step {} with {there} of {due} pods new and Ready",
+                old.step.0
+            ));
+        }
+    }
+
+    /// 14: another version begins at the first step, and the baseline stays what it was.
+    fn check_target(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let (Some(old), Some(new)) = (before.attempt(), after.attempt()) else {
+            return;
+        };
+        let same_set = before.memory.workload == after.memory.workload;
+        if old.target == new.target || !same_set {
+            return;
+        }
+        if new.step.0 != 0 || before.stable() != after.stable() {
+            self.breaks(format!(
+                "14: {name} turned from {} to {} at step {}, with {:?} stable and {:?} before",
+                old.target,
+                new.target,
+                new.step.0,
+                after.stable(),
+                before.stable()
+            ));
+        }
+    }
+
+    /// 5: what is turned down is what was being rolled.
+    fn check_rejection(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let Some(rejected) = &after.memory.rejected else {
+            return;
+        };
+        if before.memory.rejected.as_ref() == Some(rejected) {
+            return;
+        }
+        let rolled = before.attempt().map(|attempt| &attempt.target);
+        if rolled != Some(&rejected.revision) {
+            self.breaks(format!(
+                "5: {name} turned {} down while {rolled:?} was rolled",
+                rejected.revision
+            ));
+        }
+    }
+
+    /// 10: a way back ends with every pod on the stable version and Ready, and that version is what it was.
+    fn check_arrival(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let (Activity::Returning(_), Activity::Idle) = (&before.memory.activity, &after.memory.activity)
+        else {
+            return;
+        };
+        if before.memory.workload != after.memory.workload {
+            return;
+        }
+        let (Some(old), Some(new)) = (&before.memory.stable, &after.memory.stable) else {
+            return;
+        };
+        if old.template != new.template {
+            self.breaks(format!("10: {name} came back to another version than it left"));
+        }
+        self.check_all_on("10", name, after);
+    }
+
+    /// 11: a version becomes the stable one only when every pod runs it and is Ready, and 12: never by scaling to nothing.
+    fn check_stable(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let (Some(old), Some(new)) = (before.stable(), after.stable()) else {
+            return;
+        };
+        // Another workload, or one without pods, is taken on as it is; this is about the end of a rollout.
+        let rolled = before
+            .attempt()
+            .is_some_and(|attempt| attempt.target.as_str() == new);
+        if old == new || !rolled || before.memory.workload != after.memory.workload {
+            return;
+        }
+        let replicas = self.sets.get(&after.set).map(|set| set.replicas);
+        if replicas == Some(0) {
+            self.breaks(format!("12: {name} took {new} for stable without a single pod"));
+        }
+        self.check_all_on("11", name, after);
+    }
+
+    /// 30: a status says that all is well only when every pod runs the stable version and is Ready.
+    fn check_phase(&mut self, name: &str, before: &Rollout, after: &Rollout) {
+        let healthy = |rollout: &Rollout| {
+            let conditions = &rollout.status.conditions;
+            rollout.status.phase == "Successful"
+                || conditions
+                    .iter()
+                    .any(|one| matches!(one.kind.as_str(), "Healthy" | "Ready") && one.status == "True")
+        };
+        if healthy(after) && !healthy(before) {
+            self.check_all_on("30", name, after);
+        }
+    }
+
+    fn check_all_on(&mut self, number: &str, name: &str, after: &Rollout) {
+        let (Some(stable), Some(set)) = (after.stable(), self.sets.get(&after.set)) else {
+            return;
+        };
+        let there = self.on(&after.set, stable).filter(|pod| pod.ready()).count() as i64;
+        if there < set.replicas {
+            self.breaks(format!(
+                "{number}: {name} says that it is done with {there} of {} pods Ready on {stable}",
+                set.replicas
+            ));
+        }
+    }
+}

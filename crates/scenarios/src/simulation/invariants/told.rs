@@ -1,0 +1,69 @@
+//! Requests and events: what we ask for, and what we tell.
+
+use std::collections::BTreeMap;
+
+use stateward_cluster::{Commit, Entry};
+
+use super::Replay;
+use super::world::text;
+
+/// The events of each object since it was last written.
+#[derive(Default)]
+pub(super) struct Told(BTreeMap<String, Vec<(String, String)>>);
+
+impl Told {
+    /// An object was written, by whomever: from here on the same may be told again.
+    pub(super) fn rollout(&mut self, uid: &str) {
+        self.0.remove(uid);
+    }
+}
+
+impl Replay {
+    /// 36: what happened is told once, however often we die over it.
+    pub(super) fn apply_event(&mut self, commit: &Commit, by_us: bool) {
+        if !by_us || commit.deleted {
+            return;
+        }
+        let event = &commit.object;
+        let words = (text(&event["reason"]), text(&event["message"]));
+        let told = self
+            .told
+            .0
+            .entry(text(&event["involvedObject"]["uid"]))
+            .or_default();
+        if told.contains(&words) {
+            self.breaks(format!("36: told twice: {} {}", words.0, words.1));
+        } else {
+            told.push(words);
+        }
+    }
+
+    /// 18: we never delete what holds a user's data. 19: we name the very pod that is to go. 29: we write nothing that changes
+    /// nothing.
+    pub(super) fn check_request(&mut self, entry: &Entry) {
+        let Entry {
+            verb,
+            resource,
+            name,
+            code,
+            revision,
+            body,
+            ..
+        } = entry;
+        if verb.starts_with("delete") && resource != "pods" {
+            self.breaks(format!("18: the operator asked to {verb} {resource} {name}"));
+        }
+        let options = match (verb.as_str(), resource.as_str()) {
+            ("delete", "pods") => Some(body),
+            ("create", "pods/eviction") => Some(&body["deleteOptions"]),
+            _ => None,
+        };
+        if options.is_some_and(|options| options["preconditions"]["uid"].is_null()) {
+            self.breaks(format!("19: pod {name} was to go whichever it was"));
+        }
+        let ours = matches!(resource.as_str(), "statefulsets" | "rolloutplugins/status");
+        if ours && *code == 200 && revision.is_none() {
+            self.breaks(format!("29: a {verb} of {resource} {name} changed nothing"));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Objects with just what the invariants ask about.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_cluster::Commit;
+use stateward_core::memory::{Activity, Attempt, Memory};
+use stateward_core::plan::Plan;
+use stateward_core::rolloutplugin;
+use stateward_core::world::Commands;
+
+/// A set.
+#[derive(Clone)]
+pub(super) struct Set {
+    pub(super) uid: String,
+    pub(super) generation: i64,
+    pub(super) observed: i64,
+    pub(super) replicas: i64,
+    pub(super) partition: i64,
+    pub(super) start: i64,
+    pub(super) min_ready: SignedDuration,
+    pub(super) claim: String,
+    /// The revision that Kubernetes gives to pods outside the share.
+    pub(super) current: String,
+    pub(super) object: Arc<Value>,
+    /// Somebody else has moved the share, and our answer is not in force yet.
+    pub(super) unanswered: bool,
+    /// The most pods that a recorded step allowed when we last wrote a share that may still be in force.
+    pub(super) granted: i64,
+    /// Our last write: its generation, and what its step allowed.
+    pub(super) granting: Option<(i64, i64)>,
+}
+
+impl Set {
+    pub(super) fn of(commit: &Commit) -> Self {
+        let object = &commit.object;
+        let (spec, status, meta) = (&object["spec"], &object["status"], &object["metadata"]);
+        let number = |value: &Value, default| value.as_i64().unwrap_or(default);
+        Self {
+            uid: text(&meta["uid"]),
+            generation: number(&meta["generation"], 0),
+            observed: number(&status["observedGeneration"], 0),
+            replicas: number(&spec["replicas"], 1),
+            partition: number(&spec["updateStrategy"]["rollingUpdate"]["partition"], 0),
+            start: number(&spec["ordinals"]["start"], 0),
+            min_ready: SignedDuration::from_secs(number(&spec["minReadySeconds"], 0)),
+            claim: text(&meta["annotations"]["stateward.dev/managed-by"]),
+            current: text(&status["currentRevision"]),
+            object: object.clone(),
+            unanswered: false,
+            granted: 0,
+            granting: None,
+        }
+    }
+
+    /// Pods released, from the last one down.
+    pub(super) fn released(&self) -> i64 {
+        (self.replicas - self.partition).max(0)
+    }
+}
+
+/// A pod.
+#[derive(Clone)]
+pub(super) struct Pod {
+    pub(super) uid: String,
+    pub(super) set: String,
+    /// Its place in the set, from 0.
+    pub(super) index: i64,
+    pub(super) revision: String,
+    pub(super) ready_since: Option<Timestamp>,
+    pub(super) leaving: bool,
+}
+
+impl Pod {
+    pub(super) fn of(commit: &Commit, start: impl FnOnce(&str) -> i64) -> Self {
+        let object = &commit.object;
+        let ready = object["status"]["conditions"].as_array().and_then(|conditions| {
+            conditions
+                .iter()
+                .find(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        });
+        let set = text(&object["metadata"]["ownerReferences"][0]["name"]);
+        let ordinal = commit.name.rsplit_once('-').and_then(|(_, at)| at.parse().ok());
+        Self {
+            uid: text(&object["metadata"]["uid"]),
+            index: ordinal.unwrap_or(0_i64) - start(&set),
+            set,
+            revision: text(&object["metadata"]["labels"]["controller-revision-hash"]),
+            ready_since: ready.map(|ready| {
+                let since = ready["lastTransitionTime"].as_str();
+                since.and_then(|since| since.parse().ok()).unwrap_or_default()
+            }),
+            leaving: !object["metadata"]["deletionTimestamp"].is_null(),
+        }
+    }
+
+    pub(super) fn ready(&self) -> bool {
+        self.ready_since.is_some()
+    }
+}
+
+/// A RolloutPlugin.
+#[derive(Clone)]
+pub(super) struct Rollout {
+    pub(super) uid: String,
+    pub(super) set: String,
+    pub(super) generation: Option<i64>,
+    pub(super) memory: Memory,
+    pub(super) commands: Commands,
+    pub(super) plan: Option<Plan>,
+    pub(super) status: RolloutPluginStatus,
+}
+
+impl Rollout {
+    pub(super) fn of(commit: &Commit) -> Option<Self> {
+        let object: RolloutPlugin = serde_json::from_value(commit.object.as_ref().clone()).ok()?;
+        let status = object.status.clone().unwrap_or_default();
+        Some(Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            set: object.spec.workload_ref.name.clone(),
+            generation: object.metadata.generation,
+            memory: rolloutplugin::memory(&status),
+            commands: rolloutplugin::commands(&status),
+            plan: rolloutplugin::plan(&object).ok(),
+            status,
+        })
+    }
+
+    pub(super) fn stable(&self) -> Option<&str> {
+        let stable = self.memory.stable.as_ref();
+        stable.map(|stable| stable.revision.as_str())
+    }
+
+    pub(super) fn attempt(&self) -> Option<&Attempt> {
+        match &self.memory.activity {
+            Activity::Rolling(attempt) => Some(attempt),
+            Activity::Idle | Activity::Returning(_) => None,
+        }
+    }
+
+    /// The pods that the recorded step allows to be new.
+    pub(super) fn allowed(&self, replicas: i64) -> Option<i64> {
+        let (attempt, plan) = self.attempt().zip(self.plan.as_ref())?;
+        let replicas = u32::try_from(replicas).unwrap_or(0);
+        let share = plan.share_at(attempt.step).of(replicas);
+        Some(share.max(attempt.floor.min(replicas)).into())
+    }
+}
+
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
