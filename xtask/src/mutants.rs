@@ -1,22 +1,25 @@
-//! `cargo xtask mutants cluster`: shows that the recorded traces notice when the embedded cluster is wrong.
+//! `cargo xtask mutants`: shows that the tests notice when something is wrong.
 //!
-//! Each mutant is one small untruth, put into a copy of the sources. The copy is built and the traces are replayed on
-//! it, those with a name first; a mutant that no trace catches fails the command. The table on stdout belongs into
-//! `docs/design/fidelity.md`.
+//! Each mutant is one small mistake, put into a copy of the sources. The copy is built and tested; a mutant that no test
+//! notices fails the command. Those of the embedded cluster meet the recorded traces, and their table on stdout belongs
+//! into `docs/design/fidelity.md`. Those of the engine meet the unit tests, then the scenarios, then the simulation, and
+//! their table belongs into `docs/design/invariants.md`.
 
 mod cluster;
+mod engine;
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
-use self::cluster::{MUTANTS, Mutant};
 use crate::layout::Layout;
-use crate::process::die_with_us;
+use crate::process::{Running, die_with_us};
 
 /// `cargo xtask mutants …`
 #[derive(clap::Subcommand)]
@@ -26,34 +29,128 @@ pub(crate) enum Action {
         /// Only those whose name contains this
         filter: Option<String>,
     },
+    /// Mutants of the engine, its plugin and its shell
+    Engine {
+        /// Only those whose name contains this
+        filter: Option<String>,
+    },
 }
+
+/// A line of the sources, and what stands there instead.
+struct Mutant {
+    name: &'static str,
+    file: &'static str,
+    truth: &'static str,
+    lie: &'static str,
+}
+
+/// Tests that are run together.
+struct Suite {
+    name: &'static str,
+    /// After `cargo test`.
+    which: &'static [&'static str],
+    /// After `--`.
+    filter: &'static [&'static str],
+}
+
+/// A name that is a sentence says more than a seed, and most mutants need no more.
+const TRACES: [Suite; 2] = [
+    Suite {
+        name: "recorded",
+        which: &[
+            "--package",
+            "stateward-scenarios",
+            "--test",
+            "differential",
+            "--test",
+            "requests",
+        ],
+        filter: &["recorded::", "--skip", "seed_"],
+    },
+    Suite {
+        name: "recorded seed",
+        which: &[
+            "--package",
+            "stateward-scenarios",
+            "--test",
+            "differential",
+            "--test",
+            "requests",
+        ],
+        filter: &["recorded::seed_"],
+    },
+];
+
+/// From the quickest to the slowest.
+const BEHAVIOUR: [Suite; 5] = [
+    Suite {
+        name: "unit",
+        which: &["--package", "stateward-core", "--tests"],
+        filter: &[],
+    },
+    Suite {
+        name: "unit",
+        which: &["--package", "stateward-plugin", "--tests"],
+        filter: &[],
+    },
+    Suite {
+        name: "unit",
+        which: &["--package", "stateward-controller", "--tests"],
+        filter: &[],
+    },
+    Suite {
+        name: "scenario",
+        which: &["--package", "stateward-scenarios", "--test", "scenarios"],
+        filter: &["embedded::rolloutplugin"],
+    },
+    Suite {
+        name: "simulation",
+        which: &["--package", "stateward-scenarios", "--test", "simulation"],
+        filter: &[],
+    },
+];
+
+/// Longer than any suite takes, with its build: a mutant that goes round in circles is noticed too.
+const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Tries every mutant; the exit code is 1 when one survives.
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
-    let Action::Cluster { filter } = action;
+    let (filter, mutants, below, suites): (_, _, _, &[Suite]) = match action {
+        Action::Cluster { filter } => (filter, cluster::MUTANTS, "crates/cluster/src", &TRACES),
+        Action::Engine { filter } => (filter, engine::MUTANTS, "crates", &BEHAVIOUR),
+    };
     let copy = Copy::make(layout)?;
-    for traces in [Traces::Named, Traces::Seeds] {
-        if let Some(first) = copy.replay(traces)?.first() {
+    for suite in suites {
+        if let Some(first) = copy.test(suite)?.first() {
             bail!("{first} fails without any mutant; mend that first");
         }
     }
     let wanted = |mutant: &&Mutant| filter.as_ref().is_none_or(|filter| mutant.name.contains(filter));
     let mut survivors = 0;
-    print_row("mutant", "caught by", "and so many more");
-    print_row("---", "---", "---");
-    for mutant in MUTANTS.iter().filter(wanted) {
+    print_row("mutant", "of", "noticed by", "and so many more");
+    print_row("---", "---", "---", "---");
+    for mutant in mutants.iter().filter(wanted) {
         eprintln!("trying: {}", mutant.name);
-        let original = copy.mutate(mutant)?;
-        let verdict = match copy.replay(Traces::Named) {
-            Ok(caught) if caught.is_empty() => copy.replay(Traces::Seeds),
-            verdict => verdict,
-        };
-        fs::write(copy.path(mutant), original).context("cannot take the mutant back")?;
-        match verdict?.as_slice() {
-            [first, more @ ..] => print_row(mutant.name, &format!("`{first}`"), &more.len().to_string()),
-            [] => {
+        let spoiled = copy.mutate(mutant, &copy.root.join(below).join(mutant.file))?;
+        let mut verdict = None;
+        for suite in suites {
+            let failed = copy.test(suite)?;
+            if !failed.is_empty() {
+                verdict = Some((suite, failed));
+                break;
+            }
+        }
+        drop(spoiled);
+        match verdict {
+            Some((suite, failed)) => print_row(
+                mutant.name,
+                &format!("`{}`", mutant.file),
+                &format!("{}: `{}`", suite.name, failed[0]),
+                &(failed.len() - 1).to_string(),
+            ),
+            None => {
                 survivors += 1;
-                print_row(mutant.name, "SURVIVED", "");
+                print_row(mutant.name, &format!("`{}`", mutant.file), "SURVIVED", "");
             }
         }
     }
@@ -61,22 +158,28 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
 }
 
 #[allow(clippy::print_stdout)]
-fn print_row(name: &str, caught: &str, count: &str) {
-    println!("| {name} | {caught} | {count} |");
-}
-
-/// Which traces are replayed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Traces {
-    /// A name that is a sentence says more than a seed, and most mutants need no more.
-    Named,
-    Seeds,
+fn print_row(name: &str, file: &str, caught: &str, count: &str) {
+    println!("| {name} | {file} | {caught} | {count} |");
 }
 
 /// A copy of the sources that may be spoiled.
 struct Copy {
     root: PathBuf,
     target: PathBuf,
+}
+
+/// A file with a mistake in it, until it is dropped.
+struct Spoiled {
+    path: PathBuf,
+    original: String,
+}
+
+impl Drop for Spoiled {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.path, &self.original) {
+            eprintln!("cannot take the mutant back: {error}");
+        }
+    }
 }
 
 impl Copy {
@@ -89,7 +192,7 @@ impl Copy {
         copy(&layout.root.join("xtask"), &root.join("xtask"))?;
         // Scenarios read manifests that are there for users.
         copy(&layout.root.join("test"), &root.join("test"))?;
-        for file in ["Cargo.toml", "Cargo.lock"] {
+        for file in ["Cargo.toml", "Cargo.lock", "clippy.toml"] {
             fs::copy(layout.root.join(file), root.join(file))
                 .with_context(|| format!("cannot copy {file}"))?;
         }
@@ -100,58 +203,51 @@ impl Copy {
         })
     }
 
-    fn path(&self, mutant: &Mutant) -> PathBuf {
-        self.root.join("crates/cluster/src").join(mutant.file)
-    }
-
-    /// Puts the mutant in and returns what the file was.
-    fn mutate(&self, mutant: &Mutant) -> Result<String> {
+    /// Puts the mutant in.
+    fn mutate(&self, mutant: &Mutant, path: &Path) -> Result<Spoiled> {
         let Mutant {
             name,
             file,
             truth,
             lie,
         } = mutant;
-        let path = self.path(mutant);
-        let original = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+        let original = fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
         let found = original.matches(truth).count();
         if found != 1 {
             bail!("mutant {name}: its line is in {file} {found} times, and must be there once: {truth}");
         }
-        fs::write(&path, original.replace(truth, lie)).with_context(|| format!("cannot write {file}"))?;
-        Ok(original)
+        fs::write(path, original.replace(truth, lie)).with_context(|| format!("cannot write {file}"))?;
+        Ok(Spoiled {
+            path: path.to_owned(),
+            original,
+        })
     }
 
-    /// The traces that fail.
-    fn replay(&self, traces: Traces) -> Result<Vec<String>> {
-        let which: &[&str] = match traces {
-            Traces::Named => &["recorded::", "--skip", "seed_"],
-            Traces::Seeds => &["recorded::seed_"],
-        };
+    /// The tests of a suite that fail.
+    fn test(&self, suite: &Suite) -> Result<Vec<String>> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let said = self.root.join("said");
         let mut command = Command::new(cargo);
         command
-            .args([
-                "test",
-                "--quiet",
-                "--package",
-                "stateward-scenarios",
-                "--no-fail-fast",
-                "--test",
-                "differential",
-                "--test",
-                "requests",
-                "--",
-            ])
+            .args(["test", "--quiet", "--no-fail-fast"])
+            .args(suite.which)
+            .arg("--")
             .args(["--color", "never", "--format", "pretty"])
-            .args(which)
+            .args(suite.filter)
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             .env_remove("STATEWARD_TEST_KUBECONFIG")
+            .stdout(File::create(&said).context("cannot write what the tests say")?)
             .stderr(Stdio::null());
+        command.process_group(0);
         die_with_us(&mut command, Signal::KILL);
-        let output = command.output().context("cannot run cargo test")?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let mut tests = Running::spawn(&mut command, "cargo test")?;
+        if !tests.ends_within(PATIENCE)? {
+            tests.kill_group();
+            return Ok(vec![format!("no end after {} minutes", PATIENCE.as_secs() / 60)]);
+        }
+        tests.wait()?;
+        let text = fs::read_to_string(&said).context("cannot read what the tests say")?;
         if !text.contains("test result:") {
             bail!(
                 "the mutant does not build: cd {} && cargo test",

@@ -4,9 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 
 /// A child process and the descriptor that becomes readable when it ends; it ends with this value.
 pub(crate) struct Running {
@@ -32,6 +37,25 @@ impl Running {
     /// Sends `signal`; a process that is already gone is fine.
     pub(crate) fn signal(&self, signal: Signal) {
         let _gone = pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Kills it and whatever it has started in its process group.
+    pub(crate) fn kill_group(&self) {
+        let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    /// Whether it ends before `patience` is over.
+    pub(crate) fn ends_within(&self, patience: Duration) -> Result<bool> {
+        let patience = Timespec::try_from(patience).context("too long a time to wait")?;
+        let ended = &mut [PollFd::new(&self.pidfd, PollFlags::IN)];
+        loop {
+            match poll(ended, Some(&patience)) {
+                // A signal that is not ours to handle; the wait begins anew.
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).context("cannot wait for a process"),
+                Ok(ready) => return Ok(ready > 0),
+            }
+        }
     }
 
     /// Waits for the end of the process.

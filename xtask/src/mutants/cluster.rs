@@ -1,13 +1,6 @@
-//! The mutants: one untruth each.
+//! Untruths about the embedded cluster, below `crates/cluster/src`.
 
-/// A line of the embedded cluster, and what stands there instead.
-pub(super) struct Mutant {
-    pub(super) name: &'static str,
-    /// Below `crates/cluster/src`.
-    pub(super) file: &'static str,
-    pub(super) truth: &'static str,
-    pub(super) lie: &'static str,
-}
+use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
