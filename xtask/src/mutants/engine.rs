@@ -84,14 +84,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "leaves the guard down after a rollout",
         file: "core/src/engine/guard.rs",
-        truth: "if workload.released != 0 || workload.claim != Claim::Ours {",
-        lie: "if workload.claim != Claim::Ours {",
+        truth: "if workload.released != 0 {",
+        lie: "if workload.released < 0 {",
     },
     Mutant {
         name: "does not claim a set whose guard is up already",
         file: "core/src/engine/guard.rs",
-        truth: "if workload.released != 0 || workload.claim != Claim::Ours {",
-        lie: "if workload.released != 0 {",
+        truth: "if workload.claim != Claim::Ours {",
+        lie: "if workload.claim != Claim::Ours && workload.released != 0 {",
     },
     Mutant {
         name: "leaves pods astray at rest",
@@ -198,8 +198,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ends before Kubernetes has turned over",
         file: "core/src/engine/step.rs",
-        truth: "(Ahead::Open, None) if workload.current == attempt.target => {",
-        lie: "(Ahead::Open, None) => {",
+        truth: "let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;",
+        lie: "let converged = plan.step(attempt.step).is_none();",
     },
     Mutant {
         name: "begins a rejected version again",
@@ -366,8 +366,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "goes before it has let go of its set",
         file: "controller/src/reconcile.rs",
-        truth: "            match &decision.action {\n                Some(action) => {",
-        lie: "            match &decision.action {\n                Some(action) if !ours => {",
+        truth: "if let Leaving::Free = let_go(&object, &target, context).await? {",
+        lie: "if let Leaving::Free | Leaving::LetGo = let_go(&object, &target, context).await? {",
+    },
+    Mutant {
+        name: "keeps the set that it was meant for before",
+        file: "controller/src/reconcile.rs",
+        truth: "if let Some(name) = context.plugin.held_elsewhere(&target).await? {",
+        lie: "if let Some(name) = context.plugin.held_elsewhere(&target).await?.filter(|_| deleting) {",
+    },
+    Mutant {
+        name: "says that a rollout is done before the guard is up",
+        file: "core/src/engine/step.rs",
+        truth: "(Ahead::Open, None) if guarded => return",
+        lie: "(Ahead::Open, None) if converged => return",
+    },
+    Mutant {
+        name: "forgets a rollout whose end nobody saw",
+        file: "core/src/engine/target.rs",
+        truth: "        self.complete_unseen(workload);\n",
+        lie: "",
     },
     Mutant {
         name: "does not look again for a disruption budget",

@@ -22,13 +22,13 @@ impl Turn<'_> {
         };
         let cause = back.cause;
         let put_back = workload.template == stable.template;
-        let known = workload.current == stable.revision;
         // A template that is put back may get a new name for what it was.
-        let home = if put_back && !known {
+        let home = if put_back && workload.current != stable.revision {
             &workload.update
         } else {
             &stable.revision
         };
+        let known = workload.current == *home;
         let message = self.describe_return(cause, home, workload);
         if !known && !put_back {
             return Outcome::act(Action::Restore, message);
@@ -41,7 +41,7 @@ impl Turn<'_> {
         if let Some(action) = next_stray(workload, home, workload.replicas, !known) {
             return Outcome::act(action, message);
         }
-        if !self.is_home(workload, home) || (put_back && workload.current != *home) {
+        if !known || !self.is_home(workload, home) {
             return Outcome::wait(message);
         }
         self.notice(

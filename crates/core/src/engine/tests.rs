@@ -224,6 +224,23 @@ fn a_forgotten_version_is_restored_from_our_copy() {
     assert!(matches!(decide(&world).action, Some(Action::Remove { .. })));
 }
 
+/// Rule 5: a template that is put back may get another name than it had.
+#[test]
+fn a_version_that_comes_back_under_another_name_is_guarded_before_it_is_stable() {
+    let mut world = returning(["a2"; 5]);
+    world.template("a2");
+    world.view().template = Fingerprint::of("a");
+    world.current("b");
+    world.view().released = 5;
+    assert!(silent(&world), "Kubernetes has not turned over yet");
+    world.current("a2");
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(decision.memory.activity, Activity::Idle);
+    assert_eq!(decision.memory.stable.unwrap().revision, revision("a2"));
+}
+
 /// Rule 5
 #[test]
 fn the_way_back_ends_when_every_pod_is_stable_and_ready() {

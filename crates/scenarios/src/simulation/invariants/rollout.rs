@@ -106,6 +106,18 @@ impl Replay {
         }
     }
 
+    /// Whether a rollout had come to its end before its template was changed again: Kubernetes knows of it.
+    fn ended_unseen(&self, before: &Rollout, after: &Rollout) -> bool {
+        let (Some(old), Some(new)) = (before.attempt(), after.attempt()) else {
+            return false;
+        };
+        let done = before.plan.as_ref().is_some_and(|plan| old.step == plan.end());
+        let current = self.sets.get(&before.set).map(|set| set.current.as_str());
+        done && old.target != new.target
+            && after.stable() == Some(old.target.as_str())
+            && current == Some(old.target.as_str())
+    }
+
     /// 14: another version begins at the first step, and the baseline stays what it was.
     fn check_target(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let (Some(old), Some(new)) = (before.attempt(), after.attempt()) else {
@@ -115,7 +127,8 @@ impl Replay {
         if old.target == new.target || !same_set {
             return;
         }
-        if new.step.0 != 0 || before.stable() != after.stable() {
+        let baseline = before.stable() == after.stable() || self.ended_unseen(before, after);
+        if new.step.0 != 0 || !baseline {
             self.breaks(format!(
                 "14: {name} turned from {} to {} at step {}, with {:?} stable and {:?} before",
                 old.target,
@@ -172,6 +185,9 @@ impl Replay {
             .attempt()
             .is_some_and(|attempt| attempt.target.as_str() == new);
         if old == new || !rolled || before.memory.workload != after.memory.workload {
+            return;
+        }
+        if self.ended_unseen(before, after) {
             return;
         }
         let replicas = self.sets.get(&after.set).map(|set| set.replicas);
