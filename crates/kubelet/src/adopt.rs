@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 
 use crate::life::{End, Ended, Flip, Life, Run, Stage};
+use crate::object::{ContainerStatus, Object, Status};
 use crate::pod::{Pod, condition};
 
 /// The life that this status tells of; none when no kubelet has written one yet.
-pub(crate) fn adopt(object: &k8s::Pod, pod: &Pod, now: Timestamp) -> Option<Life> {
+pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> {
     let status = object.status.as_ref()?;
     let started = status.start_time.as_ref().map(|time| time.0);
     pod.place.node().and(started)?;
@@ -57,8 +58,8 @@ pub(crate) fn adopt(object: &k8s::Pod, pod: &Pod, now: Timestamp) -> Option<Life
 }
 
 fn stage(
-    status: &k8s::PodStatus,
-    main: Option<&k8s::ContainerStatus>,
+    status: &Status,
+    main: Option<&ContainerStatus>,
     run: &Run,
     started: Timestamp,
     now: Timestamp,
@@ -85,7 +86,7 @@ fn stage(
 }
 
 /// Why the container waits, beyond waiting for its start.
-fn reason(shown: &k8s::ContainerStatus) -> Option<&str> {
+fn reason(shown: &ContainerStatus) -> Option<&str> {
     let waiting = shown.state.as_ref()?.waiting.as_ref()?;
     waiting
         .reason
@@ -93,7 +94,7 @@ fn reason(shown: &k8s::ContainerStatus) -> Option<&str> {
         .filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))
 }
 
-fn run(shown: &k8s::ContainerStatus) -> Run {
+fn run(shown: &ContainerStatus) -> Run {
     let state = shown.state.as_ref();
     let running = state.and_then(|state| state.running.as_ref());
     let ended = state.and_then(|state| state.terminated.as_ref()).map(ended);

@@ -9,7 +9,6 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as k8s;
 use kube::Client;
 use kube::runtime::watcher::Event;
 use stateward_clock::Clock;
@@ -20,6 +19,7 @@ use crate::api::{Key, Refusal, Scope, backoff, watch};
 use crate::claim::ClaimNews;
 use crate::life::after;
 use crate::node::Nodes;
+use crate::object::Object;
 use crate::pod::{Place, Pod};
 use crate::request::{Answer, Request, send};
 use crate::rules::Rules;
@@ -84,11 +84,7 @@ impl Driver {
 
     /// Runs for ever.
     pub(crate) async fn run(mut self, mut claims: mpsc::UnboundedReceiver<ClaimNews>) {
-        let mut pods = watch(
-            self.scope.api::<k8s::Pod>(self.client.clone()),
-            self.clock.clone(),
-        )
-        .boxed();
+        let mut pods = watch(self.scope.api::<Object>(self.client.clone()), self.clock.clone()).boxed();
         let mut listed = BTreeSet::new();
         loop {
             self.look();
@@ -106,7 +102,7 @@ impl Driver {
         }
     }
 
-    fn hear(&mut self, event: Event<k8s::Pod>, listed: &mut BTreeSet<Key>) {
+    fn hear(&mut self, event: Event<Object>, listed: &mut BTreeSet<Key>) {
         match event {
             Event::Apply(pod) => self.see(&pod),
             Event::Delete(pod) => self.forget(&Key::of(&pod), pod.metadata.uid.as_deref()),
@@ -129,11 +125,15 @@ impl Driver {
     }
 
     /// Takes note of a pod as it is now; views older than what is known are ignored.
-    fn see(&mut self, object: &k8s::Pod) {
+    fn see(&mut self, object: &Object) {
         let pod = Pod::of(object);
         let key = pod.key.clone();
         let ours = self.is_ours(&pod);
         match self.tasks.get_mut(&key) {
+            // What a write was answered with comes by once more.
+            Some(task) if task.pod.uid == pod.uid && task.pod.version == pod.version && pod.version > 0 => {
+                return;
+            }
             Some(task) if task.pod.version > pod.version => return,
             Some(task) if ours && task.pod.uid == pod.uid => task.pod = pod,
             _ => {

@@ -21,6 +21,7 @@ mod driver;
 mod kubelet;
 mod life;
 mod node;
+mod object;
 mod pod;
 mod request;
 mod rules;

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use kube::ResourceExt;
 
 use crate::api::{Key, version};
+use crate::object::{self, Object};
 
 /// A pod as last seen.
 #[derive(Clone, Debug)]
@@ -110,7 +111,7 @@ pub(crate) struct Seen {
 }
 
 impl Pod {
-    pub(crate) fn of(pod: &k8s::Pod) -> Self {
+    pub(crate) fn of(pod: &Object) -> Self {
         let key = Key::of(pod);
         let spec = pod.spec.as_ref();
         let label = |name: &str| pod.labels().get(name).cloned();
@@ -132,7 +133,10 @@ impl Pod {
                 .and_then(|spec| spec.init_containers.as_deref())
                 .map(containers)
                 .unwrap_or_default(),
-            containers: spec.map(|spec| containers(&spec.containers)).unwrap_or_default(),
+            containers: spec
+                .and_then(|spec| spec.containers.as_deref())
+                .map(containers)
+                .unwrap_or_default(),
             restart: match spec.and_then(|spec| spec.restart_policy.as_deref()) {
                 Some("Never") => RestartPolicy::Never,
                 Some("OnFailure") => RestartPolicy::OnFailure,
@@ -153,7 +157,7 @@ impl Pod {
 }
 
 impl Seen {
-    fn of(status: &k8s::PodStatus) -> Self {
+    fn of(status: &object::Status) -> Self {
         let condition = |kind| condition(status, kind);
         Self {
             phase: status.phase.clone().unwrap_or_default(),
@@ -164,7 +168,7 @@ impl Seen {
 }
 
 /// Whether a condition is true, and since when.
-pub(crate) fn condition(status: &k8s::PodStatus, kind: &str) -> Option<(bool, Timestamp)> {
+pub(crate) fn condition(status: &object::Status, kind: &str) -> Option<(bool, Timestamp)> {
     let condition = status
         .conditions
         .iter()
@@ -177,7 +181,7 @@ pub(crate) fn condition(status: &k8s::PodStatus, kind: &str) -> Option<(bool, Ti
     Some((condition.status == "True", since))
 }
 
-fn owner(pod: &k8s::Pod) -> Owner {
+fn owner(pod: &Object) -> Owner {
     let owner = pod
         .owner_references()
         .iter()
@@ -189,8 +193,8 @@ fn owner(pod: &k8s::Pod) -> Owner {
     }
 }
 
-fn containers(containers: &[k8s::Container]) -> Vec<Container> {
-    let container = |container: &k8s::Container| Container {
+fn containers(containers: &[object::Container]) -> Vec<Container> {
+    let container = |container: &object::Container| Container {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
         sidecar: container.restart_policy.as_deref() == Some("Always"),
@@ -198,11 +202,11 @@ fn containers(containers: &[k8s::Container]) -> Vec<Container> {
     containers.iter().map(container).collect()
 }
 
-fn place(pod: &str, spec: &k8s::PodSpec) -> Place {
+fn place(pod: &str, spec: &object::Spec) -> Place {
     if let Some(node) = spec.node_name.as_ref().filter(|node| !node.is_empty()) {
         return Place::On(node.clone());
     }
-    let claim = |volume: &k8s::Volume| {
+    let claim = |volume: &object::Volume| {
         let named = volume
             .persistent_volume_claim
             .as_ref()
@@ -243,7 +247,7 @@ pub(crate) mod fixtures {
 
     use super::*;
 
-    pub(crate) fn parse(pod: Value) -> k8s::Pod {
+    pub(crate) fn parse(pod: Value) -> Object {
         serde_json::from_value(pod).unwrap()
     }
 

@@ -1,11 +1,11 @@
 //! The three requests a pod is worth: bind it, write its status, delete it for good.
 
-use k8s_openapi::api::core::v1 as k8s;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::api::{Key, MANAGER, Refusal};
+use crate::object::Object;
 
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -17,10 +17,10 @@ pub(crate) enum Request {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Bound(String),
-    Written(Box<k8s::Pod>),
+    Written(Box<Object>),
     Deleted,
     /// The request was refused because the pod is not as it was seen; this is how it is.
-    Reread(Box<k8s::Pod>),
+    Reread(Box<Object>),
     Gone,
 }
 
@@ -33,7 +33,7 @@ impl Answer {
 /// Sends `request` for the pod with this uid and no other: each request carries the uid, so that a successor of the
 /// same name refuses it.
 pub(crate) async fn send(client: Client, key: Key, uid: String, request: Request) -> Result<Answer, Refusal> {
-    let pods: Api<k8s::Pod> = Api::namespaced(client, &key.namespace);
+    let pods: Api<Object> = Api::namespaced(client, &key.namespace);
     let name = format!("pod {}/{}", key.namespace, key.name);
     match try_once(&pods, &key.name, &uid, request).await {
         Ok(answer) => Ok(answer),
@@ -48,7 +48,7 @@ pub(crate) async fn send(client: Client, key: Key, uid: String, request: Request
     }
 }
 
-async fn try_once(pods: &Api<k8s::Pod>, name: &str, uid: &str, request: Request) -> kube::Result<Answer> {
+async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -> kube::Result<Answer> {
     match request {
         Request::Bind { node } => {
             let binding = json!({

@@ -1,18 +1,18 @@
 //! One pod's next request: what its life asks for, against what the API server is known to have.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::adopt::adopt;
 use crate::api::Key;
 use crate::behaviour::Course;
-use crate::chance;
 use crate::life::{Life, Moment, Stage, after};
 use crate::node::Nodes;
+use crate::object::Object;
 use crate::pod::{Place, Pod, Wanted};
 use crate::request::Request;
 use crate::rules::Rules;
@@ -52,7 +52,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Task {
-    pub(crate) fn new(object: &k8s::Pod, pod: Pod, now: Timestamp) -> Self {
+    pub(crate) fn new(object: &Object, pod: Pod, now: Timestamp) -> Self {
         let adopted = adopt(object, &pod, now);
         let host_ip = object
             .status
@@ -263,7 +263,9 @@ impl Task {
 }
 
 fn fingerprint(status: &Value) -> u64 {
-    chance::hash(0, [status.to_string().as_str()])
+    let mut hasher = DefaultHasher::new();
+    status.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
