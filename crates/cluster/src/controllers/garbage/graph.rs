@@ -97,14 +97,62 @@ impl Reference {
     }
 }
 
+impl Node {
+    /// Whether an object is what was seen of it: most changes are none to this graph.
+    fn still_is(&self, resource: &Arc<str>, object: &Value) -> bool {
+        let Identity {
+            resource: known,
+            api_version,
+            kind,
+            namespace,
+            name,
+        } = &self.identity;
+        resource == known
+            && object["apiVersion"] == api_version.as_str()
+            && object["kind"] == kind.as_str()
+            && object::namespace(object) == namespace
+            && object::name(object) == name
+            && self.deleting_dependents == is_deleting_dependents(object)
+            && self.owners.iter().eq(owner::owners(object))
+    }
+}
+
+fn is_deleting_dependents(object: &Value) -> bool {
+    object::is_terminating(object) && object::finalizers(object).any(|one| one == super::FOREGROUND)
+}
+
+/// Whether this is how a reference was read.
+impl PartialEq<Value> for Reference {
+    fn eq(&self, reference: &Value) -> bool {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let Self {
+            api_version,
+            kind,
+            name,
+            uid,
+            blocks,
+        } = self;
+        uid == text("uid")
+            && name == text("name")
+            && kind == text("kind")
+            && api_version == text("apiVersion")
+            && *blocks == (reference["blockOwnerDeletion"] == true)
+    }
+}
+
 impl Graph {
     /// Takes note of an object.
     pub(super) fn see(&mut self, resource: &Arc<str>, object: &Value) -> Seen {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-        let uid = object::uid(object).to_owned();
-        if uid.is_empty() {
+        let uid = object::uid(object);
+        let is_news = self
+            .nodes
+            .get(uid)
+            .is_none_or(|node| !node.still_is(resource, object));
+        if uid.is_empty() || !is_news {
             return Seen::default();
         }
+        let uid = uid.to_owned();
         let identity = Identity {
             resource: resource.clone(),
             api_version: text("apiVersion"),
@@ -113,8 +161,7 @@ impl Graph {
             name: object::name(object).to_owned(),
         };
         let owners: Vec<_> = owner::owners(object).map(Reference::read).collect();
-        let deleting_dependents =
-            object::is_terminating(object) && object::finalizers(object).any(|one| one == super::FOREGROUND);
+        let deleting_dependents = is_deleting_dependents(object);
         let node = Node {
             identity: identity.clone(),
             owners: owners.clone(),
