@@ -46,6 +46,13 @@ pub(crate) trait Access: Send + Sync {
         object: Value,
     ) -> Result<Arc<Value>, Status>;
 
+    /// Replaces the status of an object as it was read: what `update_status` does with a copy of it.
+    fn replace_status(&self, resource: &str, base: &Arc<Value>, status: Value) -> Result<Arc<Value>, Status> {
+        let mut object = Value::clone(base);
+        object::map(&mut object).insert("status".into(), status);
+        self.update_status(resource, object::namespace(base), object::name(base), object)
+    }
+
     /// Deletes an object with these DeleteOptions (`{}` for none): `preconditions`, `gracePeriodSeconds`, `propagationPolicy`.
     fn delete(&self, resource: &str, namespace: &str, name: &str, options: Value) -> Result<(), Status>;
 

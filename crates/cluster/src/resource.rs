@@ -2,7 +2,7 @@
 //!
 //! Everything else is code over this table; no kind has a handler of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use serde::Deserialize;
@@ -169,12 +169,18 @@ static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
         .collect()
 });
 
+/// The built-in resources by id: every read and write looks one up.
+static BY_ID: LazyLock<HashMap<&'static str, &'static Arc<Resource>>> = LazyLock::new(|| {
+    let mut by_id = HashMap::new();
+    for resource in BUILTIN.iter() {
+        by_id.entry(&*resource.id).or_insert(resource);
+    }
+    by_id
+});
+
 /// The built-in resource of that id.
 pub(crate) fn builtin(id: &str) -> Option<&'static Resource> {
-    BUILTIN
-        .iter()
-        .map(|resource| &**resource)
-        .find(|resource| &*resource.id == id)
+    BY_ID.get(id).map(|resource| &***resource)
 }
 
 fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
@@ -327,8 +333,8 @@ impl Registry {
 
     /// By the name that code uses: `statefulsets.apps`.
     pub(crate) fn by_id(&self, wanted: &str) -> Option<Arc<Resource>> {
-        if let Some(builtin) = BUILTIN.iter().find(|resource| &*resource.id == wanted) {
-            return Some(builtin.clone());
+        if let Some(builtin) = BY_ID.get(wanted) {
+            return Some(Arc::clone(builtin));
         }
         self.custom
             .read()

@@ -52,7 +52,7 @@ fn claim(set: &Set, selector: &LabelSelector, pod: &Pod) -> Claim {
     let member =
         || selector.matches(pod.labels()) && pod.parent().is_some_and(|(parent, _)| parent == set.name());
     match pod.controller() {
-        Some(_) if !pod.is_controlled_by(set) => Claim::Ignore,
+        Some(owner) if !set.is_named_by(owner) => Claim::Ignore,
         Some(_) if member() => Claim::Keep,
         Some(_) => Claim::Release,
         None if member() && !pod.is_terminating() => Claim::Adopt,

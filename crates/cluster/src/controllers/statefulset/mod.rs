@@ -133,10 +133,12 @@ impl Controller for StatefulSets {
         let Ok(selector) = LabelSelector::of(set.selector()) else {
             return Ok(Next::Wait);
         };
-        revisions::adopt_orphans(access, &set, &selector)?;
+        let mut history: Vec<Revision> = revisions::list(access, &set, &selector);
+        let adopted = revisions::adopt_orphans(access, &set, &history)?;
         let pods = claim::pods(access, &set, &selector)?;
-
-        let history: Vec<Revision> = revisions::list(access, &set, &selector);
+        if adopted {
+            history = revisions::list(access, &set, &selector);
+        }
         let chosen = revisions::choose(access, &set, &history);
         let (chosen, done) = match chosen {
             Ok(chosen) => {

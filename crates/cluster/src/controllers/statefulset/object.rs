@@ -49,13 +49,6 @@ pub(super) trait Metadata {
     fn controller(&self) -> Option<&Value> {
         owner::controller_of(self.object())
     }
-
-    /// Whether this very object is the controller: by kind, name and UID.
-    fn is_controlled_by(&self, set: &Set) -> bool {
-        self.controller().is_some_and(|owner| {
-            owner["kind"] == "StatefulSet" && owner["name"] == set.name() && owner["uid"] == set.uid()
-        })
-    }
 }
 
 impl Metadata for Value {
@@ -121,6 +114,15 @@ pub(super) struct RollingUpdate<'s> {
 }
 
 impl Set {
+    pub(super) fn shared(&self) -> &Arc<Value> {
+        &self.0
+    }
+
+    /// Whether an owner reference means this set: by kind, name and UID.
+    pub(super) fn is_named_by(&self, owner: &Value) -> bool {
+        owner["kind"] == "StatefulSet" && owner["name"] == self.name() && owner["uid"] == self.uid()
+    }
+
     fn spec(&self) -> &Value {
         &self["spec"]
     }

@@ -16,6 +16,9 @@ use super::claim::{adopt, still_there};
 use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_conflict};
 use super::object::{Metadata, Pod, REVISIONS, Revision, Set, number, text};
 
+/// Where a strategic merge patch says how it merges.
+const DIRECTIVE: &str = "$patch";
+
 /// The revisions a sync works with.
 pub(super) struct Chosen {
     pub(super) current: Revision,
@@ -23,20 +26,23 @@ pub(super) struct Chosen {
     pub(super) collisions: i32,
 }
 
-/// Takes orphaned revisions that match under the set. A set that is being deleted cannot, and its sync ends here.
-pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Result<(), Status> {
-    let mut orphans = list(access, set, selector);
-    orphans.retain(|revision| revision.controller().is_none());
-    if orphans.is_empty() {
-        return Ok(());
+/// Takes the orphans among these revisions under the set, and says whether there were any. A set that is being deleted
+/// cannot, and its sync ends here.
+pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, revisions: &[Revision]) -> Result<bool, Status> {
+    let mut orphans = revisions
+        .iter()
+        .filter(|revision| revision.controller().is_none())
+        .peekable();
+    if orphans.peek().is_none() {
+        return Ok(false);
     }
     still_there(access, set).map_err(|status| doing("cannot adopt revisions", status))?;
-    for orphan in &orphans {
+    for orphan in orphans {
         if !adopt(access, REVISIONS, set, orphan)? {
             return Err(failure(format!("revision {} is gone", orphan.name())));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
@@ -48,27 +54,30 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> 
         .collect();
     revisions.retain(|revision| {
         selector.matches(revision.labels())
-            && (revision.controller().is_none() || revision.is_controlled_by(set))
+            && revision.controller().is_none_or(|owner| set.is_named_by(owner))
     });
-    revisions.sort_by(|a, b| (a.number(), a.created(), a.name()).cmp(&(b.number(), b.created(), b.name())));
+    let older = |a: &Revision, b: &Revision| {
+        let by_number = a.number().cmp(&b.number());
+        by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))
+    };
+    revisions.sort_by(older);
     revisions
 }
 
 /// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
 pub(super) fn choose(access: &dyn Access, set: &Set, history: &[Revision]) -> Result<Chosen, Status> {
     let mut collisions = i32::try_from(number(&set.status()["collisionCount"])).unwrap_or_default();
-    let data = Data::of(set)?;
     let next = history
         .last()
         .map_or(1, |newest| newest.number().saturating_add(1));
 
-    let newest_equal = history.iter().rposition(|revision| *revision.data() == data.json);
+    let newest_equal = newest_equal(set, history)?;
     let update = match newest_equal.zip(history.len().checked_sub(1)) {
         Some((equal, newest)) if equal == newest => history[newest].clone(),
         Some((equal, _)) => renumber(access, &history[equal], next)?,
         None => match history.last().filter(|newest| restores(newest, set)) {
             Some(newest) => newest.clone(),
-            None => create(access, set, &data, next, &mut collisions)?,
+            None => create(access, set, &Data::of(set)?, next, &mut collisions)?,
         },
     };
 
@@ -116,8 +125,55 @@ pub(super) fn truncate(
     Ok(())
 }
 
-/// The pod template that a revision holds.
-pub(super) fn template(set: &Set, revision: &Revision) -> Result<Value, Status> {
+/// The newest of these revisions that holds the set's template.
+fn newest_equal(set: &Set, history: &[Revision]) -> Result<Option<usize>, Status> {
+    let template = set.template();
+    if reads_back_as_written(template) {
+        return Ok(history
+            .iter()
+            .rposition(|revision| replaces(revision.data(), template)));
+    }
+    let data = Data::of(set)?;
+    Ok(history.iter().rposition(|revision| *revision.data() == data.json))
+}
+
+/// Whether a value is the same once it has been written as Go writes it, with every number a float.
+fn reads_back_as_written(value: &Value) -> bool {
+    const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+    match value {
+        Value::Number(number) => number
+            .as_i64()
+            .is_some_and(|number| number.unsigned_abs() < EXACT),
+        Value::Array(items) => items.iter().all(reads_back_as_written),
+        Value::Object(fields) => fields.values().all(reads_back_as_written),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+/// Whether a revision's data are exactly the patch that puts this template in place.
+fn replaces(data: &Value, template: &Value) -> bool {
+    let only = |value: &Value, field: &str| {
+        value
+            .as_object()
+            .is_some_and(|fields| fields.len() == 1 && fields.contains_key(field))
+    };
+    let held = &data["spec"]["template"];
+    only(data, "spec")
+        && only(&data["spec"], "template")
+        && held[DIRECTIVE] == "replace"
+        && is_same_template(held, template)
+}
+
+/// Whether two templates are the same, but for what the first says on how to merge it.
+fn is_same_template(held: &Value, template: &Value) -> bool {
+    let (Some(held), Some(template)) = (held.as_object(), template.as_object()) else {
+        return held == template;
+    };
+    held.iter().filter(|(field, _)| *field != DIRECTIVE).eq(template)
+}
+
+/// The pod template that a revision holds, still with the word on how to merge it.
+pub(super) fn template<'r>(set: &'r Set, revision: &'r Revision) -> Result<&'r Value, Status> {
     let data = revision.data();
     if !data.is_object() && !data.is_null() {
         return Err(failure(format!(
@@ -126,12 +182,10 @@ pub(super) fn template(set: &Set, revision: &Revision) -> Result<Value, Status> 
         )));
     }
     // The data is a patch of the set. Kubernetes only ever writes ones that replace the whole template.
-    let mut template = data["spec"]["template"].clone();
-    if template.is_null() {
-        return Ok(set.template().clone());
+    match &data["spec"]["template"] {
+        Value::Null => Ok(set.template()),
+        template => Ok(template),
     }
-    map(&mut template).remove("$patch");
-    Ok(template)
 }
 
 /// What a revision of the set's template holds, as bytes to hash and as JSON to store and compare.
@@ -152,7 +206,7 @@ impl Data {
 /// Whether putting this revision back would change nothing, although its bytes differ (gate
 /// StatefulSetSemanticRevisionComparison). Upstream also applies defaults first, for revisions of an older Kubernetes.
 fn restores(revision: &Revision, set: &Set) -> bool {
-    template(set, revision).is_ok_and(|template| template == *set.template())
+    template(set, revision).is_ok_and(|template| is_same_template(template, set.template()))
 }
 
 /// Puts an old revision to use again: a rollback makes no new object, it gives the old one the newest number.

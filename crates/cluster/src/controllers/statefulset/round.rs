@@ -20,9 +20,9 @@ pub(super) struct Round<'a> {
     pub(super) set: &'a Set,
     pub(super) chosen: &'a Chosen,
     /// The template of the current revision.
-    pub(super) current: Value,
+    pub(super) current: &'a Value,
     /// The template of the update revision.
-    pub(super) update: Value,
+    pub(super) update: &'a Value,
     pub(super) gates: Gates,
     pub(super) now: Timestamp,
 }
@@ -45,9 +45,9 @@ impl Round<'_> {
     pub(super) fn build(&self, index: usize) -> Pod {
         let ordinal = self.set.ordinals().at(index);
         if self.starts_on_current(index) {
-            pod::build(self.set, &self.current, self.chosen.current.name(), ordinal)
+            pod::build(self.set, self.current, self.chosen.current.name(), ordinal)
         } else {
-            pod::build(self.set, &self.update, self.chosen.update.name(), ordinal)
+            pod::build(self.set, self.update, self.chosen.update.name(), ordinal)
         }
     }
 

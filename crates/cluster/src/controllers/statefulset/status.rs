@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::controllers::Next;
-use crate::object::map;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, retry_on_conflict};
@@ -83,10 +82,8 @@ impl Report {
         let (namespace, name) = (set.namespace(), set.name());
         let mut latest = set.clone();
         let written = retry_on_conflict(DEFAULT_RETRY, || {
-            let mut object = (*latest).clone();
-            map(&mut object).insert("status".into(), self.to_value());
             access
-                .update_status(SETS, namespace, name, object)
+                .replace_status(SETS, latest.shared(), self.to_value())
                 .inspect_err(|_| {
                     if let Some(now) = access.get(SETS, namespace, name) {
                         latest = Set::new(now);
