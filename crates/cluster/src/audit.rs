@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 
 /// One answered write.
@@ -40,14 +42,32 @@ pub(crate) struct Audit {
     entries: Mutex<VecDeque<(Entry, Box<str>)>>,
 }
 
+/// The body of a request that sends an object with another status.
+pub(crate) struct WithStatus<'a> {
+    pub(crate) base: &'a Value,
+    pub(crate) status: &'a Value,
+}
+
+impl Serialize for WithStatus<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let fields = self.base.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| *name != "status") {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry("status", self.status)?;
+        map.end()
+    }
+}
+
 impl Audit {
     /// Takes down an entry and the body of its request.
-    pub(crate) fn record(&self, entry: Entry, body: &Value) {
+    pub(crate) fn record(&self, entry: Entry, body: &impl Serialize) {
+        let text = serde_json::to_string(body).unwrap_or_default();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == LIMIT {
             entries.pop_front();
         }
-        let text = serde_json::to_string(body).unwrap_or_default();
         entries.push_back((entry, text.into()));
     }
 

@@ -114,7 +114,7 @@ pub struct Commit {
     pub namespace: String,
     /// The object's name.
     pub name: String,
-    /// The object after the change, or its last state.
+    /// The object after the change, or its last state. Without its `managedFields`.
     pub object: Arc<serde_json::Value>,
     /// It is gone.
     pub deleted: bool,
@@ -134,7 +134,7 @@ impl Iterator for Commits {
             resource: shelf.name(),
             namespace: change.key.namespace,
             name: change.key.name,
-            object: change.object,
+            object: change.object.value,
             deleted: change.deleted,
         })
     }

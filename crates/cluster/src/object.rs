@@ -1,6 +1,51 @@
-//! Reading the parts of an object that every kind has.
+//! Objects: what is kept of one, and reading the parts that every kind has.
+
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+use crate::patch::Managers;
+
+/// An object as it is kept: what it says, and beside that who owns what of it.
+///
+/// `managedFields` would be half of every object, and only those who ask for the whole object want to see it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Object {
+    pub(crate) value: Arc<Value>,
+    pub(crate) managers: Arc<Managers>,
+}
+
+impl Object {
+    pub(crate) fn new(value: Value, managers: impl Into<Arc<Managers>>) -> Self {
+        Self {
+            value: Arc::new(value),
+            managers: managers.into(),
+        }
+    }
+
+    /// The object with its `managedFields`.
+    pub(crate) fn whole(&self) -> Value {
+        let mut value = Value::clone(&self.value);
+        self.managers.write(&mut value);
+        value
+    }
+}
+
+/// An object that nobody owns.
+impl From<Value> for Object {
+    fn from(value: Value) -> Self {
+        Self::new(value, Managers::default())
+    }
+}
+
+impl Deref for Object {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
 
 pub(crate) fn name(object: &Value) -> &str {
     text(object, "name")

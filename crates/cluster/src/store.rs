@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::object;
+use crate::object::{self, Object};
+use crate::patch::Managers;
 
 /// Where objects of one kind are kept. Kinds that share storage, such as the two Events, share a shelf.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,9 +54,9 @@ pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Key,
     /// The object after the write; for a deletion its last state, with the deletion's own resourceVersion.
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Object,
     /// The object before the write.
-    pub(crate) previous: Option<Arc<Value>>,
+    pub(crate) previous: Option<Object>,
     pub(crate) deleted: bool,
 }
 
@@ -90,7 +91,7 @@ impl Inner {
 }
 
 struct Contents {
-    objects: BTreeMap<Key, Arc<Value>>,
+    objects: BTreeMap<Key, Object>,
     /// The names of a namespace's objects by the UID of their controller. Orphans are under none.
     families: BTreeMap<(String, String), BTreeSet<String>>,
     log: VecDeque<Change>,
@@ -129,12 +130,12 @@ impl Store {
     }
 
     /// One object.
-    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<Arc<Value>> {
+    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<Object> {
         self.inner().shelves.get(shelf)?.objects.get(key).cloned()
     }
 
     /// The objects of one namespace (or of all), by key, with the revision they were read at.
-    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> (Vec<Arc<Value>>, u64) {
+    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> (Vec<Object>, u64) {
         let inner = self.inner();
         let objects = inner
             .shelves
@@ -144,12 +145,7 @@ impl Store {
     }
 
     /// The objects of a namespace that this controller has or might adopt, by name: its own, and those that have none.
-    pub(crate) fn list_claimable(
-        &self,
-        shelf: &Shelf,
-        namespace: &str,
-        controller_uid: &str,
-    ) -> Vec<Arc<Value>> {
+    pub(crate) fn list_claimable(&self, shelf: &Shelf, namespace: &str, controller_uid: &str) -> Vec<Object> {
         let inner = self.inner();
         let contents = inner.shelves.get(shelf);
         contents
@@ -163,12 +159,12 @@ impl Store {
         shelf: &Shelf,
         namespace: Option<&str>,
         revision: u64,
-    ) -> Result<Vec<Arc<Value>>, Expired> {
+    ) -> Result<Vec<Object>, Expired> {
         let inner = self.inner();
         let Some(contents) = inner.shelves.get(shelf) else {
             return Ok(Vec::new());
         };
-        let mut objects: BTreeMap<&Key, &Arc<Value>> = contents.objects.iter().collect();
+        let mut objects: BTreeMap<&Key, &Object> = contents.objects.iter().collect();
         for change in contents.since(revision)?.rev() {
             match &change.previous {
                 Some(previous) => objects.insert(&change.key, previous),
@@ -221,7 +217,7 @@ impl Store {
 }
 
 impl Contents {
-    fn in_namespace(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
+    fn in_namespace(&self, namespace: Option<&str>) -> impl Iterator<Item = &Object> {
         // Keys sort by namespace first, so one namespace is one range.
         let (from, to) = match namespace {
             Some(namespace) => (Key::new(namespace, ""), Some(namespace)),
@@ -234,7 +230,7 @@ impl Contents {
             .map(|(_, object)| object)
     }
 
-    fn claimable(&self, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
+    fn claimable(&self, namespace: &str, controller_uid: &str) -> Vec<Object> {
         let family = |uid: &str| self.families.get(&(namespace.to_owned(), uid.to_owned()));
         let names: BTreeSet<_> = [family(""), family(controller_uid)]
             .into_iter()
@@ -247,7 +243,7 @@ impl Contents {
             .collect()
     }
 
-    fn insert(&mut self, key: &Key, object: Arc<Value>) -> Option<Arc<Value>> {
+    fn insert(&mut self, key: &Key, object: Object) -> Option<Object> {
         let family = object::controller_uid(&object).to_owned();
         let previous = self.objects.insert(key.clone(), object);
         let moved = previous
@@ -263,7 +259,7 @@ impl Contents {
         previous
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
+    fn remove(&mut self, key: &Key) -> Option<Object> {
         let previous = self.objects.remove(key);
         self.leave_family(key, previous.as_deref());
         previous
@@ -305,12 +301,12 @@ pub(crate) struct Transaction<'s> {
 }
 
 impl Transaction<'_> {
-    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<&Arc<Value>> {
+    pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<&Object> {
         self.inner.shelves.get(shelf)?.objects.get(key)
     }
 
     /// The objects of one namespace, or of all.
-    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> Vec<Arc<Value>> {
+    pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> Vec<Object> {
         let contents = self.inner.shelves.get(shelf);
         contents
             .map(|contents| contents.in_namespace(namespace).cloned().collect())
@@ -318,8 +314,14 @@ impl Transaction<'_> {
     }
 
     /// Puts an object in its place and stamps it with its resourceVersion.
-    pub(crate) fn put(&mut self, shelf: &Shelf, key: Key, object: Value) -> Arc<Value> {
-        let (revision, object) = self.stamp(object);
+    pub(crate) fn put(
+        &mut self,
+        shelf: &Shelf,
+        key: Key,
+        object: Value,
+        managers: impl Into<Arc<Managers>>,
+    ) -> Object {
+        let (revision, object) = self.stamp(object, managers);
         let contents = self.inner.shelves.entry(shelf.clone()).or_default();
         let previous = contents.insert(&key, object.clone());
         self.inner.record(
@@ -336,8 +338,14 @@ impl Transaction<'_> {
     }
 
     /// Takes an object away. `last` is what watches are told it was.
-    pub(crate) fn remove(&mut self, shelf: &Shelf, key: &Key, last: Value) -> Arc<Value> {
-        let (revision, object) = self.stamp(last);
+    pub(crate) fn remove(
+        &mut self,
+        shelf: &Shelf,
+        key: &Key,
+        last: Value,
+        managers: impl Into<Arc<Managers>>,
+    ) -> Object {
+        let (revision, object) = self.stamp(last, managers);
         let contents = self.inner.shelves.entry(shelf.clone()).or_default();
         let previous = contents.remove(key);
         let change = Change {
@@ -351,10 +359,10 @@ impl Transaction<'_> {
         object
     }
 
-    fn stamp(&mut self, mut object: Value) -> (u64, Arc<Value>) {
+    fn stamp(&mut self, mut object: Value, managers: impl Into<Arc<Managers>>) -> (u64, Object) {
         self.inner.revision += 1;
         object["metadata"]["resourceVersion"] = self.inner.revision.to_string().into();
-        (self.inner.revision, Arc::new(object))
+        (self.inner.revision, Object::new(object, managers))
     }
 }
 
@@ -373,11 +381,12 @@ mod tests {
                 &pods(),
                 Key::new(namespace, name),
                 json!({"metadata": {"name": name}, "image": image}),
+                Managers::default(),
             )
         });
     }
 
-    fn images(objects: &[Arc<Value>]) -> Vec<&str> {
+    fn images(objects: &[Object]) -> Vec<&str> {
         objects
             .iter()
             .filter_map(|object| object["image"].as_str())
@@ -390,7 +399,14 @@ mod tests {
         put(&store, "a", "x", "v1");
         put(&store, "a", "y", "v1");
         put(&store, "a", "x", "v2");
-        store.write(|tx| tx.remove(&pods(), &Key::new("a", "y"), json!({"metadata": {}})));
+        store.write(|tx| {
+            tx.remove(
+                &pods(),
+                &Key::new("a", "y"),
+                json!({"metadata": {}}),
+                Managers::default(),
+            )
+        });
         put(&store, "a", "z", "v3");
 
         assert_eq!(images(&store.list(&pods(), Some("a")).0), ["v2", "v3"]);
@@ -426,7 +442,7 @@ mod tests {
                 .flat_map(|uid| [json!({"uid": "other"}), json!({"uid": uid, "controller": true})])
                 .collect();
             let pod = json!({"metadata": {"ownerReferences": owners}, "image": name});
-            store.write(|tx| tx.put(&pods(), Key::new(namespace, name), pod));
+            store.write(|tx| tx.put(&pods(), Key::new(namespace, name), pod, Managers::default()));
         };
         put("a", "mine", Some("u"));
         put("a", "nobodys", None);
@@ -436,7 +452,14 @@ mod tests {
         put("a", "adopted", Some("v"));
         put("a", "adopted", Some("u"));
         put("a", "gone", Some("u"));
-        store.write(|tx| tx.remove(&pods(), &Key::new("a", "gone"), json!({"metadata": {}})));
+        store.write(|tx| {
+            tx.remove(
+                &pods(),
+                &Key::new("a", "gone"),
+                json!({"metadata": {}}),
+                Managers::default(),
+            )
+        });
         put("b", "elsewhere", Some("u"));
         assert_eq!(
             images(&store.list_claimable(&pods(), "a", "u")),

@@ -37,6 +37,8 @@ pub(super) fn unset(at: &mut Value, name: &str) -> Option<Value> {
 /// Makes a field what it is in another object, absent included.
 pub(super) fn copy(from: &Value, to: &mut Value, name: &str) {
     match from.get(name) {
+        // Most of what is copied is what is there already, and comparing costs less than making it anew.
+        Some(value) if to.get(name) == Some(value) => {}
         Some(value) => set(to, name, value.clone()),
         None => {
             unset(to, name);

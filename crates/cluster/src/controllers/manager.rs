@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::recorder::Recorder;
 use super::{Changed, Controller, Next};
 use crate::access::{Access, EventKind, ResourceInfo};
+use crate::audit::WithStatus;
+use crate::object;
 use crate::server::{Caller, Change, Server, Target, WriteOptions};
 use crate::status::Status;
 use crate::store::{Key, Shelf};
@@ -81,14 +84,15 @@ impl Manager {
                 self.tell(&Changed {
                     resource: resource.shelf.name(),
                     before: None,
-                    after: Some(object),
+                    after: Some(object.value),
                 });
             }
         }
     }
 
     fn notice(&mut self, shelf: &Shelf, change: &crate::store::Change) {
-        let (before, object) = (change.previous.clone(), change.object.clone());
+        let before = change.previous.as_ref().map(|previous| previous.value.clone());
+        let object = change.object.value.clone();
         let changed = match change.deleted {
             false => Changed {
                 resource: shelf.name(),
@@ -251,7 +255,7 @@ impl Hands {
         &self,
         verb: &str,
         target: &Target,
-        body: &Value,
+        body: &impl Serialize,
         work: impl FnOnce() -> Result<T, Status>,
     ) -> Result<T, Status> {
         let outcome = work();
@@ -267,45 +271,49 @@ impl Hands {
     }
 
     fn replace(&self, target: &Target, object: &Value) -> Result<Arc<Value>, Status> {
+        self.write("update", target, object, || {
+            self.modify(target, Change::Replace(object))
+        })
+    }
+
+    fn modify(&self, target: &Target, change: Change<'_>) -> Result<Arc<Value>, Status> {
         let options = WriteOptions {
             manager: "kube-controller-manager".to_owned(),
             ..WriteOptions::default()
         };
-        self.write("update", target, object, || {
-            self.server
-                .modify(target, Change::Replace(object), &options, &self.caller)
-                .map(|written| written.object)
-        })
+        let written = self.server.modify(target, change, &options, &self.caller)?;
+        Ok(written.object.value)
     }
 }
 
 impl Access for Hands {
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        self.server
-            .get(&self.target(resource, namespace, name, "").ok()?)
-            .ok()
+        let resource = self.server.registry.by_id(resource)?;
+        let object = self
+            .server
+            .store
+            .get(&resource.shelf, &Key::new(namespace, name))?;
+        Some(object.value)
     }
 
     fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
         let Some(resource) = self.server.registry.by_id(resource) else {
             return Vec::new();
         };
-        self.server
-            .store
-            .list(
-                &resource.shelf,
-                Some(namespace).filter(|namespace| !namespace.is_empty()),
-            )
-            .0
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let (objects, _) = self.server.store.list(&resource.shelf, namespace);
+        objects.into_iter().map(|object| object.value).collect()
     }
 
     fn list_claimable(&self, resource: &str, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
         let Some(resource) = self.server.registry.by_id(resource) else {
             return Vec::new();
         };
-        self.server
+        let objects = self
+            .server
             .store
-            .list_claimable(&resource.shelf, namespace, controller_uid)
+            .list_claimable(&resource.shelf, namespace, controller_uid);
+        objects.into_iter().map(|object| object.value).collect()
     }
 
     fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status> {
@@ -317,7 +325,7 @@ impl Access for Hands {
         self.write("create", &target, &object, || {
             self.server
                 .create(&target, &object, &options, &self.caller)
-                .map(|written| written.object)
+                .map(|written| written.object.value)
         })
     }
 
@@ -339,6 +347,19 @@ impl Access for Hands {
         object: Value,
     ) -> Result<Arc<Value>, Status> {
         self.replace(&self.target(resource, namespace, name, "status")?, &object)
+    }
+
+    fn replace_status(&self, resource: &str, base: &Arc<Value>, status: Value) -> Result<Arc<Value>, Status> {
+        let target = self.target(resource, object::namespace(base), object::name(base), "status")?;
+        let change = Change::Status {
+            base,
+            status: &status,
+        };
+        let body = WithStatus {
+            base,
+            status: &status,
+        };
+        self.write("update", &target, &body, || self.modify(&target, change))
     }
 
     fn delete(&self, resource: &str, namespace: &str, name: &str, options: Value) -> Result<(), Status> {

@@ -1,7 +1,6 @@
 //! Answers: objects, lists, rows and refusals as HTTP responses.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -9,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::negotiate::Form;
 use super::query::Query;
+use super::text::{self, Entries};
 use crate::events;
+use crate::object::Object;
 use crate::resource::{Model, Resource};
 use crate::server::{Page, Server, Target};
 use crate::status::Status;
@@ -20,7 +21,7 @@ use crate::table::{self, IncludeObject};
 pub(super) enum Reply {
     /// One object of the target's resource (or a Scale of it).
     Object {
-        object: Arc<Value>,
+        object: Object,
         code: u16,
         warnings: Vec<String>,
     },
@@ -51,11 +52,16 @@ impl Reply {
                 code,
                 warnings,
             } => {
-                let shown = dressed(&target.resource, &object);
                 let mut response = match form {
-                    Form::Object => json(code, &shown),
-                    Form::Metadata => json(code, &metadata_only(&shown, "PartialObjectMetadata")),
+                    Form::Object => {
+                        let shown = dressed(&target.resource, &object);
+                        let mut out = Vec::with_capacity(4096);
+                        text::write_object(&mut out, &shown, &object.managers);
+                        response(code, "application/json", out)
+                    }
+                    Form::Metadata => json(code, &metadata_only(&object.whole(), "PartialObjectMetadata")),
                     Form::Table => {
+                        let shown = dressed_whole(&target.resource, &object);
                         let version = shown["metadata"]["resourceVersion"].clone();
                         let mut table = match target.subresource.as_str() {
                             "scale" => table::render("scales", &[&shown], None, server.now(), include(query)),
@@ -68,7 +74,10 @@ impl Reply {
                 warn(&mut response, &warnings);
                 response
             }
-            Self::List(page) => json(200, &list(server, &target.resource, &page, form, query)),
+            Self::List(page) => {
+                let text = list(server, &target.resource, &page, form, query);
+                response(200, "application/json", text)
+            }
             Self::Done { details, code } => {
                 let mut status =
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
@@ -82,7 +91,7 @@ impl Reply {
     }
 }
 
-fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Query) -> Value {
+fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Query) -> Vec<u8> {
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
     if let Some(token) = &page.continue_token {
         metadata["continue"] = token.as_str().into();
@@ -90,38 +99,38 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
     if let Some(remaining) = page.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
-    let items = page.items.iter().map(|object| dressed(resource, object));
     match form {
         Form::Table => {
-            let items: Vec<_> = items.collect();
-            let mut table = rows(
-                server,
-                resource,
-                &items.iter().map(|item| &**item).collect::<Vec<_>>(),
-                query,
-            );
+            let items: Vec<_> = page
+                .items
+                .iter()
+                .map(|object| dressed_whole(resource, object))
+                .collect();
+            let mut table = rows(server, resource, &items.iter().collect::<Vec<_>>(), query);
             table["metadata"] = metadata;
-            table
+            text::of(&table)
         }
-        Form::Metadata => json!({
-            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "items": items.map(|object| metadata_only(&object, "PartialObjectMetadata")).collect::<Vec<_>>(),
-        }),
+        Form::Metadata => {
+            let items = page.items.iter().map(Object::whole);
+            text::of(&json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                "items": items.map(|object| metadata_only(&object, "PartialObjectMetadata")).collect::<Vec<_>>(),
+            }))
+        }
         Form::Object => {
-            // Items of a built-in list do not repeat what the list says of them.
             let typed = matches!(resource.model, Model::Builtin { .. });
-            let items = items.map(|object| {
-                let mut object = object.into_owned();
-                if let (true, Value::Object(fields)) = (typed, &mut object) {
-                    fields.remove("kind");
-                    fields.remove("apiVersion");
-                }
-                object
-            });
-            json!({
-                "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": metadata,
-                "items": items.collect::<Vec<_>>(),
-            })
+            let items = page
+                .items
+                .iter()
+                .map(|object| (dressed(resource, object), object));
+            let mut out = Vec::with_capacity(4096);
+            let mut entries = Entries::begin(&mut out);
+            text::write(entries.next("apiVersion"), &resource.api_version().into());
+            text::write_items(entries.next("items"), items, typed);
+            text::write(entries.next("kind"), &resource.list_kind.as_str().into());
+            text::write(entries.next("metadata"), &metadata);
+            entries.end();
+            out
         }
     }
 }
@@ -132,6 +141,13 @@ pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Val
         "events.events.k8s.io" => Cow::Owned(events::as_events_group(object)),
         _ => Cow::Borrowed(object),
     }
+}
+
+/// The same with its `managedFields`.
+pub(super) fn dressed_whole(resource: &Resource, object: &Object) -> Value {
+    let mut whole = dressed(resource, object).into_owned();
+    object.managers.write(&mut whole);
+    whole
 }
 
 /// The rows of a table.
@@ -153,15 +169,10 @@ pub(super) fn metadata_only(object: &Value, kind: &str) -> Value {
 }
 
 pub(super) fn json(code: u16, value: &Value) -> Response<Body> {
-    response(code, "application/json", text_of(value))
+    response(code, "application/json", text::of(value))
 }
 
-pub(super) fn text_of(value: &Value) -> Vec<u8> {
-    // A Value has string keys and finite numbers: it always serialises.
-    serde_json::to_vec(value).unwrap_or_default()
-}
-
-pub(super) fn text(text: &'static str) -> Response<Body> {
+pub(super) fn plain(text: &'static str) -> Response<Body> {
     response(200, "text/plain; charset=utf-8", text.into())
 }
 

@@ -1,7 +1,5 @@
 //! Requests on resources, one method after the other.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use super::body;
 use super::query::Query;
 use super::syntax;
 use super::twice::{self, Twice};
-use crate::object;
+use crate::object::{self, Object};
 use crate::server::{Caller, Change, Deleted, Server, Target, Written};
 use crate::status::Status;
 
@@ -287,7 +285,7 @@ fn written(written: Written) -> Reply {
     }
 }
 
-fn shown(object: Arc<Value>, code: u16) -> Reply {
+fn shown(object: Object, code: u16) -> Reply {
     Reply::Object {
         object,
         code,

@@ -15,6 +15,7 @@ mod protobuf;
 mod query;
 mod route;
 pub(crate) mod syntax;
+mod text;
 mod twice;
 mod watch;
 
@@ -30,7 +31,7 @@ use crate::resource::{Model, Resource};
 use crate::server::{Caller, Server, Target};
 use crate::status::Status;
 
-use answer::{Reply, refuse, text};
+use answer::{Reply, plain, refuse};
 use query::Query;
 use route::Route;
 
@@ -45,7 +46,7 @@ async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Re
         Err(status) => return refuse(&status),
     };
     match Route::read(request.uri().path()) {
-        Route::Health => text("ok"),
+        Route::Health => plain("ok"),
         Route::Version => answer::json(200, &discovery::version()),
         Route::Groups { core } => discovery::groups(&server, core, request.headers()),
         Route::Group { group } => discovery::group(&server, &group),
@@ -91,7 +92,7 @@ fn nowhere(server: &Server, path: &str) -> Response<Body> {
 
 /// A path that leads nowhere gets plain text, as from the real server.
 fn not_found() -> Response<Body> {
-    let mut response = text("404 page not found\n");
+    let mut response = plain("404 page not found\n");
     *response.status_mut() = axum::http::StatusCode::NOT_FOUND;
     response
 }

@@ -1,6 +1,5 @@
 //! Watches: a stream of changes, one JSON document a line.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,10 +12,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::answer::{self, dressed, metadata_only, rows};
+use super::answer::{dressed, dressed_whole, metadata_only, rows};
 use super::negotiate::Form;
 use super::query::Query;
-use crate::object;
+use super::text;
+use crate::object::{self, Object};
 use crate::selected::Selected;
 use crate::server::{Server, Target};
 use crate::status::{FieldError, Status};
@@ -179,7 +179,7 @@ impl Watch {
         else {
             let (asked, current) = (self.cursor, self.server.store.revision());
             let status = Status::expired(format!("too old resource version: {asked} ({current})"));
-            self.push("ERROR", &status.to_value());
+            self.push("ERROR", |line| text::write(line, &status.to_value()));
             self.ended = true;
             return;
         };
@@ -205,33 +205,36 @@ impl Watch {
             // It left the selection: its last state inside it, with the version of the change that led it out.
             (true, false) => {
                 if let Some(previous) = &change.previous {
-                    let mut last = (**previous).clone();
+                    let mut last = Value::clone(previous);
                     object::metadata_mut(&mut last)
                         .insert("resourceVersion".into(), change.revision.to_string().into());
-                    self.say("DELETED", &last);
+                    self.say("DELETED", &Object::new(last, previous.managers.clone()));
                 }
             }
         }
     }
 
-    fn say(&mut self, kind: &str, object: &Value) {
+    fn say(&mut self, kind: &str, object: &Object) {
         let resource = self.target.resource.clone();
-        let shown = dressed(&resource, object);
         let shown = match self.form {
-            Form::Object => shown,
-            Form::Metadata => Cow::Owned(metadata_only(&shown, "PartialObjectMetadata")),
+            Form::Object => {
+                let shown = dressed(&resource, object);
+                return self.push(kind, |line| text::write_object(line, &shown, &object.managers));
+            }
+            Form::Metadata => metadata_only(&object.whole(), "PartialObjectMetadata"),
             Form::Table => {
+                let shown = dressed_whole(&resource, object);
                 let mut table = rows(&self.server, &resource, &[&shown], &self.query);
                 table["metadata"] = json!({"resourceVersion": object::resource_version(object)});
                 // The columns do not change, so only the first table describes them.
-                Cow::Owned(if std::mem::replace(&mut self.described, true) {
+                if std::mem::replace(&mut self.described, true) {
                     without_columns(table)
                 } else {
                     table
-                })
+                }
             }
         };
-        self.push(kind, &shown);
+        self.push(kind, |line| text::write(line, &shown));
     }
 
     /// Says how far the watch has come.
@@ -253,7 +256,7 @@ impl Watch {
                 table
             }
         };
-        self.push("BOOKMARK", &mark);
+        self.push("BOOKMARK", |line| text::write(line, &mark));
     }
 
     fn tick(&mut self) {
@@ -266,10 +269,13 @@ impl Watch {
         self.next_bookmark = now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX);
     }
 
-    fn push(&mut self, kind: &str, object: &Value) {
+    fn push(&mut self, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {
         // The type first, as the real server has it: a reader then knows what the object is before it gets there.
-        let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
-        line.append(&mut answer::text_of(object));
+        let mut line = Vec::with_capacity(4096);
+        line.extend_from_slice(b"{\"type\":\"");
+        line.extend_from_slice(kind.as_bytes());
+        line.extend_from_slice(b"\",\"object\":");
+        write(&mut line);
         line.extend_from_slice(b"}\n");
         self.lines.push_back(line.into());
     }

@@ -10,24 +10,26 @@ use super::fields::FieldSet;
 use super::last_applied;
 use super::managed::{Write, empty, owned, record};
 use super::managers::{Entry, Id, Managers, clear};
+use super::owned::Owned;
 use super::typed::{Comparison, compare, join, remove, validate};
+use crate::object::Object;
 use crate::types::Shape;
 
 /// Who owned what no apply ever claimed, once the first apply comes.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The object after `config` is applied to `live`, which is `None` for a create. It still needs decoding and
-/// defaults.
+/// The object after `config` is applied to `live`, which is `None` for a create, and its managers. It still needs decoding
+/// and defaults.
 pub(crate) fn apply(
-    live: Option<&Value>,
+    live: Option<&Object>,
     config: &Value,
     force: bool,
     write: &Write<'_>,
     shape: Shape<'_>,
-) -> Result<Value, ApplyError> {
+) -> Result<(Value, Managers), ApplyError> {
     check(config, write)?;
     let known = match live {
-        Some(live) => managers_of(live, write, shape)?,
+        Some(live) => managers_of(live, write, shape),
         None => Managers::default(),
     };
     validate(config, shape).map_err(|why| {
@@ -38,7 +40,7 @@ pub(crate) fn apply(
     })?;
 
     let nothing = json!({"apiVersion": write.api_version, "kind": write.kind});
-    let live = live.unwrap_or(&nothing);
+    let live = live.map_or(&nothing, |live| &*live.value);
 
     let attempt = Attempt {
         live,
@@ -65,8 +67,7 @@ pub(crate) fn apply(
     if write.manager == "kubectl" {
         last_applied::refresh(&mut object, config);
     }
-    managers.write(&mut object);
-    Ok(object)
+    Ok((object, managers))
 }
 
 /// What upstream refuses before it looks at the types.
@@ -88,9 +89,8 @@ fn check(config: &Value, write: &Write<'_>) -> Result<(), ApplyError> {
 
 /// The managers of `live`. If it has none, everything in it gets one now, or the first apply would own it
 /// all.
-fn managers_of(live: &Value, write: &Write<'_>, shape: Shape<'_>) -> Result<Managers, ApplyError> {
-    let mut managers = Managers::of(live)
-        .map_err(|why| ApplyError::Internal(format!("failed to decode managed fields: {why}")))?;
+fn managers_of(live: &Object, write: &Write<'_>, shape: Shape<'_>) -> Managers {
+    let mut managers = Managers::clone(&live.managers);
     if managers.is_empty() {
         let before = Write {
             manager: BEFORE_FIRST_APPLY,
@@ -98,7 +98,7 @@ fn managers_of(live: &Value, write: &Write<'_>, shape: Shape<'_>) -> Result<Mana
         };
         record(&mut managers, &empty(shape), live, &before, shape);
     }
-    Ok(managers)
+    managers
 }
 
 struct Attempt<'a> {
@@ -119,32 +119,32 @@ impl Attempt<'_> {
         let reset = write.reset_fields();
         let id = Id::apply(write.manager, write.subresource);
         managers.forget_other_versions(write.api_version);
-        let last = managers.entries.get(&id).cloned();
+        let last = managers.get(&id).cloned();
         let set = FieldSet::of(config, shape).without(&reset);
         let time = last.as_ref().and_then(|last| last.time.clone());
         let entry = Entry {
-            set,
+            owned: Owned::of(set),
             api_version: write.api_version.to_owned(),
             time,
         };
-        managers.entries.insert(id.clone(), entry);
+        managers.insert(id.clone(), entry);
 
         let merged = join(Some(live), Some(config), shape).unwrap_or_default();
         let object = match &last {
-            Some(last) => prune(&merged, &last.set, &managers, shape),
+            Some(last) => prune(&merged, &last.owned.set(), &managers, shape),
             None => merged,
         };
         let changed = compare(live, &object, shape).without(&reset);
         take(&mut managers, &id, &changed, force)?;
 
         let is_changed = !same(live, &object);
-        if let Some(entry) = managers.entries.get_mut(&id) {
-            entry.set = owned(std::mem::take(&mut entry.set));
+        if let Some(entry) = managers.get_mut(&id) {
+            entry.owned = Owned::of(owned(FieldSet::clone(&entry.owned.set())));
             if is_changed {
                 entry.time = Some(write.now.to_owned());
             }
         }
-        managers.entries.retain(|_, entry| !entry.set.is_empty());
+        managers.forget_the_dispossessed();
         let mut object = if object.is_object() {
             object
         } else {
@@ -158,9 +158,9 @@ impl Attempt<'_> {
 /// Takes what changed from the other managers; without force, they must not own any of it.
 fn take(managers: &mut Managers, id: &Id, changed: &Comparison, force: bool) -> Result<(), Found> {
     let taken = changed.modified.union(&changed.added);
-    let others = managers.entries.iter().filter(|(other, _)| *other != id);
+    let others = managers.iter().filter(|(other, _)| *other != id);
     let lost: BTreeMap<Id, FieldSet> = others
-        .map(|(other, entry)| (other.clone(), entry.set.intersection(&taken)))
+        .map(|(other, entry)| (other.clone(), entry.owned.set().intersection(&taken)))
         .collect();
     let found: Found = lost
         .iter()
@@ -170,8 +170,8 @@ fn take(managers: &mut Managers, id: &Id, changed: &Comparison, force: bool) -> 
         return Err(found);
     }
     for (other, set) in lost {
-        if let Some(entry) = managers.entries.get_mut(&other) {
-            entry.set = entry.set.difference(&set).difference(&changed.removed);
+        if let Some(entry) = managers.get_mut(&other) {
+            entry.owned.subtract(&[&set, &changed.removed]);
         }
     }
     Ok(())
@@ -186,10 +186,9 @@ fn prune(merged: &Value, last: &FieldSet, managers: &Managers, shape: Shape<'_>)
     let all = named(FieldSet::of(merged, shape));
     let last = last.with_named_fields(shape);
     let kept = named(FieldSet::of(&remove(merged, &last, shape), shape));
-    let owned = managers
-        .entries
-        .values()
-        .fold(FieldSet::default(), |owned, entry| owned.union(&entry.set));
+    let owned = managers.iter().fold(FieldSet::default(), |owned, (_, entry)| {
+        owned.union(&entry.owned.set())
+    });
     let kept = kept.union(&named(owned));
     // Removing a parent takes its children along, so look again at what that leaves before deciding what
     // goes.
@@ -221,6 +220,7 @@ fn group_version_kind(config: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::managed::whole::apply;
     use super::*;
     use crate::status::Status;
     use crate::types::Kind;

@@ -47,8 +47,8 @@ impl FieldSet {
     }
 
     /// The value of `fieldsV1`.
+    #[cfg(test)]
     pub(crate) fn to_value(&self) -> Value {
-        // Every key is a string and there is nothing in it that JSON cannot say.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -148,6 +148,29 @@ impl FieldSet {
                 self.nodes.remove(at);
             }
         }
+    }
+
+    /// Whether there is a path in both.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        other.nodes.iter().any(|(element, theirs)| {
+            self.get(element)
+                .is_some_and(|ours| (ours.member && theirs.member) || ours.children.meets(&theirs.children))
+        })
+    }
+
+    /// Whether every path that is there is here.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        other.nodes.iter().all(|(element, theirs)| {
+            theirs.is_empty()
+                || self.get(element).is_some_and(|ours| {
+                    (ours.member || !theirs.member) && ours.children.covers(&theirs.children)
+                })
+        })
+    }
+
+    /// The elements that paths begin with.
+    pub(crate) fn first_steps(&self) -> impl Iterator<Item = &Element> {
+        self.nodes.iter().map(|(element, _)| element)
     }
 
     /// What is here and neither there nor below something that is there.
@@ -378,6 +401,8 @@ mod tests {
             let both = left.intersection(&right);
             prop_assert!(left.paths().iter().all(|path| left.has(path)));
             prop_assert!(left.difference(&right).intersection(&right).is_empty());
+            prop_assert_eq!(left.meets(&right), !both.is_empty());
+            prop_assert_eq!(left.covers(&right), left.union(&right) == left);
             prop_assert_eq!(left.union(&right), right.union(&left));
             prop_assert_eq!(left.difference(&right).union(&both), left);
         }

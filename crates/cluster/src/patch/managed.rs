@@ -3,13 +3,15 @@
 //! The server calls [`update`] once the new object is decoded and defaulted, before its strategy touches it,
 //! and [`keep_times`] once it is final.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
-use super::managers::{Entry, Id, Managers, clear, list_of};
+use super::managers::{Entry, Id, Managers, clear};
+use super::owned::Owned;
 use super::typed::{Comparison, compare};
+use crate::object::Object;
 use crate::types::{Kind, Shape, decode};
 
 pub(crate) use super::apply::apply;
@@ -56,8 +58,8 @@ impl Write<'_> {
 }
 
 /// Gives what changed from `old` to `new` to the manager and takes it from all others. `old` is `None` for a
-/// create.
-pub(crate) fn update(old: Option<&Value>, new: &mut Value, write: &Write<'_>, shape: Shape<'_>) {
+/// create. The `managedFields` that `new` came with are taken out of it.
+pub(crate) fn update(old: Option<&Object>, new: &mut Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
     let mut managers = inherited(old, new, write, shape);
     clear(new);
     let is_new = old.is_none_or(|old| old["metadata"]["uid"].as_str().is_none_or(str::is_empty));
@@ -68,13 +70,13 @@ pub(crate) fn update(old: Option<&Value>, new: &mut Value, write: &Write<'_>, sh
             None => record(&mut managers, &empty(shape), new, write, shape),
         }
     }
-    managers.write(new);
+    managers
 }
 
 /// The managers that the write starts from: those of the request if it brings valid ones, else those of the
 /// live object.
-fn inherited(old: Option<&Value>, new: &Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
-    let live = || old.and_then(|old| Managers::of(old).ok()).unwrap_or_default();
+fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
+    let live = || old.map(|old| Managers::clone(&old.managers)).unwrap_or_default();
     // A subresource cannot edit ownership.
     if !write.subresource.is_empty() {
         return live();
@@ -101,23 +103,23 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         added,
     } = compare(old, new, shape).without(&write.reset_fields());
     taken.add(added);
-    for entry in managers.entries.values_mut() {
-        entry.set.subtract(&taken);
-        entry.set.subtract(&removed);
-    }
-    managers.entries.retain(|_, entry| !entry.set.is_empty());
-    let mut gained = owned(taken);
+    managers.subtract(&[&taken, &removed]);
+    let gained = owned(taken);
     if !gained.is_empty() {
         let id = Id::update(write.manager, write.api_version, write.subresource);
-        if let Some(previous) = managers.entries.remove(&id) {
-            gained.add(previous.set);
-        }
+        let owned = match managers.remove(&id) {
+            Some(mut previous) => {
+                previous.owned.add(gained);
+                previous.owned
+            }
+            None => Owned::of(gained),
+        };
         let entry = Entry {
-            set: gained,
+            owned,
             api_version: write.api_version.to_owned(),
             time: Some(write.now.to_owned()),
         };
-        managers.entries.insert(id, entry);
+        managers.insert(id, entry);
     }
     managers.forget_the_oldest();
 }
@@ -143,25 +145,15 @@ pub(super) fn empty(shape: Shape<'_>) -> Value {
     }
 }
 
-/// Undoes new times if nothing else is new, so that a write without effect stays one.
-pub(crate) fn keep_times(old: &Value, new: &mut Value) {
-    let (before, after) = (list_of(old), list_of(new));
-    let is_same_list = before.len() == after.len()
-        && before
-            .iter()
-            .zip(after)
-            .all(|(before, after)| same_but_for(&["time"], before, after));
-    if is_same_list
-        && !before.is_empty()
+/// The managers of `new`, with the times of the old ones if nothing else is new, so that a write without effect stays one.
+pub(crate) fn keep_times(old: &Object, new: &Value, managers: Managers) -> Arc<Managers> {
+    let is_same = !old.managers.is_empty()
+        && old.managers.is_same_but_for_times(&managers)
         && same_but_for(&["metadata"], old, new)
-        && same_but_for(
-            &["managedFields", "resourceVersion"],
-            &old["metadata"],
-            &new["metadata"],
-        )
-    {
-        let before = before.to_vec();
-        new["metadata"]["managedFields"] = before.into();
+        && same_but_for(&["resourceVersion"], &old["metadata"], &new["metadata"]);
+    match is_same {
+        true => old.managers.clone(),
+        false => Arc::new(managers),
     }
 }
 
@@ -174,8 +166,55 @@ fn same_but_for(names: &[&str], left: &Value, right: &Value) -> bool {
     fields(left, names).eq(fields(right, names))
 }
 
+/// The same on objects with their `managedFields` in them, as recordings have them.
+#[cfg(test)]
+pub(super) mod whole {
+    use super::*;
+    use crate::patch::conflict::ApplyError;
+
+    pub(in crate::patch) fn kept(object: &Value) -> Object {
+        let managers = Managers::of(object).unwrap_or_default();
+        let mut value = object.clone();
+        clear(&mut value);
+        Object::new(value, managers)
+    }
+
+    pub(in crate::patch) fn update(
+        old: Option<&Value>,
+        new: &mut Value,
+        write: &Write<'_>,
+        shape: Shape<'_>,
+    ) {
+        let old = old.map(kept);
+        super::update(old.as_ref(), new, write, shape).write(new);
+    }
+
+    pub(in crate::patch) fn keep_times(old: &Value, new: &mut Value) {
+        let made = kept(new);
+        super::keep_times(&kept(old), &made, Managers::clone(&made.managers)).write(new);
+    }
+
+    pub(in crate::patch) fn apply(
+        live: Option<&Value>,
+        config: &Value,
+        force: bool,
+        write: &Write<'_>,
+        shape: Shape<'_>,
+    ) -> Result<Value, ApplyError> {
+        let live = live.map(kept);
+        let (mut object, managers) = super::apply(live.as_ref(), config, force, write, shape)?;
+        managers.write(&mut object);
+        Ok(object)
+    }
+
+    pub(in crate::patch) fn scale(old: &Value, new: &mut Value, write: &Write<'_>, replicas: &[&str]) {
+        super::scale(&kept(old), new, write, replicas).write(new);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::whole::{keep_times, update};
     use super::*;
     use rstest::rstest;
     use serde_json::json;

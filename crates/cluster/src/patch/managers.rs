@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
+use super::owned::Owned;
 
 /// How many updaters an object remembers; older ones become one.
 const MOST_UPDATERS: usize = 10;
@@ -63,7 +64,7 @@ impl std::fmt::Display for Id {
 /// What a manager owns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
-    pub(super) set: FieldSet,
+    pub(super) owned: Owned,
     pub(super) api_version: String,
     pub(super) time: Option<String>,
 }
@@ -79,38 +80,75 @@ impl Entry {
     }
 }
 
-/// All managers of an object.
+/// All managers of an object, by whose entry it is. Most objects have few, for which a map would be wasteful.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Managers {
-    pub(super) entries: BTreeMap<Id, Entry>,
+pub(crate) struct Managers {
+    entries: Vec<(Id, Entry)>,
 }
 
 impl Managers {
     /// Reads the `managedFields` of an object.
     pub(super) fn of(object: &Value) -> Result<Self, String> {
-        let mut entries = BTreeMap::new();
+        let mut managers = Self::default();
         for (index, entry) in list_of(object).iter().enumerate() {
             let (id, entry) = read(index, entry)?;
-            entries.insert(id, entry);
+            managers.insert(id, entry);
         }
-        Ok(Self { entries })
+        Ok(managers)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
+    fn place(&self, id: &Id) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(known, _)| known.cmp(id))
+    }
+
+    pub(super) fn get(&self, id: &Id) -> Option<&Entry> {
+        self.place(id).ok().map(|at| &self.entries[at].1)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut Entry> {
+        self.place(id).ok().map(|at| &mut self.entries[at].1)
+    }
+
+    pub(super) fn insert(&mut self, id: Id, entry: Entry) {
+        match self.place(&id) {
+            Ok(at) => self.entries[at].1 = entry,
+            Err(at) => self.entries.insert(at, (id, entry)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &Id) -> Option<Entry> {
+        self.place(id).ok().map(|at| self.entries.remove(at).1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Id, &Entry)> + Clone {
+        self.entries.iter().map(|(id, entry)| (id, entry))
+    }
+
+    /// Takes what is in these sets from everybody, and forgets who is left with nothing.
+    pub(super) fn subtract(&mut self, others: &[&FieldSet]) {
+        for (_, entry) in &mut self.entries {
+            entry.owned.subtract(others);
+        }
+        self.forget_the_dispossessed();
+    }
+
+    /// Forgets who owns nothing.
+    pub(super) fn forget_the_dispossessed(&mut self) {
+        self.entries.retain(|(_, entry)| !entry.owned.is_empty());
+    }
+
     /// Forgets those who wrote in a version that the object cannot be shown in from here: the other group of an Event.
     pub(super) fn forget_other_versions(&mut self, api_version: &str) {
-        self.entries.retain(|_, entry| entry.api_version == api_version);
+        self.entries.retain(|(_, entry)| entry.api_version == api_version);
     }
 
     /// Merges the oldest updaters of a version into one until there are few enough.
     pub(super) fn forget_the_oldest(&mut self) {
-        let updaters = self
-            .entries
-            .iter()
-            .filter(|(id, _)| id.operation == Operation::Update);
+        let updaters = self.iter().filter(|(id, _)| id.operation == Operation::Update);
         if updaters.clone().count() <= MOST_UPDATERS {
             return;
         }
@@ -124,7 +162,7 @@ impl Managers {
             if count <= MOST_UPDATERS {
                 return;
             }
-            let Some(entry) = self.entries.get(&id).cloned() else {
+            let Some(entry) = self.get(&id).cloned() else {
                 continue;
             };
             let Some(first) = first_of_version.get(&entry.api_version) else {
@@ -132,38 +170,68 @@ impl Managers {
                 continue;
             };
             let bucket = Id::update(ANCIENT, &entry.api_version, "");
-            if !self.entries.contains_key(&bucket)
-                && let Some(oldest) = self.entries.remove(first)
+            if self.get(&bucket).is_none()
+                && let Some(oldest) = self.remove(first)
             {
-                self.entries.insert(bucket.clone(), oldest);
+                self.insert(bucket.clone(), oldest);
             }
-            if let Some(merged) = self.entries.get_mut(&bucket) {
-                merged.set = entry.set.union(&merged.set);
+            if let Some(merged) = self.get_mut(&bucket) {
+                merged.owned.add(FieldSet::clone(&entry.owned.set()));
                 merged.time = entry.time;
             }
-            self.entries.remove(&id);
+            self.remove(&id);
             count -= 1;
         }
     }
 
-    /// Writes the `managedFields` of an object, sorted as the real server sorts them.
-    pub(super) fn write(&self, object: &mut Value) {
-        let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_by(|(left, a), (right, b)| {
-            let by_time = left
-                .operation
-                .cmp(&right.operation)
-                .then_with(|| a.seconds().cmp(&b.seconds()));
+    /// The entries as the real server sorts them.
+    fn sorted(&self) -> Vec<(&Id, &Entry)> {
+        let mut entries: Vec<_> = self
+            .iter()
+            .map(|(id, entry)| (entry.seconds(), id, entry))
+            .collect();
+        entries.sort_by(|(earlier, left, a), (later, right, b)| {
+            let by_time = left.operation.cmp(&right.operation).then(earlier.cmp(later));
             let by_name = by_time.then_with(|| left.manager.cmp(&right.manager));
             by_name
                 .then_with(|| a.api_version.cmp(&b.api_version))
                 .then_with(|| left.subresource.cmp(&right.subresource))
         });
-        let entries: Vec<_> = entries
-            .into_iter()
-            .map(|(id, entry)| written(id, entry))
-            .collect();
+        entries.into_iter().map(|(_, id, entry)| (id, entry)).collect()
+    }
+
+    /// Whether others are the same in the same order, their times aside.
+    pub(super) fn is_same_but_for_times(&self, others: &Self) -> bool {
+        let same = |((id, entry), (other, its)): ((&Id, &Entry), (&Id, &Entry))| {
+            (id, &entry.owned, &entry.api_version) == (other, &its.owned, &its.api_version)
+        };
+        self.entries.len() == others.entries.len() && self.sorted().into_iter().zip(others.sorted()).all(same)
+    }
+
+    /// Writes the `managedFields` of an object.
+    pub(crate) fn write(&self, object: &mut Value) {
+        let entries: Vec<_> = self.sorted().into_iter().map(written).collect();
         put(object, (!entries.is_empty()).then_some(entries));
+    }
+
+    /// The text of `managedFields`; none where there are no managers.
+    pub(crate) fn text(&self) -> Option<String> {
+        let mut out = String::new();
+        for (id, entry) in self.sorted() {
+            out.push(if out.is_empty() { '[' } else { ',' });
+            let mut first = true;
+            for (name, value) in texts(id, entry) {
+                out.push(if std::mem::take(&mut first) { '{' } else { ',' });
+                // Names are plain, and the fields are text already.
+                out.push_str(&format!("\"{name}\":"));
+                match name {
+                    "fieldsV1" => out.push_str(value),
+                    _ => out.push_str(&Value::from(value).to_string()),
+                }
+            }
+            out.push('}');
+        }
+        (!out.is_empty()).then(|| out + "]")
     }
 }
 
@@ -226,37 +294,46 @@ fn read(index: usize, entry: &Value) -> Result<(Id, Entry), String> {
         },
         subresource: text("subresource").to_owned(),
     };
-    let set = FieldSet::read(&entry["fieldsV1"])?;
+    let owned = Owned::of(FieldSet::read(&entry["fieldsV1"])?);
     let time = entry["time"].as_str().map(str::to_owned);
     Ok((
         id,
         Entry {
-            set,
+            owned,
             api_version: api_version.to_owned(),
             time,
         },
     ))
 }
 
-fn written(id: &Id, entry: &Entry) -> Value {
+fn written((id, entry): (&Id, &Entry)) -> Value {
+    let fields = texts(id, entry).map(|(name, text)| {
+        let value = match name {
+            // It was written from a set, so it can be read.
+            "fieldsV1" => serde_json::from_str(text).unwrap_or_default(),
+            _ => text.into(),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(fields.collect())
+}
+
+/// The fields of an entry, by name. What is empty is left out.
+fn texts<'e>(id: &'e Id, entry: &'e Entry) -> impl Iterator<Item = (&'static str, &'e str)> {
     let operation = match id.operation {
         Operation::Apply => "Apply",
         Operation::Update => "Update",
     };
-    let mut fields = Map::new();
-    let mut put = |name: &str, text: &str| {
-        if !text.is_empty() {
-            fields.insert(name.to_owned(), text.into());
-        }
-    };
-    put("manager", &id.manager);
-    put("operation", operation);
-    put("apiVersion", &entry.api_version);
-    put("time", entry.time.as_deref().unwrap_or_default());
-    put("fieldsType", "FieldsV1");
-    put("subresource", &id.subresource);
-    fields.insert("fieldsV1".to_owned(), entry.set.to_value());
-    fields.into()
+    let fields = [
+        ("apiVersion", entry.api_version.as_str()),
+        ("fieldsType", "FieldsV1"),
+        ("fieldsV1", entry.owned.text()),
+        ("manager", &id.manager),
+        ("operation", operation),
+        ("subresource", &id.subresource),
+        ("time", entry.time.as_deref().unwrap_or_default()),
+    ];
+    fields.into_iter().filter(|(_, text)| !text.is_empty())
 }
 
 #[cfg(test)]

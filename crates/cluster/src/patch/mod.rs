@@ -8,7 +8,7 @@
 //!   change.
 //! - `apply` (with `conflict` and `last_applied`): the patch that says what should be.
 //! - `managed` (with `scale`): who owns what after every other write. Callers find all of ownership here.
-//! - `managers`, `fields`, `element`: the `managedFields` of an object, read and written.
+//! - `managers`, `owned`, `fields`, `element`: the `managedFields` of an object, read, kept and written.
 //! - `typed`: walks over a value along with its shape; what structured-merge-diff does upstream.
 
 mod apply;
@@ -25,6 +25,7 @@ pub(crate) mod managed;
 mod managers;
 mod merge;
 mod order;
+mod owned;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -34,6 +35,8 @@ mod strategic;
 mod strategy;
 mod typed;
 
+pub(crate) use error::PatchError;
 pub(crate) use json::json;
+pub(crate) use managers::Managers;
 pub(crate) use merge::merge;
 pub(crate) use strategic::strategic;

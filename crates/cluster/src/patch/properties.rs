@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::arbitrary::{json, pod_template};
-use super::managed::{Write, apply, keep_times, scale, update};
+use super::managed::Write;
+use super::managed::whole::{apply, keep_times, scale, update};
 use crate::types::{Kind, Shape, decode};
 
 const POD_TEMPLATE: &str = "io.k8s.api.core.v1.PodTemplate";

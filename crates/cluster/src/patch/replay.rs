@@ -6,7 +6,8 @@ use rstest::rstest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::managed::{Write, apply, keep_times, update};
+use super::managed::Write;
+use super::managed::whole::{apply, keep_times, update};
 use super::{json as json_patch, merge, strategic};
 use crate::status::Status;
 use crate::types::{Kind, Shape, decode};

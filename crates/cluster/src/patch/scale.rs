@@ -6,35 +6,35 @@ use super::element::{Element, same};
 use super::fields::FieldSet;
 use super::managed::Write;
 use super::managers::{Entry, Id, Managers};
+use super::owned::Owned;
+use crate::object::Object;
 
 /// A write to `/scale`: whoever owned the replicas loses them to the writer, if they changed. `replicas` is
 /// the path of the field in the object. Upstream forgets the time of such an entry.
-pub(crate) fn scale(old: &Value, new: &mut Value, write: &Write<'_>, replicas: &[&str]) {
+pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&str]) -> Managers {
     let at = |object: &Value| replicas.iter().fold(object.clone(), |at, name| at[*name].clone());
-    let mut managers = Managers::of(old).unwrap_or_default();
+    let mut managers = Managers::clone(&old.managers);
     if !managers.is_empty() && !same(&at(old), &at(new)) {
         let path: Vec<_> = replicas.iter().copied().map(Element::field).collect();
         let mut set = FieldSet::default();
         set.insert(&path);
-        for entry in managers.entries.values_mut() {
-            entry.set = entry.set.difference(&set);
-        }
-        managers.entries.retain(|_, entry| !entry.set.is_empty());
+        managers.subtract(&[&set]);
         let entry = Entry {
-            set,
+            owned: Owned::of(set),
             api_version: write.api_version.to_owned(),
             time: None,
         };
-        managers.entries.insert(
+        managers.insert(
             Id::update(write.manager, write.api_version, write.subresource),
             entry,
         );
     }
-    managers.write(new);
+    managers
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::managed::whole::scale;
     use super::*;
     use serde_json::json;
 

@@ -1,7 +1,5 @@
 //! Making an object.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::modify::never_owned;
@@ -9,7 +7,8 @@ use super::{Caller, Server, Target, WriteOptions, Written, decode, manager, unkn
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
 use crate::events;
-use crate::object;
+use crate::object::{self, Object};
+use crate::patch::Managers;
 use crate::patch::managed::{self, Write};
 use crate::resource::{Model, Resource, builtin_type};
 use crate::status::{About, FieldError, Status};
@@ -18,6 +17,14 @@ use crate::types;
 
 /// How often another generated name is tried when one is taken.
 const NAME_TRIES: usize = 8;
+
+/// Who owns the fields of a new object.
+enum Ownership<'w> {
+    /// Whoever writes it.
+    Of(&'w Write<'w>),
+    /// An apply has settled it.
+    Settled(Managers),
+}
 
 impl Server {
     /// Creates `body` in the target's collection.
@@ -49,7 +56,7 @@ impl Server {
             reset: never_owned(&target.resource, Endpoint::Main),
             now: &self.now_text(),
         };
-        self.make(tx, target, body, options, Some(&write))
+        self.make(tx, target, body, options, Ownership::Of(&write))
     }
 
     /// Creates what server-side apply made of a configuration; its fields have their owner already.
@@ -57,10 +64,10 @@ impl Server {
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        applied: &Value,
+        (applied, managers): (Value, Managers),
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        self.make(tx, target, applied, options, None)
+        self.make(tx, target, &applied, options, Ownership::Settled(managers))
     }
 
     fn make(
@@ -69,14 +76,14 @@ impl Server {
         target: &Target,
         body: &Value,
         options: &WriteOptions,
-        write: Option<&Write<'_>>,
+        ownership: Ownership<'_>,
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
         check_kind(resource, body)?;
         let (new, unknown) = decode(resource, body).map_err(|why| unreadable(resource, why))?;
         let warnings = unknown_fields(&unknown, options).map_err(|why| unreadable(resource, why))?;
         let mut made = self
-            .make_decoded(tx, target, new, options, write)
+            .make_decoded(tx, target, new, options, ownership)
             .map_err(|refused| refused.warning(&warnings))?;
         made.warnings = warnings;
         made.warnings.extend(not_run(resource));
@@ -90,7 +97,7 @@ impl Server {
         target: &Target,
         mut new: Value,
         options: &WriteOptions,
-        write: Option<&Write<'_>>,
+        ownership: Ownership<'_>,
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
         check_namespace(target, &mut new)?;
@@ -111,9 +118,10 @@ impl Server {
                 custom::default(custom, &mut new);
             }
         }
-        if let Some(write) = write {
-            managed::update(None, &mut new, write, resource.shape());
-        }
+        let managers = match ownership {
+            Ownership::Of(write) => managed::update(None, &mut new, write, resource.shape()),
+            Ownership::Settled(managers) => managers,
+        };
         if events::is_redressed(&resource.id) {
             new = events::as_core(&new);
         }
@@ -166,9 +174,9 @@ impl Server {
         }
 
         let object = if options.dry_run {
-            Arc::new(new)
+            Object::new(new, managers)
         } else {
-            tx.put(target.shelf(), key, new)
+            tx.put(target.shelf(), key, new, managers)
         };
         Ok(Written {
             object,

@@ -1,12 +1,10 @@
 //! Taking an object away: at once, after its grace, or after its finalizers.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::modify::is_held;
 use super::{Server, Target, seconds};
-use crate::object;
+use crate::object::{self, Object};
 use crate::status::{FieldError, Status};
 use crate::store::Transaction;
 
@@ -38,9 +36,9 @@ pub(crate) fn check_deletion(options: &Value) -> Result<(), Status> {
 #[derive(Clone, Debug)]
 pub(crate) enum Deleted {
     /// It is gone.
-    Gone(Arc<Value>),
+    Gone(Object),
     /// It stays until somebody is done with it.
-    Going(Arc<Value>),
+    Going(Object),
 }
 
 const ORPHAN: &str = "orphan";
@@ -65,7 +63,7 @@ impl Server {
         };
         check_immortal(target)?;
         check_preconditions(target, &old, &options["preconditions"])?;
-        let mut new = (*old).clone();
+        let mut new = Value::clone(&old);
         set_dependents_finalizer(target, &mut new, options);
         let grace = grace(target, &old, options);
         let first = !object::is_terminating(&old);
@@ -85,19 +83,21 @@ impl Server {
             }
             // A pod is marked before it goes, also when it goes at once.
             if first && &*target.resource.id == "pods" {
-                tx.put(target.shelf(), target.key(), new.clone());
+                tx.put(target.shelf(), target.key(), new.clone(), old.managers.clone());
             }
             let last = if first && &*target.resource.id != "pods" {
-                (*old).clone()
+                Value::clone(&old)
             } else {
                 new
             };
-            return Ok(Deleted::Gone(tx.remove(target.shelf(), &target.key(), last)));
+            let gone = tx.remove(target.shelf(), &target.key(), last, old.managers);
+            return Ok(Deleted::Gone(gone));
         }
         if new == *old || dry_run {
-            return Ok(Deleted::Going(Arc::new(new)));
+            return Ok(Deleted::Going(Object::new(new, old.managers)));
         }
-        Ok(Deleted::Going(tx.put(target.shelf(), target.key(), new)))
+        let going = tx.put(target.shelf(), target.key(), new, old.managers);
+        Ok(Deleted::Going(going))
     }
 
     /// Marks the beginning of the end.

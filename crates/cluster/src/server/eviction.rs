@@ -64,7 +64,7 @@ impl Server {
                     &format!("pod {name} is already assigned to node {current:?}"),
                 ));
             }
-            let mut bound = (**pod).clone();
+            let (mut bound, managers) = (Value::clone(pod), pod.managers.clone());
             bound["spec"]["nodeName"] = node.into();
             set_scheduled(&mut bound, &self.now_text());
             if let Some(annotations) = binding["metadata"]["annotations"].as_object() {
@@ -74,7 +74,7 @@ impl Server {
             }
             // Nobody comes to own what a binding says.
             if !options.dry_run {
-                tx.put(target.shelf(), target.key(), bound);
+                tx.put(target.shelf(), target.key(), bound, managers);
             }
             Ok(())
         })
@@ -96,11 +96,11 @@ impl Server {
             if !eviction::needs_no_budget(&pod) {
                 self.spend_budget(tx, target, &pod, dry_run)?;
             }
-            let mut marked = (*pod).clone();
+            let mut marked = Value::clone(&pod);
             marked["status"] = eviction::marked(&pod, self.now());
             // Nobody comes to own the mark.
             if !dry_run && marked != *pod {
-                tx.put(target.shelf(), target.key(), marked);
+                tx.put(target.shelf(), target.key(), marked, pod.managers);
             }
             self.delete_in(tx, target, &eviction["deleteOptions"], dry_run)
                 .map(drop)
@@ -116,7 +116,8 @@ impl Server {
         dry_run: bool,
     ) -> Result<(), Status> {
         let shelf = Shelf::new("policy", "poddisruptionbudgets");
-        let budgets = covering(pod, &tx.list(&shelf, Some(&target.namespace)));
+        let budgets = tx.list(&shelf, Some(&target.namespace)).into_iter();
+        let budgets = covering(pod, &budgets.map(|budget| budget.value).collect::<Vec<_>>());
         let budget = match budgets.as_slice() {
             [] => return Ok(()),
             [budget] => budget.clone(),

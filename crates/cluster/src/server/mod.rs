@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stateward_clock::Clock;
 
 use crate::audit::{Audit, Entry};
@@ -25,6 +25,7 @@ use crate::builtin::{Context, Gates};
 use crate::cluster::Options;
 use crate::controllers::MaxUnavailable;
 use crate::custom;
+use crate::object::Object;
 use crate::resource::{Model, Registry, Resource};
 use crate::status::{About, Status};
 use crate::store::{Key, Shelf, Store};
@@ -96,7 +97,7 @@ pub(crate) enum FieldValidation {
 /// A write that was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Object,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -221,6 +222,27 @@ impl std::fmt::Display for Unreadable {
             Self::Other(why) => f.write_str(why),
         }
     }
+}
+
+/// Reads loose JSON as the target's type, where only these fields of it may be other than they are stored. What is stored
+/// has been read before and would come out as it is.
+fn decode_changed(resource: &Resource, value: Value, changed: &[&str]) -> Result<Decoded, Unreadable> {
+    let Value::Object(fields) = value else {
+        return decode(resource, &value);
+    };
+    let (loose, stored): (Map<_, _>, Map<_, _>) = fields
+        .into_iter()
+        .partition(|(name, _)| changed.contains(&name.as_str()));
+    let (mut decoded, unknown) = decode(resource, &Value::Object(loose))?;
+    if let Value::Object(fields) = &mut decoded {
+        fields.extend(stored);
+    }
+    debug_assert!(
+        decode(resource, &decoded).is_ok_and(|(again, _)| again == decoded),
+        "what is stored of a {} would be read as something else",
+        resource.kind
+    );
+    Ok((decoded, unknown))
 }
 
 /// Reads loose JSON as the target's type.

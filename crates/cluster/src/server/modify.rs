@@ -8,15 +8,16 @@ use serde_json::{Map, Value};
 use super::create::{check_kind, check_namespace, definition_errors};
 use super::scale::replicas_path;
 use super::{
-    Caller, Server, Target, Unreadable, WriteOptions, Written, decode, manager, unknown_fields, unreadable,
+    Caller, DEFINITIONS, Server, Target, Unreadable, WriteOptions, Written, decode, decode_changed, manager,
+    unknown_fields, unreadable,
 };
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
 use crate::events;
 use crate::go;
-use crate::object;
+use crate::object::{self, Object};
 use crate::patch::{
-    self,
+    self, Managers, PatchError,
     managed::{self, Write},
 };
 use crate::resource::{Model, Resource};
@@ -28,6 +29,8 @@ use crate::store::Transaction;
 pub(crate) enum Change<'a> {
     /// PUT: this is the new object.
     Replace(&'a Value),
+    /// The same with an object that was read as `base` and has another status now.
+    Status { base: &'a Arc<Value>, status: &'a Value },
     /// RFC 6902
     Json(&'a Value),
     /// RFC 7386
@@ -41,13 +44,13 @@ pub(crate) enum Change<'a> {
 /// What a request wishes for, read and not yet judged.
 struct Wish<'a> {
     change: Change<'a>,
-    /// As it was asked for.
-    wished: Cow<'a, Value>,
     /// As its type has it.
     new: Value,
-    stored: Arc<Value>,
+    /// Who owns what, where the request settles it.
+    managers: Option<Managers>,
+    stored: Object,
     /// What is stored, in the dress that the request knows it in.
-    old: Arc<Value>,
+    old: Object,
     endpoint: Endpoint,
 }
 
@@ -114,7 +117,7 @@ impl Server {
             });
         };
         let old = match events::is_redressed(&target.resource.id) {
-            true => Arc::new(events::as_events_group(&stored)),
+            true => Object::new(events::as_events_group(&stored), stored.managers.clone()),
             false => stored.clone(),
         };
         let endpoint = match target.subresource.as_str() {
@@ -133,32 +136,34 @@ impl Server {
             reset: never_owned(resource, endpoint),
             now: &now,
         };
-        let wished = wish(target, &old, change, options, &write)?;
+        let (wished, managers) = wish(target, &old, change, options, &write)?;
+        let refused = |why: &Unreadable| refusal(target, &old, change, why);
         if let (Change::Json(_) | Change::Merge(_), true) = (change, wished["kind"].is_number()) {
             let why = "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of \
                        type string";
-            return Err(refusal(
-                target,
-                change,
-                &wished,
-                &Unreadable::Other(why.to_owned()),
-            ));
+            return Err(refused(&Unreadable::Other(why.to_owned())));
         }
 
-        let (new, unknown) = match (&resource.model, change) {
+        let is_reset = resets_managers(&resource.model, &wished);
+        let (mut new, unknown) = match (&resource.model, change) {
             // What an apply leaves empty is judged as it is.
             (Model::Custom(custom), Change::Apply(_)) => custom::decode_applied(custom, &wished)
                 .map(|decoded| (decoded.value, decoded.unknown))
                 .map_err(|why| Unreadable::Other(why.to_string())),
-            _ => decode(resource, &wished),
+            _ => match (changed_fields(resource, &old, change), wished) {
+                (Some(changed), Cow::Owned(wished)) => decode_changed(resource, wished, &changed),
+                (_, wished) => decode(resource, &wished),
+            },
         }
-        .map_err(|why| refusal(target, change, &wished, &why))?;
-        let warnings = unknown_fields(&unknown, options)
-            .map_err(|why| refusal(target, change, &wished, &Unreadable::Other(why)))?;
+        .map_err(|why| refused(&why))?;
+        if is_reset {
+            object::metadata_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
+        }
+        let warnings = unknown_fields(&unknown, options).map_err(|why| refused(&Unreadable::Other(why)))?;
         let wish = Wish {
             change,
-            wished,
             new,
+            managers,
             stored,
             old,
             endpoint,
@@ -181,8 +186,8 @@ impl Server {
     ) -> Result<Written, Status> {
         let Wish {
             change,
-            wished,
             mut new,
+            managers,
             stored,
             old,
             endpoint,
@@ -195,20 +200,19 @@ impl Server {
         check_version(target, &old, &new, change)?;
         check_uid(target, &old, &new, options.dry_run)?;
         keep_system_fields(&old, &mut new);
-        keep_reset(&resource.model, &wished, &mut new);
 
         match &resource.model {
             Model::Builtin { .. } => builtin::default(&resource.id, &mut new),
             Model::Custom(custom) => custom::default(custom, &mut new),
         }
         // Ownership is settled on what the client asked for, before the server has its own say.
-        match change {
-            Change::Apply(_) => {}
-            _ if endpoint == Endpoint::Scale => {
-                managed::scale(&old, &mut new, write, &replicas_path(&resource.model))
+        let managers = match managers {
+            Some(managers) => managers,
+            None if endpoint == Endpoint::Scale => {
+                managed::scale(&old, &new, write, &replicas_path(&resource.model))
             }
-            _ => managed::update(Some(&old), &mut new, write, resource.shape()),
-        }
+            None => managed::update(Some(&old), &mut new, write, resource.shape()),
+        };
         // From here on an Event is what is stored of it.
         let old = stored;
         if events::is_redressed(&resource.id) {
@@ -238,8 +242,8 @@ impl Server {
             return Err(Status::invalid(target.about(), &errors));
         }
 
-        managed::keep_times(&old, &mut new);
-        self.commit(tx, target, old, new, options)
+        let managers = managed::keep_times(&old, &new, managers);
+        self.commit(tx, target, old, new, managers, options)
     }
 
     /// Writes the new object if it differs, or takes it away if only its finalizers were holding it.
@@ -247,11 +251,12 @@ impl Server {
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        old: Arc<Value>,
+        old: Object,
         new: Value,
+        managers: Arc<Managers>,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        if *old == new {
+        if *old == new && old.managers == managers {
             return Ok(Written {
                 object: old,
                 created: false,
@@ -260,13 +265,13 @@ impl Server {
         }
         let done = object::is_terminating(&new) && !object::has_finalizers(&new) && !is_held(target, &new);
         let object = match (options.dry_run, done) {
-            (true, _) => Arc::new(new),
+            (true, _) => Object::new(new, managers),
             // What is told of it last still names the finalizer that held it.
             (false, true) => {
-                tx.remove(target.shelf(), &target.key(), (*old).clone());
-                Arc::new(new)
+                tx.remove(target.shelf(), &target.key(), Value::clone(&old), old.managers);
+                Object::new(new, managers)
             }
-            (false, false) => tx.put(target.shelf(), target.key(), new),
+            (false, false) => tx.put(target.shelf(), target.key(), new, managers),
         };
         Ok(Written {
             object,
@@ -306,32 +311,42 @@ impl Server {
                     now: &self.now_text(),
                 };
                 let applied = managed::apply(None, config, options.force, &write, resource.shape())?;
-                self.create_applied_in(tx, target, &applied, options)
+                self.create_applied_in(tx, target, applied, options)
             }
             _ => Err(Status::not_found(target.about())),
         }
     }
 }
 
-/// The object that a request wishes for, before anything is checked.
+/// The object that a request wishes for, before anything is checked, and who owns what of it if that is settled.
 fn wish<'c>(
     target: &Target,
-    old: &Value,
+    old: &Object,
     change: Change<'c>,
     options: &WriteOptions,
     write: &Write<'_>,
-) -> Result<Cow<'c, Value>, Status> {
+) -> Result<(Cow<'c, Value>, Option<Managers>), Status> {
     let resource = &*target.resource;
-    Ok(match change {
+    let live = if mentions_managers(change) {
+        Cow::Owned(old.whole())
+    } else {
+        Cow::Borrowed(&**old)
+    };
+    let wished = match change {
         Change::Replace(body) => {
             check_kind(resource, body)?;
             check_name(target, body)?;
             Cow::Borrowed(body)
         }
-        Change::Json(patch) => Cow::Owned(patch::json(old, patch)?),
-        Change::Merge(patch) => Cow::Owned(patch::merge(old, patch)?),
+        Change::Status { base, status } => {
+            let mut body = Value::clone(base);
+            set(&mut body, "status", Some(status.clone()));
+            check_kind(resource, &body)?;
+            check_name(target, &body)?;
+            Cow::Owned(body)
+        }
         Change::Strategic(patch) => match resource.model {
-            Model::Builtin { .. } => Cow::Owned(patch::strategic(old, patch, resource.shape())?),
+            Model::Builtin { .. } => Cow::Owned(patch::strategic(&live, patch, resource.shape())?),
             Model::Custom(_) => {
                 return Err(Status::unsupported_media_type(
                     "the body of the request was in an unknown format - accepted media types include: \
@@ -339,24 +354,75 @@ fn wish<'c>(
                 ));
             }
         },
+        Change::Json(_) | Change::Merge(_) => Cow::Owned(patched(&live, change)?),
         Change::Apply(config) => {
             check_applied(target, config)?;
-            Cow::Owned(managed::apply(
-                Some(old),
-                config,
-                options.force,
-                write,
-                resource.shape(),
-            )?)
+            let (applied, managers) =
+                managed::apply(Some(old), config, options.force, write, resource.shape())?;
+            return Ok((Cow::Owned(applied), Some(managers)));
         }
-    })
+    };
+    Ok((wished, None))
+}
+
+/// The outcome of a patch that knows no types.
+fn patched(live: &Value, change: Change<'_>) -> Result<Value, PatchError> {
+    match change {
+        Change::Json(patch) => patch::json(live, patch),
+        Change::Merge(patch) => patch::merge(live, patch),
+        _ => Ok(live.clone()),
+    }
+}
+
+/// Whether a patch needs to see the `managedFields` of an object.
+fn mentions_managers(change: Change<'_>) -> bool {
+    match change {
+        Change::Json(patch) => {
+            let operations = patch.as_array().into_iter().flatten();
+            let mut pointers = operations.flat_map(|operation| [&operation["path"], &operation["from"]]);
+            pointers.any(|pointer| {
+                pointer.as_str().is_some_and(|pointer| {
+                    matches!(pointer, "" | "/metadata") || pointer.starts_with("/metadata/managedFields")
+                })
+            })
+        }
+        Change::Merge(patch) | Change::Strategic(patch) => {
+            let fields = patch["metadata"].as_object().into_iter().flatten();
+            fields
+                .into_iter()
+                .any(|(name, _)| name.ends_with("managedFields"))
+        }
+        Change::Replace(_) | Change::Status { .. } | Change::Apply(_) => false,
+    }
+}
+
+/// The fields of an object that a change can have made other than they are stored; `None` where that is not known.
+fn changed_fields<'c>(resource: &Resource, old: &Object, change: Change<'c>) -> Option<Vec<&'c str>> {
+    // The parts of a definition hang together, and a custom type may have changed since an object was stored.
+    if resource.is_custom() || &*resource.id == DEFINITIONS || events::is_redressed(&resource.id) {
+        return None;
+    }
+    match change {
+        Change::Merge(patch) | Change::Strategic(patch) => {
+            let fields = patch.as_object()?;
+            let is_plain = !fields.keys().any(|name| name.starts_with('$'));
+            is_plain.then(|| fields.keys().map(String::as_str).collect())
+        }
+        Change::Status { base, .. } => Arc::ptr_eq(base, &old.value).then(|| vec!["status"]),
+        _ => None,
+    }
 }
 
 /// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
-fn refusal(target: &Target, change: Change<'_>, wished: &Value, why: &Unreadable) -> Status {
+fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) -> Status {
     let (shown, why) = match (change, why) {
-        (Change::Replace(_) | Change::Apply(_), _) => return unreadable(&target.resource, why),
-        (Change::Json(_) | Change::Merge(_), _) => (wished.to_string(), why.to_string()),
+        (Change::Replace(_) | Change::Status { .. } | Change::Apply(_), _) => {
+            return unreadable(&target.resource, why);
+        }
+        (Change::Json(_) | Change::Merge(_), _) => {
+            let wished = patched(&old.whole(), change).unwrap_or_default();
+            (wished.to_string(), why.to_string())
+        }
         (Change::Strategic(patch), Unreadable::Mismatch(mismatch)) => {
             (go::plain(patch), mismatch.converted())
         }
@@ -416,7 +482,9 @@ fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
 fn check_version(target: &Target, old: &Value, new: &Value, change: Change<'_>) -> Result<(), Status> {
     let (given, current) = (object::resource_version(new), object::resource_version(old));
     if given.is_empty() {
-        if matches!(change, Change::Replace(_)) && !target.resource.may_update_unconditionally() {
+        if matches!(change, Change::Replace(_) | Change::Status { .. })
+            && !target.resource.may_update_unconditionally()
+        {
             let error = FieldError::invalid(
                 "metadata.resourceVersion",
                 &0.into(),
@@ -472,13 +540,11 @@ fn other_uid(target: &Target, given: &str, current: &str, dry_run: bool) -> Stri
 }
 
 /// An empty list of managers is a wish to forget them, which reading the object would drop.
-fn keep_reset(model: &Model, wished: &Value, new: &mut Value) {
+fn resets_managers(model: &Model, wished: &Value) -> bool {
     let reset = wished["metadata"]["managedFields"]
         .as_array()
         .is_some_and(Vec::is_empty);
-    if reset && matches!(model, Model::Builtin { .. }) {
-        object::metadata_mut(new).insert("managedFields".into(), Value::Array(Vec::new()));
-    }
+    reset && matches!(model, Model::Builtin { .. })
 }
 
 /// What only the server may say of an object stays as it was.
@@ -516,12 +582,8 @@ fn prepare_custom(custom: &CustomType, old: &Value, new: &mut Value, endpoint: E
     match endpoint {
         Endpoint::Status => {
             let status = new.get("status").cloned();
-            let managed = new["metadata"].get("managedFields").cloned();
             *new = old.clone();
             set(new, "status", status);
-            if let Some(managed) = managed {
-                object::metadata_mut(new).insert("managedFields".into(), managed);
-            }
         }
         _ => {
             if custom.version.has_status {

@@ -1,14 +1,12 @@
 //! Reading objects: one, many, as they are or as they were.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use serde_json::{Value, json};
 
 use super::scale::scale_of;
 use super::{Server, Target};
 use crate::http::syntax;
-use crate::object;
+use crate::object::{self, Object};
 use crate::selected::Selected;
 use crate::status::{FieldError, Status};
 
@@ -25,7 +23,7 @@ pub(crate) struct ListOptions {
 /// A list, or the next part of one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
-    pub(crate) items: Vec<Arc<Value>>,
+    pub(crate) items: Vec<Object>,
     pub(crate) revision: u64,
     pub(crate) continue_token: Option<String>,
     pub(crate) remaining: Option<usize>,
@@ -33,7 +31,7 @@ pub(crate) struct Page {
 
 impl Server {
     /// One object, or its scale.
-    pub(crate) fn get(&self, target: &Target) -> Result<Arc<Value>, Status> {
+    pub(crate) fn get(&self, target: &Target) -> Result<Object, Status> {
         let object = self
             .store
             .get(target.shelf(), &target.key())
@@ -78,7 +76,7 @@ impl Server {
         } else {
             usize::MAX
         };
-        let holds = |object: &Arc<Value>| options.selected.holds(&target.resource, object);
+        let holds = |object: &Object| options.selected.holds(&target.resource, object);
         page.items = rest.by_ref().filter(holds).take(limit).collect();
         // Whether anything of what is left matches, the next page will tell.
         let left = rest.count();

@@ -1,7 +1,5 @@
 //! Questions about rights. Whoever asks has all of them: rules are stored here and not enforced.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::create::{check_kind, check_namespace};
@@ -29,7 +27,7 @@ impl Server {
         self.answer(target, &mut review, options, caller)
             .map_err(|refused| refused.warning(&warnings))?;
         Ok(Written {
-            object: Arc::new(review),
+            object: review.into(),
             created: true,
             warnings,
         })
@@ -80,7 +78,7 @@ impl Server {
             reset: &[],
             now: &self.now_text(),
         };
-        managed::update(None, review, &write, target.resource.shape());
+        managed::update(None, review, &write, target.resource.shape()).write(review);
         review["status"] = json!({"allowed": true});
         let groups = review["spec"]["groups"].as_array();
         let is_master = groups.is_some_and(|groups| groups.iter().any(|group| group == MASTERS));

@@ -84,6 +84,7 @@ impl Server {
         let old = scale_of(&target.resource, &owner);
         let wished = match change {
             Change::Replace(body) => body.clone(),
+            Change::Status { base, .. } => Value::clone(base),
             Change::Json(patch) => patch::json(&old, patch)?,
             Change::Merge(patch) | Change::Strategic(patch) | Change::Apply(patch) => {
                 patch::merge(&old, patch)?
@@ -107,7 +108,7 @@ impl Server {
             return Err(Status::modified(target.about()));
         }
 
-        let mut scaled = (*owner).clone();
+        let mut scaled = Value::clone(&owner);
         match &target.resource.model {
             Model::Builtin { .. } => scaled["spec"]["replicas"] = replicas.into(),
             Model::Custom(custom) => {

@@ -1,0 +1,136 @@
+//! Objects as the text that clients get, with their `managedFields` where they belong.
+
+use serde_json::{Map, Value};
+
+use crate::object::Object;
+use crate::patch::Managers;
+
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// The text of any JSON.
+pub(super) fn of(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    write(&mut out, value);
+    out
+}
+
+/// Appends an object as a resource shows it, which need not be as it is stored.
+pub(super) fn write_object(out: &mut Vec<u8>, shown: &Value, managers: &Managers) {
+    write_fields(out, shown, managers, |_| true);
+}
+
+/// Appends the items of a list. Those of a built-in kind do not repeat what the list says of them.
+pub(super) fn write_items<'o>(
+    out: &mut Vec<u8>,
+    items: impl Iterator<Item = (std::borrow::Cow<'o, Value>, &'o Object)>,
+    typed: bool,
+) {
+    out.push(b'[');
+    for (index, (shown, object)) in items.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_fields(out, &shown, &object.managers, |name| {
+            !typed || !matches!(name, "kind" | "apiVersion")
+        });
+    }
+    out.push(b']');
+}
+
+fn write_fields(out: &mut Vec<u8>, shown: &Value, managers: &Managers, wanted: impl Fn(&str) -> bool) {
+    let Value::Object(fields) = shown else {
+        return write(out, shown);
+    };
+    let mut entries = Entries::begin(out);
+    for (name, value) in fields.iter().filter(|(name, _)| wanted(name)) {
+        let out = entries.next(name);
+        match (name.as_str(), value) {
+            ("metadata", Value::Object(metadata)) => write_metadata(out, metadata, managers),
+            _ => write(out, value),
+        }
+    }
+    entries.end();
+}
+
+fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>, managers: &Managers) {
+    let mut managed = managers.text();
+    let mut entries = Entries::begin(out);
+    for (name, value) in metadata {
+        if name.as_str() > MANAGED_FIELDS
+            && let Some(managed) = managed.take()
+        {
+            entries.next(MANAGED_FIELDS).extend(managed.bytes());
+        }
+        write(entries.next(name), value);
+    }
+    if let Some(managed) = managed {
+        entries.next(MANAGED_FIELDS).extend(managed.bytes());
+    }
+    entries.end();
+}
+
+/// The entries of a map, one after the other.
+pub(super) struct Entries<'o> {
+    out: &'o mut Vec<u8>,
+    first: bool,
+}
+
+impl<'o> Entries<'o> {
+    pub(super) fn begin(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, first: true }
+    }
+
+    /// Where the value of this name goes.
+    pub(super) fn next(&mut self, name: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        write_name(self.out, name);
+        self.out.push(b':');
+        self.out
+    }
+
+    pub(super) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    // Writing to a list of bytes cannot fail.
+    let _ = serde_json::to_writer(out, name);
+}
+
+pub(super) fn write(out: &mut Vec<u8>, value: &Value) {
+    // A Value has string keys and finite numbers: it always serialises.
+    let _ = serde_json::to_writer(out, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patch::managed::{self, Write};
+    use crate::types::Shape;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(json!({"a": 1, "metadata": {"labels": {}, "name": "x"}, "z": null}))]
+    #[case(json!({"metadata": {"labels": {"a\"b": "<é>"}}}))]
+    #[case(json!({"metadata": {}}))]
+    fn the_text_of_an_object_is_that_of_the_whole(#[case] mut value: Value) {
+        let write = Write {
+            manager: "m\"m",
+            subresource: "",
+            api_version: "v1",
+            kind: "Thing",
+            reset: &[],
+            now: "2026-01-01T00:00:00Z",
+        };
+        let managers = managed::update(None, &mut value, &write, Shape::Unknown);
+        let object = Object::new(value, managers);
+        let mut out = Vec::new();
+        write_object(&mut out, &object, &object.managers);
+        assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), object.whole());
+    }
+}
