@@ -68,7 +68,9 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
             Ok(Answer::Bound(node))
         }
         Request::Status(status) => {
-            let patch = Patch::Strategic(json!({ "metadata": { "uid": uid }, "status": status }));
+            let mut patch = json!({ "metadata": { "uid": uid } });
+            patch["status"] = status;
+            let patch = Patch::Strategic(patch);
             let params = PatchParams {
                 field_manager: Some(MANAGER.into()),
                 ..PatchParams::default()

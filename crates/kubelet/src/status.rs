@@ -179,9 +179,9 @@ fn container_status(pod: &Pod, life: &Life, index: usize) -> Value {
         "ready": is_ready(life, index),
         "started": state.get("running").is_some(),
         "restartCount": run.restarts,
-        "state": state,
-        "lastState": last_state,
     });
+    status["state"] = state;
+    status["lastState"] = last_state;
     if run.started.is_some() {
         status["containerID"] = container_id(pod, container, run.restarts).into();
     }
