@@ -87,10 +87,12 @@ impl Round<'_> {
 
     /// Whether every claim that exists has the owners that the retention policy asks for.
     pub(super) fn claims_are_kept(&self, ordinal: Ordinal, pod: &Pod) -> bool {
+        let templates = self.set.claim_templates();
+        if templates.is_empty() {
+            return true;
+        }
         let retention = Retention::new(self.set, pod);
-        let mut claims = self
-            .set
-            .claim_templates()
+        let mut claims = templates
             .iter()
             .filter_map(|template| self.claim(template, ordinal));
         claims.all(|claim| retention.is_kept_by(&claim))

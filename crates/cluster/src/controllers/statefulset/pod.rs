@@ -25,8 +25,9 @@ pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordina
             map(&mut metadata).insert(field.into(), value.clone());
         }
     }
-    let mut pod =
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"].clone()});
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
+    map(&mut pod).insert("metadata".into(), metadata);
+    map(&mut pod).insert("spec".into(), template["spec"].clone());
     put_identity(set, ordinal, &mut pod);
     let spec = map_at(&mut pod, "spec");
     spec.insert("hostname".into(), ordinal.of(set.name()).into());

@@ -60,7 +60,9 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> 
         let by_number = a.number().cmp(&b.number());
         by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))
     };
-    revisions.sort_by(older);
+    if !revisions.is_sorted_by(|a, b| older(a, b).is_le()) {
+        revisions.sort_by(older);
+    }
     revisions
 }
 

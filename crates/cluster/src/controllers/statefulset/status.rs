@@ -30,14 +30,15 @@ impl Tally {
         pods: impl Iterator<Item = &'p Pod>,
     ) -> Self {
         let mut tally = Self::default();
+        let (min_ready, current, update) = (set.min_ready(), chosen.current.name(), chosen.update.name());
         for pod in pods {
-            let ready = pod.is_running_and_ready();
-            let counted = pod.is_created() && !pod.is_terminating();
-            tally.replicas += i64::from(pod.is_created());
+            let (ready, created, revision) = (pod.is_running_and_ready(), pod.is_created(), pod.revision());
+            let counted = created && !pod.is_terminating();
+            tally.replicas += i64::from(created);
             tally.ready += i64::from(ready);
-            tally.available += i64::from(ready && pod.is_available(set.min_ready(), now));
-            tally.current += i64::from(counted && pod.revision() == chosen.current.name());
-            tally.updated += i64::from(counted && pod.revision() == chosen.update.name());
+            tally.available += i64::from(ready && pod.is_available(min_ready, now));
+            tally.current += i64::from(counted && revision == current);
+            tally.updated += i64::from(counted && revision == update);
         }
         tally
     }
