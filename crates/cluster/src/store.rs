@@ -232,15 +232,19 @@ impl Contents {
 
     fn claimable(&self, namespace: &str, controller_uid: &str) -> Vec<Object> {
         let family = |uid: &str| self.families.get(&(namespace.to_owned(), uid.to_owned()));
-        let names: BTreeSet<_> = [family(""), family(controller_uid)]
+        let mut names: Vec<_> = [family(""), family(controller_uid)]
             .into_iter()
             .flatten()
             .flatten()
             .collect();
-        names
-            .into_iter()
-            .filter_map(|name| self.objects.get(&Key::new(namespace, name)).cloned())
-            .collect()
+        names.sort_unstable();
+        names.dedup();
+        let mut key = Key::new(namespace, "");
+        let object = |name: &String| {
+            key.name.clone_from(name);
+            self.objects.get(&key).cloned()
+        };
+        names.into_iter().filter_map(object).collect()
     }
 
     fn insert(&mut self, key: &Key, object: Object) -> Option<Object> {

@@ -254,7 +254,7 @@ pub(crate) fn validate_create(resource: &str, object: &Value) -> Vec<FieldError>
     validation::create(resource, object, &mut problems);
     // What all kinds share is only looked at when the kind itself has nothing to say.
     if problems.is_empty() {
-        validation::metadata::of_any(resource, object, &mut problems);
+        validation::metadata::of_any(resource, &Value::Null, object, &mut problems);
     }
     problems.into_errors()
 }
@@ -268,7 +268,7 @@ pub(crate) fn validate_update(
     endpoint: Endpoint,
 ) -> Vec<FieldError> {
     let mut problems = Problems::default();
-    validation::metadata::of_any(resource, new, &mut problems);
+    validation::metadata::of_any(resource, old, new, &mut problems);
     validation::metadata::update_of_any(old, new, &mut problems);
     validation::update(resource, old, new, endpoint, &mut problems);
     problems.into_errors()

@@ -17,7 +17,7 @@ impl At {
     }
 
     pub(super) fn field(&self, name: &str) -> Self {
-        Self(format!("{}.{name}", self.0))
+        Self([&self.0, ".", name].concat())
     }
 
     pub(super) fn index(&self, index: usize) -> Self {

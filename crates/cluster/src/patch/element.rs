@@ -55,7 +55,7 @@ impl Element {
     /// `f:spec`, as it stands in `fieldsV1`.
     pub(crate) fn spelled(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(fields) => {
                 let fields: Map<String, Value> = fields.iter().cloned().collect();
                 format!("k:{}", go::json(&fields.into()))

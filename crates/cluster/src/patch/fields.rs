@@ -185,6 +185,18 @@ impl FieldSet {
         })
     }
 
+    /// Takes out what is there or below something that is there.
+    pub(crate) fn discard(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            let Ok(at) = self.place(element) else { continue };
+            let ours = &mut self.nodes[at].1;
+            ours.children.discard(&theirs.children);
+            if theirs.member || ours.is_empty() {
+                self.nodes.remove(at);
+            }
+        }
+    }
+
     /// The set with every struct field on the way to a member made a member: removing `spec.replicas` may
     /// remove `spec`.
     pub(crate) fn with_named_fields(&self, shape: Shape<'_>) -> Self {
@@ -401,6 +413,9 @@ mod tests {
             let both = left.intersection(&right);
             prop_assert!(left.paths().iter().all(|path| left.has(path)));
             prop_assert!(left.difference(&right).intersection(&right).is_empty());
+            let mut discarded = left.clone();
+            discarded.discard(&right);
+            prop_assert_eq!(discarded, left.without(&right));
             prop_assert_eq!(left.meets(&right), !both.is_empty());
             prop_assert_eq!(left.covers(&right), left.union(&right) == left);
             prop_assert_eq!(left.union(&right), right.union(&left));

@@ -103,14 +103,24 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         added,
     } = compare(old, new, shape).without(&write.reset_fields());
     taken.add(added);
+    // What the writer takes from itself it would only get back.
+    let id = Id::update(write.manager, write.api_version, write.subresource);
+    let own = managers.remove(&id);
     managers.subtract(&[&taken, &removed]);
-    let gained = owned(taken);
-    if !gained.is_empty() {
-        let id = Id::update(write.manager, write.api_version, write.subresource);
-        let owned = match managers.remove(&id) {
-            Some(mut previous) => {
-                previous.owned.add(gained);
-                previous.owned
+    let (gained, unowned) = (owned(taken.clone()), taken.intersection(&BOOKKEEPING));
+    let own = own.map(|mut own| {
+        own.owned.subtract(&[&unowned, &removed]);
+        own
+    });
+    if gained.is_empty() {
+        if let Some(own) = own.filter(|own| !own.owned.is_empty()) {
+            managers.insert(id, own);
+        }
+    } else {
+        let owned = match own {
+            Some(mut own) => {
+                own.owned.add(gained);
+                own.owned
             }
             None => Owned::of(gained),
         };

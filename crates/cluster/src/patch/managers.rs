@@ -1,5 +1,6 @@
 //! The `managedFields` of an object: who owns what, since when.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -70,6 +71,19 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Which of two entries is older. Times as the server writes them compare as text.
+    fn by_time(&self, other: &Self) -> Ordering {
+        fn plain(entry: &Entry) -> Option<&str> {
+            let time = entry.time.as_deref()?;
+            let digits = time.starts_with(|first: char| first.is_ascii_digit());
+            (time.len() == "2026-01-01T00:00:00Z".len() && time.ends_with('Z') && digits).then_some(time)
+        }
+        match (plain(self), plain(other)) {
+            (Some(ours), Some(theirs)) => ours.cmp(&theirs),
+            _ => self.seconds().cmp(&other.seconds()),
+        }
+    }
+
     /// The time in seconds, which is how precisely entries are sorted. No time is the earliest.
     pub(super) fn seconds(&self) -> i64 {
         let time = self
@@ -186,18 +200,15 @@ impl Managers {
 
     /// The entries as the real server sorts them.
     fn sorted(&self) -> Vec<(&Id, &Entry)> {
-        let mut entries: Vec<_> = self
-            .iter()
-            .map(|(id, entry)| (entry.seconds(), id, entry))
-            .collect();
-        entries.sort_by(|(earlier, left, a), (later, right, b)| {
-            let by_time = left.operation.cmp(&right.operation).then(earlier.cmp(later));
+        let mut entries: Vec<_> = self.iter().collect();
+        entries.sort_by(|(left, a), (right, b)| {
+            let by_time = left.operation.cmp(&right.operation).then_with(|| a.by_time(b));
             let by_name = by_time.then_with(|| left.manager.cmp(&right.manager));
             by_name
                 .then_with(|| a.api_version.cmp(&b.api_version))
                 .then_with(|| left.subresource.cmp(&right.subresource))
         });
-        entries.into_iter().map(|(_, id, entry)| (id, entry)).collect()
+        entries
     }
 
     /// Whether others are the same in the same order, their times aside.
@@ -216,16 +227,31 @@ impl Managers {
 
     /// The text of `managedFields`; none where there are no managers.
     pub(crate) fn text(&self) -> Option<String> {
-        let mut out = String::new();
+        let mut out = String::with_capacity(
+            self.entries
+                .iter()
+                .map(|(_, entry)| entry.owned.text().len() + 256)
+                .sum(),
+        );
         for (id, entry) in self.sorted() {
             out.push(if out.is_empty() { '[' } else { ',' });
-            let mut first = true;
+            let mut before = '{';
             for (name, value) in texts(id, entry) {
-                out.push(if std::mem::take(&mut first) { '{' } else { ',' });
-                // Names are plain, and the fields are text already.
-                out.push_str(&format!("\"{name}\":"));
+                out.push(std::mem::replace(&mut before, ','));
+                out.push('"');
+                out.push_str(name);
+                out.push_str("\":");
+                // The fields are text already; of the rest, only names can hold what JSON must escape.
                 match name {
                     "fieldsV1" => out.push_str(value),
+                    _ if value
+                        .bytes()
+                        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) =>
+                    {
+                        out.push('"');
+                        out.push_str(value);
+                        out.push('"');
+                    }
                     _ => out.push_str(&Value::from(value).to_string()),
                 }
             }

@@ -72,15 +72,11 @@ impl Order<'_> {
     }
 
     fn position(self, order: &[Value], item: &Value) -> Option<usize> {
-        let name = |item: &Value| {
-            if self.maps {
-                item.get(self.key).cloned()
-            } else {
-                Some(item.clone())
-            }
-        };
-        let wanted = name(item);
-        order.iter().position(|other| name(other) == wanted)
+        if !self.maps {
+            return order.iter().position(|other| other == item);
+        }
+        let wanted = item.get(self.key);
+        order.iter().position(|other| other.get(self.key) == wanted)
     }
 }
 

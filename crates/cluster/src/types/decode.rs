@@ -175,7 +175,9 @@ impl Reader {
                 None if field.pointer => None,
                 None => zero(&field.kind),
             };
-            Some((name.clone(), written(field, value)?))
+            // Most fields of a struct are not written: only those that are need a name of their own.
+            let value = written(field, value)?;
+            Some((name.clone(), value))
         });
         Ok(Value::Object(all.collect()))
     }
@@ -285,7 +287,8 @@ fn zero(kind: &Kind) -> Option<Value> {
             let fields = &builtin(name)?.fields;
             let zeros = fields.iter().filter_map(|(name, field)| {
                 let value = if field.pointer { None } else { zero(&field.kind) };
-                Some((name.clone(), written(field, value)?))
+                let value = written(field, value)?;
+                Some((name.clone(), value))
             });
             Some(Value::Object(zeros.collect()))
         }
@@ -295,6 +298,9 @@ fn zero(kind: &Kind) -> Option<Value> {
 
 /// Times are kept in UTC, cut to the field's precision.
 fn time(text: &str, digits: usize) -> Option<Value> {
+    if digits == 0 && is_plain_time(text.as_bytes()) {
+        return Some(text.into());
+    }
     let parsed: jiff::Timestamp = text.parse().ok()?;
     Some(if digits == 0 {
         jiff::Timestamp::from_second(parsed.as_second())
@@ -304,6 +310,30 @@ fn time(text: &str, digits: usize) -> Option<Value> {
     } else {
         format!("{parsed:.digits$}").into()
     })
+}
+
+/// Whether this is a time exactly as it is kept, `2026-01-02T03:04:05Z`: most are, and need no calendar.
+fn is_plain_time(text: &[u8]) -> bool {
+    let Ok(text) = <&[u8; 20]>::try_from(text) else {
+        return false;
+    };
+    let two = |at: usize| match (text[at], text[at + 1]) {
+        (tens @ b'0'..=b'9', ones @ b'0'..=b'9') => Some((tens - b'0') * 10 + (ones - b'0')),
+        _ => None,
+    };
+    let within = |at: usize, range: std::ops::RangeInclusive<u8>| {
+        two(at).is_some_and(|number| range.contains(&number))
+    };
+    let separators = [text[4], text[7], text[10], text[13], text[16], text[19]];
+    separators == *b"--T::Z"
+        && within(0, 1..=99)
+        && two(2).is_some()
+        && within(5, 1..=12)
+        // Every month has these.
+        && within(8, 1..=28)
+        && within(11, 0..=23)
+        && within(14, 0..=59)
+        && within(17, 0..=59)
 }
 
 fn canonical(text: &str) -> Option<String> {
@@ -358,6 +388,18 @@ fn go_type(kind: &Kind) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[rstest::rstest]
+    #[case("2026-01-02T03:04:05Z", Some("2026-01-02T03:04:05Z"))]
+    #[case("2026-01-31T03:04:05Z", Some("2026-01-31T03:04:05Z"))]
+    #[case("2026-01-02T03:04:05.9Z", Some("2026-01-02T03:04:05Z"))]
+    #[case("2026-01-02T05:04:05+02:00", Some("2026-01-02T03:04:05Z"))]
+    #[case("2026-02-30T03:04:05Z", None)]
+    #[case("2026-13-02T03:04:05Z", None)]
+    #[case("2026-01-02T24:04:05Z", None)]
+    fn a_time_is_kept_in_whole_seconds(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(time(text, 0), expected.map(Value::from));
+    }
 
     const SET: &str = "io.k8s.api.apps.v1.StatefulSet";
     const TEMPLATE: &str = "io.k8s.api.core.v1.PodTemplateSpec";

@@ -63,6 +63,7 @@ pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
         metadata,
         is_namespaced(resource, metadata),
         NameRule::of(resource),
+        &Value::Null,
         problems,
     );
     if has_strict_finalizers(resource) {
@@ -70,13 +71,14 @@ pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks metadata as every kind does.
-pub(crate) fn of_any(resource: &str, object: &Value, problems: &mut Problems) {
+/// Checks metadata as every kind does. What is as it was stored `before` was in order then.
+pub(crate) fn of_any(resource: &str, before: &Value, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
         metadata,
         is_namespaced(resource, metadata),
         NameRule::PathSegment,
+        &before["metadata"],
         problems,
     );
 }
@@ -89,6 +91,7 @@ pub(crate) fn of_custom(resource: &str, object: &Value, problems: &mut Problems)
         metadata,
         is_namespaced(resource, metadata),
         NameRule::Subdomain,
+        &Value::Null,
         problems,
     );
 }
@@ -98,7 +101,7 @@ fn is_namespaced(resource: &str, metadata: &Value) -> bool {
         && (!text(metadata, "namespace").is_empty() || crate::builtin::is_known(resource))
 }
 
-fn validate(metadata: &Value, namespaced: bool, rule: NameRule, problems: &mut Problems) {
+fn validate(metadata: &Value, namespaced: bool, rule: NameRule, before: &Value, problems: &mut Problems) {
     let at = At::new("metadata");
     let (name, prefix) = (text(metadata, "name"), text(metadata, "generateName"));
     if !prefix.is_empty() {
@@ -123,9 +126,9 @@ fn validate(metadata: &Value, namespaced: bool, rule: NameRule, problems: &mut P
     if let Some(generation) = int(metadata, "generation").filter(|generation| *generation < 0) {
         problems.invalid(&at.field("generation"), generation, NEGATIVE);
     }
-    selector::labels(&at.field("labels"), &metadata["labels"], problems);
+    changed_labels(&at, before, metadata, problems);
     annotations(&at.field("annotations"), metadata, problems);
-    owners(&at.field("ownerReferences"), metadata, problems);
+    changed_owners(&at, before, metadata, problems);
     finalizers(&at.field("finalizers"), metadata, problems);
 }
 
@@ -257,9 +260,21 @@ pub(crate) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
             problems.invalid(&at.field(name), after[name].clone(), IMMUTABLE);
         }
     }
-    selector::labels(&at.field("labels"), &after["labels"], problems);
+    changed_labels(&at, before, after, problems);
     annotations(&at.field("annotations"), after, problems);
-    owners(&at.field("ownerReferences"), after, problems);
+    changed_owners(&at, before, after, problems);
+}
+
+fn changed_labels(at: &At, before: &Value, after: &Value, problems: &mut Problems) {
+    if before["labels"] != after["labels"] {
+        selector::labels(&at.field("labels"), &after["labels"], problems);
+    }
+}
+
+fn changed_owners(at: &At, before: &Value, after: &Value, problems: &mut Problems) {
+    if before["ownerReferences"] != after["ownerReferences"] {
+        owners(&at.field("ownerReferences"), after, problems);
+    }
 }
 
 /// What is on its way out takes no new finalizers.

@@ -19,12 +19,11 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// The comparison without what is at or below the paths of `reset`.
-    pub(crate) fn without(self, reset: &FieldSet) -> Self {
-        Self {
-            removed: self.removed.without(reset),
-            modified: self.modified.without(reset),
-            added: self.added.without(reset),
+    pub(crate) fn without(mut self, reset: &FieldSet) -> Self {
+        for set in [&mut self.removed, &mut self.modified, &mut self.added] {
+            set.discard(reset);
         }
+        self
     }
 }
 

@@ -97,14 +97,16 @@ pub(super) fn form(shape: Shape<'_>, value: &Value) -> Form {
 }
 
 /// The ways to walk two values that are at the same place: one, or both when they differ.
-pub(super) fn forms(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Vec<Form> {
-    let mut forms: Vec<_> = [old, new]
-        .into_iter()
-        .flatten()
-        .map(|value| form(shape, value))
-        .collect();
-    forms.dedup();
-    forms
+pub(super) fn forms(
+    shape: Shape<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> impl Iterator<Item = Form> + use<> {
+    let (old, new) = (
+        old.map(|value| form(shape, value)),
+        new.map(|value| form(shape, value)),
+    );
+    [old, new.filter(|new| old != Some(*new))].into_iter().flatten()
 }
 
 /// Whether `name` is a field of the struct here, rather than a key of a map.
