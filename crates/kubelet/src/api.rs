@@ -40,7 +40,7 @@ impl Scope {
 }
 
 /// Where a namespaced object lives.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) namespace: String,
     pub(crate) name: String,

@@ -46,7 +46,7 @@ impl Moment<'_> {
 }
 
 /// What has become of a pod so far.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct Life {
     pub(crate) stage: Stage,
     /// When the kubelet took the pod on.
@@ -65,7 +65,7 @@ pub(crate) struct Life {
     pub(crate) strikes: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) enum Stage {
     Unscheduled { since: Timestamp },
     Creating { since: Timestamp },
@@ -78,7 +78,7 @@ pub(crate) enum Stage {
     Ended(End),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Succeeded,
     Failed,
@@ -86,7 +86,7 @@ pub(crate) enum End {
 }
 
 /// What one container has been through.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub(crate) struct Run {
     /// When it started; none while it waits for its first start.
     pub(crate) started: Option<Timestamp>,
@@ -97,7 +97,7 @@ pub(crate) struct Run {
     pub(crate) last: Option<Box<Ended>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct Ended {
     pub(crate) started: Option<Timestamp>,
     pub(crate) finished: Timestamp,
@@ -106,7 +106,7 @@ pub(crate) struct Ended {
 }
 
 /// A condition and the time it last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Flip {
     pub(crate) on: bool,
     pub(crate) since: Timestamp,

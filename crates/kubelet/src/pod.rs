@@ -51,7 +51,7 @@ impl Owner {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Container {
     pub(crate) name: String,
     pub(crate) image: String,

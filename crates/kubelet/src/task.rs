@@ -30,6 +30,8 @@ pub(crate) struct Task {
     written: Option<u64>,
     /// A hash of the status that is being written, while a request is under way.
     under_way: Option<Option<u64>>,
+    /// A hash of what a status is made of, and one of the status that was made of it.
+    shown: Option<(u64, u64)>,
     /// The node of a binding whose effect the watch has yet to show.
     pub(crate) bound_to: Option<String>,
     /// Deleted for good; only somebody's finalizer still holds it.
@@ -61,12 +63,11 @@ impl Task {
             .unwrap_or_default();
         Self {
             // What was taken from the status need not be written to it again.
-            written: adopted
-                .as_ref()
-                .map(|life| fingerprint(&status(&pod, life, host_ip))),
+            written: adopted.as_ref().map(|life| hash(&status(&pod, life, host_ip))),
             life: adopted.unwrap_or_else(|| Life::new(&pod, now)),
             pod,
             under_way: None,
+            shown: None,
             bound_to: None,
             deleted: false,
             contradicted: 0,
@@ -120,7 +121,7 @@ impl Task {
         };
         if let Some(request) = &request {
             self.under_way = Some(match request {
-                Request::Status(status) => Some(fingerprint(status)),
+                Request::Status(status) => Some(hash(status)),
                 Request::Bind { .. } | Request::Delete => None,
             });
         }
@@ -145,24 +146,48 @@ impl Task {
             now,
         });
 
-        let mut wanted = status(&self.pod, &self.life, host_ip);
-        let mut unwritten = self.written != Some(fingerprint(&wanted));
+        let (shown, mut wanted) = self.shown(host_ip);
+        let mut unwritten = self.written != Some(shown);
         if !unwritten && self.is_contradicted() {
             self.contradicted = self.pod.version;
             self.life.ready.since = now;
-            wanted = status(&self.pod, &self.life, host_ip);
+            wanted = None;
             unwritten = true;
         }
         let request = if self.deleted {
             None
         } else if unwritten {
-            Some(Request::Status(wanted))
+            let make = || status(&self.pod, &self.life, host_ip);
+            Some(Request::Status(wanted.unwrap_or_else(make)))
         } else if self.pod.deleting.is_some() && matches!(self.life.stage, Stage::Ended(_)) {
             Some(Request::Delete)
         } else {
             None
         };
         (request, wake)
+    }
+
+    /// A hash of the status that the pod's life shows now, and the status if it had to be made: most looks find the life
+    /// that the last one found.
+    fn shown(&mut self, host_ip: &str) -> (u64, Option<Value>) {
+        let Pod {
+            key,
+            uid,
+            inits,
+            containers,
+            seen,
+            ..
+        } = &self.pod;
+        let told = hash(&(key, uid, inits, containers, seen.scheduled, &self.life, host_ip));
+        match self.shown {
+            Some((known, shown)) if known == told => (shown, None),
+            _ => {
+                let status = status(&self.pod, &self.life, host_ip);
+                let shown = hash(&status);
+                self.shown = Some((told, shown));
+                (shown, Some(status))
+            }
+        }
     }
 
     /// A node controller may call a pod unready while its node is away. One answer to each such write: if it has no
@@ -246,7 +271,7 @@ impl Task {
             .filter(|(on, _)| !on)
             .map_or(now, |(_, since)| since);
         let condition = unschedulable(&message, Time(since));
-        let unwritten = self.written != Some(fingerprint(&condition));
+        let unwritten = self.written != Some(hash(&condition));
         (unwritten.then_some(Request::Status(condition)), None)
     }
 
@@ -262,9 +287,9 @@ impl Task {
     }
 }
 
-fn fingerprint(status: &Value) -> u64 {
+fn hash(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    status.hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }
 
