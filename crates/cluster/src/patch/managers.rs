@@ -79,7 +79,7 @@ impl Entry {
             (time.len() == "2026-01-01T00:00:00Z".len() && time.ends_with('Z') && digits).then_some(time)
         }
         match (plain(self), plain(other)) {
-            (Some(ours), Some(theirs)) => ours.cmp(&theirs),
+            (Some(ours), Some(theirs)) => ours.cmp(theirs),
             _ => self.seconds().cmp(&other.seconds()),
         }
     }

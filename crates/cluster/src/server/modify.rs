@@ -151,7 +151,11 @@ impl Server {
                 .map(|decoded| (decoded.value, decoded.unknown))
                 .map_err(|why| Unreadable::Other(why.to_string())),
             _ => match (changed_fields(resource, &old, change), wished) {
-                (Some(changed), Cow::Owned(wished)) => decode_changed(resource, wished, &changed),
+                (Some(mut changed), Cow::Owned(wished)) => {
+                    // A patch may well name what is so already.
+                    changed.retain(|name| wished.get(name) != old.get(name));
+                    decode_changed(resource, wished, &changed)
+                }
                 (_, wished) => decode(resource, &wished),
             },
         }

@@ -52,10 +52,11 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> 
         .into_iter()
         .map(Revision::new)
         .collect();
-    revisions.retain(|revision| {
-        selector.matches(revision.labels())
-            && revision.controller().is_none_or(|owner| set.is_named_by(owner))
-    });
+    let (name, uid) = (set.name(), set.uid());
+    let is_ours =
+        |owner: &Value| owner["uid"] == uid && owner["name"] == name && owner["kind"] == "StatefulSet";
+    revisions
+        .retain(|revision| selector.matches(revision.labels()) && revision.controller().is_none_or(is_ours));
     let older = |a: &Revision, b: &Revision| {
         let by_number = a.number().cmp(&b.number());
         by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))

@@ -37,6 +37,22 @@ pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Comparison 
     walk.found
 }
 
+/// Whether two lists have the same items in the same places, as those of a status mostly do: each with a text for the
+/// only key, and no two with the same.
+fn are_aligned(old: &[Value], new: &[Value], shape: Shape<'_>) -> bool {
+    let ListKind::Map([key]) = shape.list() else {
+        return false;
+    };
+    let mut names = Vec::with_capacity(new.len());
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(old, new)| {
+            let [old, new] = [old, new].map(|item| item.get(key).and_then(Value::as_str));
+            let is_first = old == new && new.is_some_and(|new| !names.contains(&new));
+            names.extend(new);
+            is_first
+        })
+}
+
 struct Walk {
     found: Comparison,
     path: Vec<Element>,
@@ -103,6 +119,14 @@ impl Walk {
 
     fn visit_items(&mut self, old: &[Value], new: &[Value], shape: Shape<'_>) {
         if old == new {
+            return;
+        }
+        if are_aligned(old, new, shape) {
+            for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
+                if let Ok(element) = element_of(shape, new) {
+                    self.step(element, Some(old), Some(new), shape.element());
+                }
+            }
             return;
         }
         let mut pairs: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
