@@ -28,7 +28,7 @@ pub struct Entry {
     pub code: u16,
     /// The number of the commit it led to, if it changed anything.
     pub revision: Option<u64>,
-    /// The body of the request.
+    /// The body of the request. The cluster's own controllers send no `managedFields`.
     pub body: Value,
 }
 

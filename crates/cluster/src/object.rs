@@ -9,7 +9,7 @@ use crate::patch::Managers;
 
 /// An object as it is kept: what it says, and beside that who owns what of it.
 ///
-/// `managedFields` would be half of every object, and only those who ask for the whole object want to see it.
+/// `managedFields` would be nearly half of a pod, and only those who ask for the whole object want to see it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Object {
     pub(crate) value: Arc<Value>,
