@@ -1,10 +1,13 @@
 //! The template changes again: a third version, the old one, a restart, a fix (rules 6, 7 and 8).
 
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
 use super::paused_at;
-use crate::harness::{Cluster, Outcome, Set};
+use crate::harness::{Cluster, Doing, Outcome, Set};
 use crate::scenarios;
 
 scenarios![
@@ -16,7 +19,29 @@ scenarios![
     the_stable_version_back_in_the_template_clears_an_abort,
     a_broken_stable_pod_does_not_block_the_fix,
     a_stable_version_that_never_came_up_does_not_block_the_fix,
+    an_undo_by_kubectl_in_the_middle_returns_every_pod,
+    an_undo_by_kubectl_after_the_end_is_a_rollout_of_its_own,
 ];
+
+/// What `kubectl rollout undo` does: the data of the revision before the last one, as a patch.
+async fn undo(cluster: &Cluster, db: &Set<'_>) -> Outcome {
+    let revisions: Api<ControllerRevision> = Api::namespaced(cluster.client(), cluster.namespace());
+    let list = revisions
+        .list(&ListParams::default())
+        .await
+        .doing("list revisions")?;
+    let mut history = list.items;
+    history.sort_by_key(|revision| -revision.revision);
+    let Some(before) = history.get(1).and_then(|revision| revision.data.as_ref()) else {
+        return Err(cluster.unmet("a revision before the last one", format!("{}", history.len())));
+    };
+    cluster.note("rollout undo");
+    let undone = db
+        .api()
+        .patch(db.name(), &PatchParams::default(), &Patch::Strategic(&before.0))
+        .await;
+    undone.doing("undo the rollout of db").map(drop)
+}
 
 /// What `kubectl rollout restart` does.
 async fn restart(db: &Set<'_>, at: &str) -> Outcome {
@@ -163,4 +188,31 @@ async fn a_stable_version_that_never_came_up_does_not_block_the_fix(cluster: &mu
     rollout.promote_full().await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v2"; 3]).await
+}
+
+/// Rule 7
+async fn an_undo_by_kubectl_in_the_middle_returns_every_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    db.expect_rest(["v1", "v2", "v2"]).await?;
+    undo(cluster, &db).await?;
+    rollout
+        .expect_event("TemplatePutBack", "returning every pod")
+        .await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn an_undo_by_kubectl_after_the_end_is_a_rollout_of_its_own(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.promote().await?;
+    db.expect_images(["v2"; 3]).await?;
+    rollout.expect_phase("Successful").await?;
+    undo(cluster, &db).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v2", "v2", "v1"]).await?;
+    rollout.promote().await?;
+    db.expect_images(["v1"; 3]).await?;
+    rollout.expect_phase("Successful").await.map(drop)
 }
