@@ -8,11 +8,13 @@
 //! - `reconcile`: one object: look, decide, write one thing, look again.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
+//! - `contest`: who writes what somebody else writes too does so in moderation.
 //! - `index`: which objects care about a workload.
 //! - `error`: what can go wrong and when to try again.
 //!
 //! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
 
+mod contest;
 mod error;
 pub mod fence;
 mod index;

@@ -17,6 +17,7 @@ use stateward_core::{decide, rolloutplugin};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
 use tracing::Instrument;
 
+use crate::contest::Contest;
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
 use crate::notify::notify;
@@ -41,6 +42,7 @@ pub(crate) struct Context {
     latest: Mutex<HashMap<String, RolloutPlugin>>,
     /// Failures in a row, by object.
     failures: Mutex<HashMap<String, u32>>,
+    contest: Contest,
 }
 
 impl Context {
@@ -57,6 +59,7 @@ impl Context {
             metrics,
             latest: Mutex::default(),
             failures: Mutex::default(),
+            contest: Contest::default(),
         }
     }
 
@@ -89,6 +92,7 @@ impl Context {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(uid);
+        self.contest.forget(uid);
     }
 
     /// A moment of the clock's as a wait on the timer's.
@@ -211,6 +215,11 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             continue;
         }
         if let Some(action) = &decision.action {
+            let uid = object.uid().unwrap_or_default();
+            if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {
+                notify(&context.client, &object, later.notice.as_slice(), world.now).await;
+                return Ok(context.at(later.at));
+            }
             return Ok(match act(action, &object, &target, &seen, context).await? {
                 Done::NotNow => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
                 // What it changed will be told by a watch.
@@ -373,7 +382,7 @@ async fn act(
         Action::Restore => "restore",
     });
     let plugin = &context.plugin;
-    Ok(match action {
+    let done = match action {
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
         Action::LetGo(setting) => plugin.let_go(target, &seen.version, setting.as_deref()).await?,
@@ -381,7 +390,10 @@ async fn act(
             let template = stable_template(object, context).await?;
             plugin.restore(target, &seen.version, &template).await?
         }
-    })
+    };
+    let uid = object.uid().unwrap_or_default();
+    context.contest.done(&uid, action, seen, context.clock.now());
+    Ok(done)
 }
 
 /// The copy of the stable template, which the caches leave out.

@@ -22,6 +22,7 @@ scenarios![
     ten_steps_need_thirty_writes_at_most,
     a_settled_world_is_not_written_to,
     everything_released_behind_our_back_is_brought_back,
+    who_writes_the_partition_as_often_as_we_do_meets_moderation,
 ];
 
 async fn a_partition_lowered_by_hand_is_put_back_and_its_pods_too(cluster: &mut Cluster) -> Outcome {
@@ -308,4 +309,23 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     rollout.expect_phase("Successful").await?;
     stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
+}
+
+/// Invariant 28: a controller that undoes every write of ours would keep both busy for ever.
+async fn who_writes_the_partition_as_often_as_we_do_meets_moderation(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    // An operator that dies on the way counts anew.
+    for _ in 0..20 {
+        db.set_partition(0).await?;
+        tokio::select! {
+            put_back = stands_at(&db, 3) => put_back?,
+            told = rollout.expect_event("WorkloadContested", "--show-managed-fields") => {
+                told?;
+                return stands_at(&db, 3).await;
+            }
+        }
+    }
+    Err(cluster.unmet("somebody says stop", "twenty rounds"))
 }
