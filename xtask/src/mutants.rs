@@ -120,46 +120,42 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
         Action::Engine { filter } => (filter, engine::MUTANTS, "crates", &BEHAVIOUR),
     };
     let copy = Copy::make(layout)?;
+    let wanted = |mutant: &&Mutant| filter.as_ref().is_none_or(|filter| mutant.name.contains(filter));
+    let mut tried: Vec<(&Mutant, Option<String>)> = mutants
+        .iter()
+        .filter(wanted)
+        .map(|mutant| (mutant, None))
+        .collect();
+    // One suite after the other, so that each is built for as few mutants as possible.
     for suite in suites {
         if let Some(first) = copy.test(suite)?.first() {
             bail!("{first} fails without any mutant; mend that first");
         }
-    }
-    let wanted = |mutant: &&Mutant| filter.as_ref().is_none_or(|filter| mutant.name.contains(filter));
-    let mut survivors = 0;
-    print_row("mutant", "of", "noticed by", "and so many more");
-    print_row("---", "---", "---", "---");
-    for mutant in mutants.iter().filter(wanted) {
-        eprintln!("trying: {}", mutant.name);
-        let spoiled = copy.mutate(mutant, &copy.root.join(below).join(mutant.file))?;
-        let mut verdict = None;
-        for suite in suites {
+        for (mutant, noticed) in tried.iter_mut().filter(|(_, noticed)| noticed.is_none()) {
+            let spoiled = copy.mutate(mutant, &copy.root.join(below).join(mutant.file))?;
             let failed = copy.test(suite)?;
-            if !failed.is_empty() {
-                verdict = Some((suite, failed));
-                break;
-            }
-        }
-        drop(spoiled);
-        match verdict {
-            Some((suite, failed)) => print_row(
-                mutant.name,
-                &format!("`{}`", mutant.file),
-                &format!("{}: `{}`", suite.name, failed[0]),
-                &(failed.len() - 1).to_string(),
-            ),
-            None => {
-                survivors += 1;
-                print_row(mutant.name, &format!("`{}`", mutant.file), "SURVIVED", "");
-            }
+            drop(spoiled);
+            let answer = failed.first().map_or("not noticed", String::as_str);
+            eprintln!("{}, {}: {answer}", suite.name, mutant.name);
+            *noticed = failed.first().map(|first| {
+                let (name, more) = (suite.name, failed.len() - 1);
+                format!("{name}: `{first}` | {more}")
+            });
         }
     }
-    Ok(u8::from(survivors > 0))
+    print_row("mutant", "of", "noticed by | and so many more");
+    print_row("---", "---", "--- | ---");
+    for (mutant, noticed) in &tried {
+        let noticed = noticed.as_deref().unwrap_or("SURVIVED | ");
+        print_row(mutant.name, &format!("`{}`", mutant.file), noticed);
+    }
+    let survived = tried.iter().any(|(_, noticed)| noticed.is_none());
+    Ok(u8::from(survived))
 }
 
 #[allow(clippy::print_stdout)]
-fn print_row(name: &str, file: &str, caught: &str, count: &str) {
-    println!("| {name} | {file} | {caught} | {count} |");
+fn print_row(name: &str, file: &str, noticed: &str) {
+    println!("| {name} | {file} | {noticed} |");
 }
 
 /// A copy of the sources that may be spoiled.

@@ -85,6 +85,8 @@ impl Turn<'_> {
         } else {
             Share::Pods(allowed)
         });
+        // What stands is seen from the pods: with one of the watches late, less may seem to stand than does.
+        let unsure = attempt.held && !workload.same_pods();
         // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
         let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
         let guarded = converged && workload.released == 0;
@@ -124,7 +126,8 @@ impl Turn<'_> {
         };
         let action = must_set
             .then_some(set)
-            .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed));
+            .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed))
+            .filter(|_| !unsure);
         self.memory.activity = Activity::Rolling(attempt);
         Outcome {
             action,

@@ -52,6 +52,25 @@ fn the_guard_is_put_back_where_it_was_taken_down() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
 }
 
+/// Rule 15: the claim travels with the partition, also where that is right already.
+#[test]
+fn a_set_that_is_guarded_by_chance_is_claimed() {
+    let mut world = settled();
+    world.view().claim = Claim::Free;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+}
+
+/// Rule 9
+#[test]
+fn a_pod_astray_at_rest_is_brought_back() {
+    let mut world = settled();
+    world.pods(["a", "a", "a", "a", "b"]);
+    let decision = decide(&world);
+    assert!(matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::PutBack));
+    world.memory = decision.memory;
+    assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
+}
+
 /// Rule 16
 #[test]
 fn nothing_is_decided_on_what_its_controller_has_not_seen() {
@@ -353,6 +372,38 @@ fn of_two_commands_at_once_the_abort_wins_and_the_other_is_answered() {
     assert!(matches!(decision.memory.activity, Activity::Returning(_)));
 }
 
+/// Rule 10: retry undoes an abort, so the two together must not.
+#[test]
+fn an_abort_beside_a_retry_is_an_abort() {
+    let mut world = rolling(1);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.commands.abort = true;
+    world.commands.retry = true;
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolloutAborted", "CommandRefused"]);
+    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+}
+
+/// Rule 10
+#[test]
+fn a_promotion_where_no_pause_stands_is_refused() {
+    let mut world = rolling(0);
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), notices(&decision)), (0, vec!["CommandRefused"]));
+}
+
+/// Rules 10 and 14
+#[test]
+fn a_full_promotion_waits_for_the_end_of_a_pause_by_hand() {
+    let mut world = rolling(1);
+    world.attempt().held = true;
+    world.paused = true;
+    world.commands.promote_full = true;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), notices(&decision)), (1, vec!["CommandRefused"]));
+}
+
 /// Rule 10
 #[test]
 fn a_command_for_one_version_does_not_hit_the_next() {
@@ -395,6 +446,56 @@ fn a_pause_does_not_count_against_the_deadline() {
         (step(&decision), phase(&decision)),
         (2, (Phase::Progressing, Reason::Stepping))
     );
+}
+
+/// Rule 11
+#[rstest]
+#[case::in_a_pause(rolling(1), Reason::StepPaused)]
+#[case::by_hand({ let mut world = rolling(0); world.attempt().held = true; world.paused = true; world }, Reason::ManuallyPaused)]
+fn a_pause_does_not_fail_while_its_pods_are_not_well(#[case] mut world: World, #[case] reason: Reason) {
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.unready(4);
+    world.now = NOW + SignedDuration::from_hours(24);
+    assert_eq!(phase(&decide(&world)), (Phase::Paused, reason));
+}
+
+/// Rule 11
+#[test]
+fn the_time_of_a_pause_by_hand_is_taken_off_the_deadline() {
+    let mut world = rolling(0);
+    world.attempt().held = true;
+    world.now = NOW + SignedDuration::from_hours(24);
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolloutResumed"]);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
+}
+
+/// Rule 14
+#[test]
+fn a_timed_pause_lasts_its_time() {
+    let mut world = rolling(1);
+    let minute = SignedDuration::from_mins(1);
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
+    world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.now = NOW + SignedDuration::from_secs(59);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), decision.look_again), (1, Some(NOW + minute)));
+    world.now = NOW + minute;
+    assert_eq!(step(&decide(&world)), 2);
+}
+
+/// Rule 12: what was broken before is no fault of the new version.
+#[test]
+fn a_broken_old_pod_does_not_fail_the_new_version() {
+    let mut world = rolling(0);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.crash(1);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Stepping));
 }
 
 /// Rule 12
@@ -441,6 +542,21 @@ fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {
         matches!(decide(&world).memory.activity, Activity::Returning(_)),
         "abort works while paused"
     );
+}
+
+/// Rule 14: what is new already stays released, so it must be known.
+#[test]
+fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {
+    let mut world = rolling(2);
+    world.view().released = 3;
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.attempt().reached = 2;
+    world.attempt().held = true;
+    world.paused = true;
+    world.view().pods.truncate(4);
+    assert_eq!(decide(&world).action, None);
+    world.pods(["a", "a", "a", "b", "b"]);
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
 }
 
 #[test]

@@ -310,10 +310,11 @@ impl Cluster {
 
     /// The first invariant that was broken, where they are checked.
     pub(crate) fn check_invariants(&mut self) -> Outcome {
+        let alone = self.operators().len() < 2;
         let Some(simulation) = &mut self.simulation else {
             return Ok(());
         };
-        match simulation.checker.broken(&self.namespace).first() {
+        match simulation.checker.broken(&self.namespace, alone).first() {
             Some(first) => Err(self.unmet("every invariant holds", first.clone())),
             None => Ok(()),
         }

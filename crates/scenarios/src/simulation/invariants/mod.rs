@@ -43,11 +43,14 @@ impl Checker {
         Self { cluster, commits }
     }
 
-    /// Everything that was broken in `namespace` so far.
-    pub(crate) fn broken(&mut self, namespace: &str) -> Vec<String> {
+    /// Everything that was broken in `namespace` so far, by one operator or by several at once.
+    pub(crate) fn broken(&mut self, namespace: &str, alone: bool) -> Vec<String> {
         let audit = self.cluster.audit();
         let ours = || audit.iter().filter(|entry| entry.user == OPERATOR);
-        let mut replay = Replay::default();
+        let mut replay = Replay {
+            told: Told::by(alone),
+            ..Replay::default()
+        };
         let written: BTreeSet<u64> = ours().filter_map(|entry| entry.revision).collect();
         for commit in self
             .commits

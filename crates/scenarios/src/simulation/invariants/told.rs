@@ -9,26 +9,37 @@ use super::world::text;
 
 /// The events of each object since it was last written.
 #[derive(Default)]
-pub(super) struct Told(BTreeMap<String, Vec<(String, String)>>);
+pub(super) struct Told {
+    events: BTreeMap<String, Vec<(String, String)>>,
+    /// Several operators at once may each tell what they see; leases are there to keep them from it.
+    several: bool,
+}
 
 impl Told {
+    pub(super) fn by(alone: bool) -> Self {
+        Self {
+            several: !alone,
+            ..Self::default()
+        }
+    }
+
     /// An object was written, by whomever: from here on the same may be told again.
     pub(super) fn rollout(&mut self, uid: &str) {
-        self.0.remove(uid);
+        self.events.remove(uid);
     }
 }
 
 impl Replay {
     /// 36: what happened is told once, however often we die over it.
     pub(super) fn apply_event(&mut self, commit: &Commit, by_us: bool) {
-        if !by_us || commit.deleted {
+        if !by_us || commit.deleted || self.told.several {
             return;
         }
         let event = &commit.object;
         let words = (text(&event["reason"]), text(&event["message"]));
         let told = self
             .told
-            .0
+            .events
             .entry(text(&event["involvedObject"]["uid"]))
             .or_default();
         if told.contains(&words) {
