@@ -74,3 +74,33 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::LettingGo => "LettingGo",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    /// What `kubectl wait`, kstatus and Argo CD make of a phase.
+    #[rstest]
+    #[case::on_the_way(Phase::Progressing, Reason::Stepping, ["Progressing", "Reconciling"])]
+    #[case::in_a_pause(Phase::Paused, Reason::StepPaused, ["Paused", "Reconciling"])]
+    #[case::done(Phase::Successful, Reason::Stable, ["Healthy", "Completed", "Ready"])]
+    #[case::stuck(Phase::Failed, Reason::PodBroken, ["Stalled"])]
+    #[case::on_the_way_back(Phase::Failed, Reason::Aborting, ["Reconciling"])]
+    fn a_phase_says_these_and_no_others<const N: usize>(
+        #[case] phase: Phase,
+        #[case] reason: Reason,
+        #[case] said: [&str; N],
+    ) {
+        let report = Report {
+            phase,
+            reason,
+            message: String::new(),
+        };
+        let conditions = of(&report, &[], Some(7), Timestamp::UNIX_EPOCH);
+        assert!(conditions.iter().all(|one| one.observed_generation == Some(7)));
+        let said_now = conditions.iter().filter(|one| one.status == "True");
+        let said_now: Vec<_> = said_now.map(|one| one.kind.as_str()).collect();
+        assert_eq!(said_now, said);
+    }
+}

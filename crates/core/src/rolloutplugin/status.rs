@@ -206,6 +206,8 @@ fn number(count: u32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Fingerprint;
+    use crate::revision::RevisionName;
     use crate::world::Report;
     use rstest::rstest;
     use stateward_api::rolloutplugin::Condition;
@@ -236,6 +238,57 @@ mod tests {
             }],
             ..RolloutPluginStatus::default()
         }
+    }
+
+    fn at(second: i64) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(second).unwrap()
+    }
+
+    fn memory(activity: Activity) -> Memory {
+        Memory {
+            workload: Some("uid".into()),
+            setting: Some("3".into()),
+            stable: Some(crate::memory::Stable {
+                revision: RevisionName::from_api("a"),
+                template: Fingerprint::of("a"),
+            }),
+            activity,
+            rejected: Some(crate::memory::Rejection {
+                revision: RevisionName::from_api("z"),
+                at: at(1),
+                reason: "aborted by a user".into(),
+            }),
+            retries: 2,
+            retried_at: Some(at(2)),
+        }
+    }
+
+    #[rstest]
+    #[case::at_rest(Activity::Idle)]
+    #[case::on_the_way(Activity::Rolling(Attempt {
+        target: RevisionName::from_api("b"),
+        step: crate::plan::StepIndex(3),
+        steps: Fingerprint::of("steps"),
+        entered: at(3),
+        progressed: at(4),
+        reached: 5,
+        floor: 6,
+        excused: vec![7, 8],
+        held: true,
+        pausing: true,
+    }))]
+    #[case::and_back(Activity::Returning(crate::memory::Return {
+        from: RevisionName::from_api("b"),
+        cause: Cause::ScaledToZero,
+        since: at(9),
+    }))]
+    fn what_is_written_down_is_remembered_and_asks_for_nothing(#[case] activity: Activity) {
+        let memory = memory(activity);
+        let mut status = RolloutPluginStatus::default();
+        write_memory(&mut status, &memory);
+        assert_eq!(crate::rolloutplugin::memory(&status), memory);
+        let commands = crate::rolloutplugin::commands(&status);
+        assert_eq!(commands, crate::world::Commands::default());
     }
 
     #[rstest]

@@ -410,3 +410,79 @@ impl Cached for PodView {
         told
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Manager;
+    use serde_json::json;
+
+    fn target() -> Target {
+        Target {
+            namespace: "ns".into(),
+            name: "db".into(),
+            manager: Manager {
+                kind: "RolloutPlugin".into(),
+                name: "db".into(),
+                uid: "us".into(),
+            },
+        }
+    }
+
+    fn set(version: &str) -> SetView {
+        let set = json!({
+            "metadata": {"name": "db", "namespace": "ns", "uid": "set", "resourceVersion": version},
+            "spec": {"template": {}, "updateStrategy": {"type": "RollingUpdate"}},
+            "status": {"updateRevision": "a"},
+        });
+        serde_json::from_value(set).unwrap()
+    }
+
+    fn pod(uid: &str, leaves: bool) -> PodView {
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "set", "controller": true,
+        });
+        let mut pod = json!({
+            "metadata": {"name": "db-0", "namespace": "ns", "uid": uid, "ownerReferences": [owner]},
+        });
+        if leaves {
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn put(caches: &Caches, object: impl Cached) {
+        object.put(&mut caches.lock());
+    }
+
+    /// Rule 16
+    #[test]
+    fn a_set_is_not_shown_before_our_own_write_is_back() {
+        let (caches, _changed) = Caches::new();
+        put(&caches, set("7"));
+        assert!(caches.observe(&target()).is_some());
+        caches.wrote_set("ns", "db", Some("9".into()));
+        put(&caches, set("8"));
+        assert!(caches.observe(&target()).is_none());
+        put(&caches, set("9"));
+        assert!(caches.observe(&target()).is_some());
+    }
+
+    /// Rule 16
+    #[test]
+    fn a_pod_that_we_removed_is_not_shown_as_if_it_stayed() {
+        let (caches, _changed) = Caches::new();
+        put(&caches, set("7"));
+        put(&caches, pod("1", false));
+        caches.removed_pod("ns", "db-0", "1");
+        assert!(caches.observe(&target()).is_none());
+        put(&caches, pod("1", true));
+        assert!(caches.observe(&target()).is_some());
+        caches.removed_pod("ns", "db-0", "1");
+        put(&caches, pod("2", false));
+        assert!(
+            caches.observe(&target()).is_some(),
+            "another one has taken its place"
+        );
+    }
+}

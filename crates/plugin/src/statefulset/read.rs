@@ -112,3 +112,90 @@ fn row(pod: &PodView, set: &str, start: i32) -> Option<Pod> {
         trouble: pod.status.trouble.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    /// A set of three pods that count from 5, with this merged into it.
+    fn set(patch: &Value) -> SetView {
+        let mut set = json!({
+            "metadata": {"name": "db", "uid": "set", "generation": 2},
+            "spec": {
+                "replicas": 3, "ordinals": {"start": 5}, "minReadySeconds": 30,
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}},
+                "template": {},
+            },
+            "status": {"observedGeneration": 2, "currentRevision": "a", "updateRevision": "b"},
+        });
+        json_patch::merge(&mut set, patch);
+        serde_json::from_value(set).unwrap()
+    }
+
+    fn pod(name: &str, phase: &str) -> PodView {
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "uid": name, "labels": {"controller-revision-hash": "b"}},
+            "status": {"phase": phase, "conditions": [ready]},
+        }))
+        .unwrap()
+    }
+
+    fn read(patch: &Value, pods: &[PodView]) -> Workload {
+        let us = Manager {
+            kind: "RolloutPlugin".into(),
+            name: "db".into(),
+            uid: "us".into(),
+        };
+        workload(&set(patch), pods.iter(), &us, |uid| uid == "lives").unwrap()
+    }
+
+    #[test]
+    fn a_set_is_counted_from_its_first_ordinal() {
+        let pods = [
+            pod("db-7", "Running"),
+            pod("db-5", "Running"),
+            pod("db-x", "Running"),
+        ];
+        let workload = read(&json!({}), &pods);
+        let places: Vec<_> = workload
+            .pods
+            .iter()
+            .map(|pod| (pod.index, pod.name.as_str()))
+            .collect();
+        assert_eq!(places, [(0, "db-5"), (2, "db-7")]);
+        assert_eq!((workload.released, workload.setting.as_str()), (1, "2"));
+        assert_eq!(workload.min_ready, SignedDuration::from_secs(30));
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_ready() {
+        let pods = [pod("db-5", "Running"), pod("db-6", "Failed")];
+        let workload = read(&json!({}), &pods);
+        let ready: Vec<_> = workload.pods.iter().map(Pod::ready).collect();
+        assert_eq!(ready, [true, false]);
+    }
+
+    #[rstest]
+    #[case(2, true)]
+    #[case(3, false)]
+    fn a_set_is_observed_when_its_controller_has_seen_its_generation(
+        #[case] generation: i64,
+        #[case] observed: bool,
+    ) {
+        let patch = json!({"metadata": {"generation": generation}});
+        assert_eq!(read(&patch, &[]).observed, observed);
+    }
+
+    #[rstest]
+    #[case("RolloutPlugin/db/us", Claim::Ours)]
+    #[case("RolloutPlugin/other/lives", Claim::Other("RolloutPlugin other".into()))]
+    #[case("RolloutPlugin/db/gone", Claim::Free)]
+    #[case("nonsense", Claim::Free)]
+    fn a_set_is_anothers_while_that_one_lives(#[case] written: &str, #[case] expected: Claim) {
+        let patch = json!({"metadata": {"annotations": {crate::statefulset::MANAGED_BY: written}}});
+        assert_eq!(read(&patch, &[]).claim, expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is asked of the server: for the very object that was looked at, and no more than was said.
+
+#![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use rstest::rstest;
+use serde_json::json;
+use stateward_clock::Clock;
+use stateward_cluster::{Cluster, Options};
+use stateward_core::plan::{Share, Weight};
+use stateward_plugin::statefulset::{Caches, StatefulSets};
+use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version};
+
+/// A cluster with the namespace `ns`. It lives as long as it is held.
+async fn cluster() -> (Cluster, Client) {
+    let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
+    let cluster = Cluster::start(Options::at(clock));
+    let client = cluster.client("operator");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap();
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    (cluster, client)
+}
+
+fn target() -> Target {
+    Target {
+        namespace: "ns".into(),
+        name: "db".into(),
+        manager: Manager {
+            kind: "RolloutPlugin".into(),
+            name: "db".into(),
+            uid: "1".into(),
+        },
+    }
+}
+
+#[rstest]
+#[case::by_eviction(true)]
+#[case::by_deletion(false)]
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_took_the_place_of_another_is_left_alone(#[case] serving: bool) {
+    let (_cluster, client) = cluster().await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "ns");
+    let pod = json!({"metadata": {"name": "db-0"}, "spec": {"containers": [{"name": "main", "image": "x"}]}});
+    let pod = serde_json::from_value(pod).unwrap();
+    let pod = pods.create(&PostParams::default(), &pod).await.unwrap();
+    let uid = pod.metadata.uid.unwrap();
+
+    let (caches, _changed) = Caches::new();
+    let plugin = StatefulSets::new(client, caches);
+    let refused = plugin
+        .abort(&target(), "db-0", "the one before", serving)
+        .await
+        .unwrap();
+    assert_eq!(refused, Done::Unchanged);
+    assert!(pods.get_opt("db-0").await.unwrap().is_some());
+
+    let removed = plugin.abort(&target(), "db-0", &uid, serving).await.unwrap();
+    assert_eq!(removed, Done::Changed);
+    assert!(pods.get_opt("db-0").await.unwrap().is_none());
+}
+
+#[rstest]
+#[case::nothing(Share::NONE, 10)]
+#[case::a_fifth(Share::Percent(Weight::new(20).unwrap()), 8)]
+#[case::everything(Share::ALL, 0)]
+#[tokio::test(start_paused = true)]
+async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Share, #[case] expected: i32) {
+    let (_cluster, client) = cluster().await;
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "ns");
+    let set = json!({
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 10, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 5}},
+            "template": {
+                "metadata": {"labels": {"app": "db"}},
+                "spec": {"containers": [{"name": "main", "image": "x"}]},
+            },
+        },
+    });
+    let set = serde_json::from_value(set).unwrap();
+    sets.create(&PostParams::default(), &set).await.unwrap();
+    let (caches, _changed) = Caches::new();
+    let filled = caches.clone();
+    let (watching, plugin) = (client.clone(), StatefulSets::new(client, caches.clone()));
+    let filling = tokio::spawn(async move { filled.run(watching, Some("ns")).await });
+    caches.synced().await;
+
+    let looked_at = Version(sets.get("db").await.unwrap().resource_version().unwrap());
+    let touch = Patch::Merge(json!({"metadata": {"labels": {"somebody": "else"}}}));
+    sets.patch("db", &PatchParams::default(), &touch).await.unwrap();
+    let refused = plugin.set_weight(&target(), &looked_at, share).await;
+    assert!(matches!(refused, Err(PluginError::Conflict(_))), "{refused:?}");
+
+    loop {
+        let now = Version(sets.get("db").await.unwrap().resource_version().unwrap());
+        match plugin.set_weight(&target(), &now, share).await {
+            // Its controller was faster.
+            Err(PluginError::Conflict(_)) => {}
+            other => break assert_eq!(other.unwrap(), Done::Changed),
+        }
+    }
+    let set = sets.get("db").await.unwrap();
+    let rolling = set.spec.unwrap().update_strategy.unwrap().rolling_update;
+    assert_eq!(rolling.unwrap().partition, Some(expected));
+    filling.abort();
+}
