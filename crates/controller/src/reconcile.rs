@@ -444,3 +444,35 @@ async fn set_finalizer(
     context.remember(&written);
     Ok(written)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stateward_plugin::statefulset::{Caches, StatefulSets};
+
+    fn object(version: &str) -> RolloutPlugin {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
+            "metadata": {"name": "db", "namespace": "ns", "uid": "1", "resourceVersion": version},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+                "plugin": {"name": "statefulset"}, "strategy": {"canary": {}},
+            },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// Rule 16
+    #[tokio::test(start_paused = true)]
+    async fn our_own_last_write_counts_until_the_watch_has_caught_up() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0);
+        let cluster = stateward_cluster::Cluster::start(stateward_cluster::Options::at(clock.clone()));
+        let client = cluster.client("operator");
+        let plugin = Arc::new(StatefulSets::new(client.clone(), Caches::new().0));
+        let context = Context::new(client, clock, plugin, Metrics::default());
+        let shown = |seen: &str| version(&context.newest(&object(seen)));
+        assert_eq!(shown("7"), 7);
+        context.remember(&object("9"));
+        assert_eq!((shown("8"), shown("9"), shown("10")), (9, 9, 10));
+    }
+}
