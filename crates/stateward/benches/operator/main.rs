@@ -1,7 +1,8 @@
 //! The budgets of the operator, measured. Prints a table; asserts nothing.
 //!
 //! `cargo xtask bench operator` gives it a real control plane of its own; the parts that ask for one are left out without it.
-//! A number changes how many sets the large part has: `cargo xtask bench operator -- 1000`
+//! A number changes how many sets the large part has, and the name of a part leaves the others out:
+//! `cargo xtask bench operator -- large 1000`
 
 #![allow(
     clippy::print_stdout,
@@ -21,27 +22,34 @@ use std::fmt::Display;
 
 use stateward_scenarios::harness::Backend;
 
+const PARTS: [&str; 5] = ["decide", "simulated", "steps", "many", "large"];
+
 fn main() {
-    let sets: usize = std::env::args()
-        .find_map(|argument| argument.parse().ok())
-        .unwrap_or(10_000);
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let sets = arguments.iter().find_map(|argument| argument.parse().ok());
+    let named = arguments
+        .iter()
+        .any(|argument| PARTS.contains(&argument.as_str()));
+    let wanted = |part: &str| !named || arguments.iter().any(|argument| argument == part);
     row("what", "measured", "budget");
-    let took = decide::measure();
-    let what = format!("a decision about {} pods, p50", decide::PODS);
-    row(&what, format!("{:.0} µs", took.as_secs_f64() * 1e6), "200 µs");
-    let took = simulated::measure();
-    row(
-        "a simulated rollout of five pods",
-        format!("{:.1} ms", took.as_secs_f64() * 1e3),
-        "5 ms",
-    );
+    if wanted("decide") {
+        decide::measure();
+    }
+    if wanted("simulated") {
+        simulated::measure();
+    }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        if let Some(real) = Backend::real().await.unwrap() {
-            steps::measure(&real).await;
-            many::measure(&real).await;
+        let real = Backend::real().await.unwrap();
+        if let Some(real) = real.as_ref().filter(|_| wanted("steps")) {
+            steps::measure(real).await;
         }
-        large::measure(sets).await;
+        if let Some(real) = real.as_ref().filter(|_| wanted("many")) {
+            many::measure(real).await;
+        }
+        if wanted("large") {
+            large::measure(sets.unwrap_or(10_000)).await;
+        }
     });
 }
 

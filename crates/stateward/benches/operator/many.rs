@@ -42,6 +42,7 @@ pub(crate) async fn measure(real: &Backend) {
         format!("{:.2}", ours / native),
         "1.20",
     );
+    row("  native", format!("{native:.1} s"), "");
     sleep(Duration::from_secs(2)).await;
     let (before, written) = (operator.cpu(), writes(&cluster));
     sleep(IDLE).await;
