@@ -219,43 +219,53 @@ impl Copy {
         })
     }
 
-    /// The tests of a suite that fail.
-    fn test(&self, suite: &Suite) -> Result<Vec<String>> {
+    fn cargo_test(&self, suite: &Suite) -> Command {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let said = self.root.join("said");
         let mut command = Command::new(cargo);
         command
             .args(["test", "--quiet", "--no-fail-fast"])
             .args(suite.which)
-            .arg("--")
-            .args(["--color", "never", "--format", "pretty"])
-            .args(suite.filter)
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             .env_remove("STATEWARD_TEST_KUBECONFIG")
-            .stdout(File::create(&said).context("cannot write what the tests say")?)
-            .stderr(Stdio::null());
-        command.process_group(0);
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         die_with_us(&mut command, Signal::KILL);
-        let mut tests = Running::spawn(&mut command, "cargo test")?;
-        if !tests.ends_within(PATIENCE)? {
-            tests.kill_group();
-            return Ok(vec![format!("no end after {} minutes", PATIENCE.as_secs() / 60)]);
-        }
-        tests.wait()?;
-        let text = fs::read_to_string(&said).context("cannot read what the tests say")?;
-        if !text.contains("test result:") {
+        command
+    }
+
+    /// The tests of a suite that fail.
+    fn test(&self, suite: &Suite) -> Result<Vec<String>> {
+        let built = self.cargo_test(suite).arg("--no-run").status();
+        if !built.context("cannot run cargo test")?.success() {
             bail!(
                 "the mutant does not build: cd {} && cargo test",
                 self.root.display()
             );
         }
+        let said = self.root.join("said");
+        let mut command = self.cargo_test(suite);
+        command
+            .args(["--", "--color", "never", "--format", "pretty"])
+            .args(suite.filter)
+            .stdout(File::create(&said).context("cannot write what the tests say")?);
+        let mut tests = Running::spawn(&mut command, "cargo test")?;
+        if !tests.ends_within(PATIENCE)? {
+            tests.kill_group();
+            return Ok(vec![format!("no end after {} minutes", PATIENCE.as_secs() / 60)]);
+        }
+        let passed = tests.wait()?.success();
+        let text = fs::read_to_string(&said).context("cannot read what the tests say")?;
         let mut failed: Vec<_> = text
             .lines()
             .filter_map(|line| line.strip_prefix("test ")?.strip_suffix("FAILED"))
             .filter_map(|line| Some(line.split_once(" ...")?.0.trim().to_owned()))
             .collect();
         failed.sort();
+        if failed.is_empty() && !passed {
+            failed.push("the tests break off".into());
+        }
         Ok(failed)
     }
 }

@@ -108,6 +108,7 @@ pub enum Reason {
     WorkloadClaimed,
     Stable,
     NotReady,
+    Guarding,
     Rejected,
     Stepping,
     StepPaused,

@@ -84,14 +84,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "leaves the guard down after a rollout",
         file: "core/src/engine/guard.rs",
-        truth: "if workload.released != 0 {",
-        lie: "if workload.released < 0 {",
+        truth: "if workload.released != 0 || workload.claim != Claim::Ours {",
+        lie: "if workload.claim != Claim::Ours {",
     },
     Mutant {
         name: "does not claim a set whose guard is up already",
         file: "core/src/engine/guard.rs",
-        truth: "if workload.claim != Claim::Ours {",
-        lie: "if workload.claim != Claim::Ours && workload.released != 0 {",
+        truth: "if workload.released != 0 || workload.claim != Claim::Ours {",
+        lie: "if workload.released != 0 {",
     },
     Mutant {
         name: "leaves pods astray at rest",
@@ -144,8 +144,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "removes a pod that serves while another is away",
         file: "core/src/engine/returning.rs",
-        truth: "if only_broken || !well {",
-        lie: "if only_broken {",
+        truth: "if only_broken || !well || !workload.counters_agree() {",
+        lie: "if only_broken || !workload.counters_agree() {",
+    },
+    Mutant {
+        name: "removes a pod that serves while the counters miss another",
+        file: "core/src/engine/returning.rs",
+        truth: "if only_broken || !well || !workload.counters_agree() {",
+        lie: "if only_broken || !well {",
+    },
+    Mutant {
+        name: "removes a pod while Kubernetes replaces another",
+        file: "core/src/engine/returning.rs",
+        truth: "next_stray(workload, &stable.revision, first_released, !at_rest)",
+        lie: "next_stray(workload, &stable.revision, first_released, !at_rest && workload.pods.is_empty())",
+    },
+    Mutant {
+        name: "begins an attempt on pods that it has not seen",
+        file: "core/src/engine/mod.rs",
+        truth: "if self.is_to_begin(workload) && !workload.same_pods() {",
+        lie: "if false {",
+    },
+    Mutant {
+        name: "says that it is done before the guard is up",
+        file: "core/src/engine/step.rs",
+        truth: "if ahead == Ahead::Open && turned_over && !attempt.held {",
+        lie: "if false {",
     },
     Mutant {
         name: "lets a broken pod wait for its turn",

@@ -35,12 +35,7 @@ impl Turn<'_> {
             Err(problems) => return Outcome::wait(invalid(problems)),
             Ok(_) => self.describe_idle(workload, turned_down),
         };
-        if workload.claim != Claim::Ours {
-            let holding = "taking hold of the workload: from then on no pod moves before a step says so";
-            let report = self::report(Phase::Progressing, Reason::Converging, holding.into());
-            return Outcome::act(Action::Release(Share::NONE), report);
-        }
-        if workload.released != 0 {
+        if workload.released != 0 || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(Share::NONE), report);
         }
         Outcome::wait(report)
@@ -71,6 +66,12 @@ impl Turn<'_> {
             .or_else(|| missing.map(|index| format!("waiting for pod {index} to be created")));
         match unwell {
             Some(what) => report(Phase::Progressing, Reason::NotReady, what),
+            // Until then a change of the template would move pods.
+            None if workload.released > 0 || workload.claim != Claim::Ours => report(
+                Phase::Progressing,
+                Reason::Guarding,
+                "taking hold of the workload, so that no pod moves before a step says so".into(),
+            ),
             None => report(
                 Phase::Successful,
                 Reason::Stable,

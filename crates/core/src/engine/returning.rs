@@ -101,7 +101,13 @@ impl Turn<'_> {
         if workload.current != stable.revision {
             return None;
         }
-        next_stray(workload, &stable.revision, first_released, false)
+        // Kubernetes replaces the pods inside the share; while it does, one of them may be away before we see it.
+        let replaced = |index: u32| {
+            let pod = workload.at(index);
+            pod.is_some_and(|pod| attempt.is_none_or(|attempt| pod.runs(&attempt.target)))
+        };
+        let at_rest = (first_released..workload.replicas).all(replaced);
+        next_stray(workload, &stable.revision, first_released, !at_rest)
     }
 
     fn describe_return(&self, cause: Cause, home: &RevisionName, workload: &Workload) -> Report {
@@ -141,7 +147,8 @@ impl Turn<'_> {
 /// The next pod to remove so that it comes back as `home`.
 ///
 /// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that serve
-/// go one at a time, when all pods are there and Ready. Only pods below the index `end` are looked at.
+/// go one at a time, when all pods are there and Ready by their own word and by the workload's. Only pods below the index
+/// `end` are looked at.
 fn next_stray(workload: &Workload, home: &RevisionName, end: u32, only_broken: bool) -> Option<Action> {
     let astray =
         |pod: &&Pod| pod.index < end && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
@@ -149,7 +156,7 @@ fn next_stray(workload: &Workload, home: &RevisionName, end: u32, only_broken: b
         return Some(remove(broken, false));
     }
     let well = (0..workload.replicas).all(|index| workload.at(index).is_some_and(Pod::ready));
-    if only_broken || !well {
+    if only_broken || !well || !workload.counters_agree() {
         return None;
     }
     workload

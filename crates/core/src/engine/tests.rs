@@ -60,6 +60,17 @@ fn a_set_that_is_guarded_by_chance_is_claimed() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
 }
 
+/// Rule 1
+#[rstest]
+#[case::open(|world: &mut World| world.view().released = 5, Reason::Guarding)]
+#[case::not_ours(|world: &mut World| world.view().claim = Claim::Free, Reason::Guarding)]
+#[case::tighter_than_need_be(|world: &mut World| world.view().released = -2, Reason::Stable)]
+fn nothing_is_well_before_the_guard_is_up(#[case] open: fn(&mut World), #[case] reason: Reason) {
+    let mut world = settled();
+    open(&mut world);
+    assert_eq!(phase(&decide(&world)).1, reason);
+}
+
 /// Rule 9
 #[test]
 fn a_pod_astray_at_rest_is_brought_back() {
@@ -237,6 +248,14 @@ fn the_way_back_removes_none_while_one_is_on_its_way_out() {
     assert_eq!(decide(&world).action, None);
 }
 
+/// Rule 5: the counters miss a pod on its way out before its row tells of it.
+#[test]
+fn the_way_back_removes_none_while_the_counters_miss_a_pod() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.view().told.current = 2;
+    assert_eq!(decide(&world).action, None);
+}
+
 /// Rule 5
 #[test]
 fn the_way_back_holds_the_others_first() {
@@ -328,6 +347,9 @@ fn a_third_version_begins_at_the_first_step_with_the_same_baseline() {
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
     world.memory = decision.memory;
     world.view().released = 1;
+    assert_eq!(decide(&world).action, None, "Kubernetes is about to replace db-4");
+    world.pods(["a", "a", "b", "b", "c"]);
+    world.attempt().reached = 1;
     let Some(Action::Remove { pod, .. }) = decide(&world).action else {
         panic!("the pods of b go back to a");
     };

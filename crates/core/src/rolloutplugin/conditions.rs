@@ -65,6 +65,7 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::WorkloadClaimed => "WorkloadClaimed",
         Reason::Stable => "RolloutPluginCompleted",
         Reason::NotReady => "PodsNotReady",
+        Reason::Guarding => "Guarding",
         Reason::Rejected | Reason::Aborting => "RolloutPluginAborted",
         Reason::Stepping | Reason::Converging => "RolloutPluginProgressing",
         Reason::StepPaused | Reason::ManuallyPaused => "RolloutPluginPaused",

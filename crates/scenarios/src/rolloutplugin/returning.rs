@@ -99,8 +99,7 @@ async fn pods_that_count_from_five_return(cluster: &mut Cluster) -> Outcome {
         .start()
         .await?;
     let steps = json!([{"setWeight": 40}, {"pause": {}}]);
-    let rollout = cluster.rollout("db").steps(steps).create().await?;
-    rollout.expect_phase("Successful").await?;
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
     let before = db.pods().await?;
     cluster.stop_operator();
     db.set_image("v2").await?;
