@@ -166,12 +166,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "if false {",
     },
     Mutant {
-        name: "says that it is done before the guard is up",
-        file: "core/src/engine/step.rs",
-        truth: "if ahead == Ahead::Open && turned_over && !attempt.held {",
-        lie: "if false {",
-    },
-    Mutant {
         name: "lets a broken pod wait for its turn",
         file: "core/src/engine/returning.rs",
         truth: "if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {",
