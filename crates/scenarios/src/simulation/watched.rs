@@ -1,11 +1,13 @@
 //! The commits of a real control plane, for the same invariants as in a simulation.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt};
+use serde_json::Value;
 use stateward_cluster::Commit;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep};
@@ -63,18 +65,25 @@ impl Watched {
         })
     }
 
-    /// Expects that no commit up to now has broken an invariant. All writes to sets and rollouts are taken for the operator's:
-    /// whoever else writes must leave partitions alone, and of a status all but the commands.
+    /// Expects that no commit up to now has broken an invariant. Whoever else writes must leave partitions alone, and of a
+    /// status all but the commands: by these the operator's writes are known.
     pub async fn expect_unbroken(&self, cluster: &Cluster) -> Outcome {
         self.catch_up(cluster).await?;
         let mut commits = self.lock().clone();
         // Revisions of one store are in one order, whatever they are of.
         commits.sort_by_key(|commit| commit.revision);
-        let broken = invariants::broken(
-            commits
-                .iter()
-                .map(|commit| (commit, commit.resource.as_ref() != "pods")),
-        );
+        let mut held = HashMap::new();
+        let broken = invariants::broken(commits.iter().map(|commit| {
+            let by_us = match commit.resource.as_ref() {
+                "statefulsets.apps" => {
+                    let now = grip(commit);
+                    held.insert(&commit.name, now.clone())
+                        .is_some_and(|before| before != now)
+                }
+                resource => resource != "pods",
+            };
+            (commit, by_us)
+        }));
         if broken.is_empty() {
             Ok(())
         } else {
@@ -137,6 +146,15 @@ async fn follow(
             push(&commits, commit);
         }
     }
+}
+
+/// What of a set is ours alone: the partition and the claim.
+fn grip(commit: &Commit) -> [Value; 2] {
+    let Commit { object, .. } = commit;
+    [
+        object["spec"]["updateStrategy"]["rollingUpdate"]["partition"].clone(),
+        object["metadata"]["annotations"]["stateward.dev/managed-by"].clone(),
+    ]
 }
 
 fn push(commits: &Mutex<Vec<Commit>>, commit: Commit) {
