@@ -153,6 +153,8 @@ fn apiserver(dir: &PlaneDir, ports: &Ports) -> Vec<String> {
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         flag("audit-policy-file", dir.join("audit-policy.yaml")),
         flag("audit-log-path", dir.audit_log()),
+        // In MB. What is put away in the middle of a run is missed by whoever reads the log to its end.
+        "--audit-log-maxsize=4096".to_owned(),
     ]
 }
 
