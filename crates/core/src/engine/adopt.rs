@@ -11,7 +11,8 @@ impl Turn<'_> {
     /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
     /// is stable on what it comes from: its steps begin at the first, and pods that are already new stay so.
     pub(super) fn adopt(&mut self, workload: &Workload) {
-        if self.memory.stable.is_some() {
+        // What cannot be carried out is not begun: by the time it can, the workload may be somewhere else.
+        if self.memory.stable.is_some() || self.world.plan.is_err() {
             return;
         }
         self.memory.workload = Some(workload.uid.clone());

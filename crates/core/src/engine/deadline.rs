@@ -5,7 +5,7 @@
 
 use super::{Turn, report};
 use crate::memory::Attempt;
-use crate::plan::{OnFailure, Plan};
+use crate::plan::{OnFailure, Plan, Step};
 use crate::workload::Workload;
 use crate::world::{Phase, Reason, Report};
 
@@ -58,10 +58,15 @@ impl Turn<'_> {
     }
 
     fn overdue(&mut self, attempt: &Attempt, plan: &Plan) -> Option<String> {
-        if attempt.pausing {
-            return None;
-        }
-        let at = attempt.progressed.saturating_add(plan.deadline).ok()?;
+        let since = match plan.step(attempt.step) {
+            // Only what is waited for after the pause counts.
+            Some(Step::Pause(duration)) => {
+                let over = attempt.entered.saturating_add((*duration)?).ok()?;
+                over.max(attempt.progressed)
+            }
+            _ => attempt.progressed,
+        };
+        let at = since.saturating_add(plan.deadline).ok()?;
         if at <= self.world.now {
             return Some(format!(
                 "no progress for {:#} at step {} of {}",

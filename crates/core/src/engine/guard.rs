@@ -10,6 +10,9 @@ use crate::world::{Action, Phase, Reason, Report};
 impl Turn<'_> {
     /// One turn without a rollout.
     pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
+        if let Err(problems) = &self.world.plan {
+            return Outcome::wait(invalid(problems));
+        }
         let Some(stable) = self.memory.stable.clone() else {
             return Outcome {
                 action: None,
@@ -31,10 +34,7 @@ impl Turn<'_> {
             self.go_back(workload.update.clone(), cause);
             return self.bring_back(workload);
         }
-        let report = match &self.world.plan {
-            Err(problems) => return Outcome::wait(invalid(problems)),
-            Ok(_) => self.describe_idle(workload, turned_down),
-        };
+        let report = self.describe_idle(workload, turned_down);
         if workload.released != 0 || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(Share::NONE), report);
         }

@@ -17,7 +17,11 @@ impl Turn<'_> {
         if workload.claim != Claim::Ours {
             return Outcome::wait(message);
         }
-        let idle = self.memory.activity == Activity::Idle && !self.is_rejected(workload);
+        // A version that waits behind the guard would be released with it.
+        let stable = self.memory.stable.as_ref();
+        let settled = stable.is_some_and(|stable| workload.update == stable.revision)
+            && workload.current == workload.update;
+        let idle = self.memory.activity == Activity::Idle && settled;
         let setting = self.memory.setting.clone().filter(|_| idle);
         if !idle {
             self.warn(

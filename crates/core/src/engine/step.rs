@@ -89,8 +89,9 @@ impl Turn<'_> {
         let unsure = attempt.held && !workload.same_pods();
         // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
         let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
-        let guarded = converged && workload.released == 0;
-        let must_set = !guarded && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
+        let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
+        let must_set =
+            !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
 
         let report = match (&ahead, plan.step(attempt.step)) {
             (Ahead::Open, _) if must_set || attempt.held || !recorded => {
@@ -102,18 +103,18 @@ impl Turn<'_> {
                 self.entered(&attempt, plan);
                 self.describe_next(&attempt, plan, workload)
             }
-            (Ahead::Open, Some(Step::Pause(duration))) => {
-                let duration = *duration;
-                self.pause(&mut attempt, plan, duration, workload)
-            }
-            (Ahead::Open, None) if guarded => return self.complete(attempt, workload),
             // Only then is it told that all is done: whoever waits for that may change the template at once.
-            (Ahead::Open, None) if converged => {
+            (Ahead::Open, _) if converged && !guarded => {
                 return Outcome {
                     action: Some(Action::Release(Share::NONE)),
                     report: None,
                 };
             }
+            (Ahead::Open, Some(Step::Pause(duration))) => {
+                let duration = *duration;
+                self.pause(&mut attempt, plan, duration, workload)
+            }
+            (Ahead::Open, None) if converged => return self.complete(attempt, workload),
             (Ahead::Waiting { .. } | Ahead::Open, _) => match self.failure(&attempt, plan, workload) {
                 Some(verdict) if verdict.abort && recorded => {
                     self.memory.activity = Activity::Rolling(attempt);
@@ -222,9 +223,20 @@ impl Turn<'_> {
                 if let Some(until) = until {
                     self.wake(until);
                 }
-                let until = match until {
-                    Some(until) => format!(" until {}", super::pause::to_seconds(until)),
-                    None => String::new(),
+                let until = match (until, ahead) {
+                    (Some(until), Ahead::Waiting { what, .. }) if until <= self.world.now => {
+                        return report(
+                            Phase::Progressing,
+                            Reason::Stepping,
+                            format!(
+                                "step {} of {}: the pause is over: {what}",
+                                attempt.step.0 + 1,
+                                plan.end().0
+                            ),
+                        );
+                    }
+                    (Some(until), _) => format!(" until {}", super::pause::to_seconds(until)),
+                    (None, _) => String::new(),
                 };
                 report(
                     Phase::Paused,

@@ -2,7 +2,7 @@
 
 use super::Turn;
 use super::step::begin;
-use crate::memory::{Activity, Cause, Return};
+use crate::memory::{Activity, Cause, Return, Stable};
 use crate::workload::Workload;
 
 impl Turn<'_> {
@@ -41,6 +41,18 @@ impl Turn<'_> {
             Activity::Returning(_) if here || workload.template == stable.template => {}
             Activity::Returning(back) if back.from == *update => {}
             Activity::Idle if here => {}
+            Activity::Idle if !self.is_rejected(workload) && rolled_by_hand(workload) => {
+                self.warn(
+                    "RolledByHand",
+                    format!(
+                        "somebody else has rolled {update} out to every pod: it is the stable version now"
+                    ),
+                );
+                self.memory.stable = Some(Stable {
+                    revision: update.clone(),
+                    template: workload.template.clone(),
+                });
+            }
             Activity::Idle | Activity::Rolling(_) | Activity::Returning(_) => {
                 if !self.is_rejected(workload) {
                     self.set_out(workload);
@@ -128,4 +140,17 @@ impl Turn<'_> {
             since: self.world.now,
         });
     }
+}
+
+/// Whether every pod runs the template and is Ready, though we have begun nothing: to undo that would surprise people more
+/// than it would protect them.
+fn rolled_by_hand(workload: &Workload) -> bool {
+    let new = |index: u32| {
+        let pod = workload.at(index);
+        pod.is_some_and(|pod| pod.runs(&workload.update) && pod.ready())
+    };
+    workload.replicas > 0
+        && workload.current == workload.update
+        && workload.counters_agree()
+        && (0..workload.replicas).all(new)
 }

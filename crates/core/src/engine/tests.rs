@@ -153,6 +153,8 @@ fn a_version_that_is_to_be_turned_down_is_written_down_first() {
     world.template("b");
     world.current("b");
     world.pods(["b"; 5]);
+    world.view().pods[0].ready_since = None;
+    world.count();
     let decision = decide(&world);
     assert_eq!((step(&decision), notices(&decision)), (0, vec!["RolloutStarted"]));
     world.memory = decision.memory;
@@ -742,4 +744,72 @@ fn a_promoted_rollout_skips_to_its_end() {
     let decision = decide(&world);
     assert_eq!(step(&decision), 3);
     assert_eq!(StepIndex(step(&decision)), world.plan.as_ref().unwrap().end());
+}
+
+/// Rule 1: nobody is surprised by an operator that comes back.
+#[test]
+fn what_others_rolled_out_to_every_pod_is_taken_on() {
+    let mut world = settled();
+    world.template("b");
+    world.current("b");
+    world.view().released = 5;
+    world.pods(["b"; 5]);
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolledByHand"]);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
+    assert_eq!(decision.memory.activity, Activity::Idle);
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+}
+
+/// A spec that cannot be carried out touches nothing and remembers nothing.
+#[rstest]
+#[case::at_rest(settled())]
+#[case::with_pods_astray({
+    let mut world = settled();
+    world.pods(["a", "a", "a", "a", "b"]);
+    world
+})]
+#[case::never_seen_before({
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.view().claim = Claim::Free;
+    world
+})]
+fn an_invalid_spec_does_nothing(#[case] mut world: World) {
+    world.plan = Err(vec!["spec.plugin.name: foo is not known".into()]);
+    let decision = decide(&world);
+    assert_eq!((&decision.action, &decision.memory), (&None, &world.memory));
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
+}
+
+/// Rule 20: a version that waits behind the guard is not released with it.
+#[test]
+fn a_deleted_object_keeps_a_version_that_waits_where_it_is() {
+    let mut world = settled();
+    world.template("b");
+    world.deleting = true;
+    let decision = decide(&world);
+    assert_eq!(decision.action, Some(Action::LetGo(None)));
+    assert_eq!(notices(&decision), ["RolloutFrozen"]);
+}
+
+/// Rule 11: what is waited for after a pause is named, and not for ever.
+#[test]
+fn a_pause_that_is_over_says_what_it_waits_for() {
+    let mut world = rolling(1);
+    let minute = SignedDuration::from_mins(1);
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
+    world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.view().pods[0].ready_since = None;
+    world.count();
+    assert_eq!(phase(&decide(&world)).0, Phase::Paused);
+    world.now = NOW + minute * 2;
+    let decision = decide(&world);
+    assert!(message(&decision).contains("the pause is over: waiting for pod db-0"));
+    world.now = NOW + minute * 12;
+    assert_eq!(phase(&decide(&world)).1, Reason::DeadlineExceeded);
 }

@@ -14,6 +14,7 @@ scenarios![
     a_change_made_while_the_operator_is_down_moves_no_pod,
     a_change_after_a_rollout_meets_the_guard_again,
     a_set_that_is_said_to_be_taken_on_is_guarded,
+    what_others_rolled_while_the_operator_was_away_stays,
     a_set_in_the_middle_of_a_change_is_taken_on_at_the_first_step,
     a_half_rolled_set_keeps_its_new_pods,
     a_set_that_rolls_by_itself_is_stopped_where_it_is,
@@ -196,4 +197,28 @@ async fn a_timed_pause_neither_restarts_nor_ends_early(cluster: &mut Cluster) ->
         Some(lasted) if lasted >= SignedDuration::from_secs(3) => Ok(()),
         other => Err(cluster.unmet("a pause of 3 s", format!("{other:?}"))),
     }
+}
+
+/// A person who takes the partition away and rolls by hand has decided: it is told, and taken on.
+async fn what_others_rolled_while_the_operator_was_away_stays(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    cluster.stop_operator();
+    db.set_partition(0).await?;
+    db.set_image("v2").await?;
+    db.eventually("Kubernetes is done", |set, _| {
+        let told = set.status.clone().unwrap_or_default();
+        if told.updated_replicas == Some(3) && told.current_revision == told.update_revision {
+            Ok(())
+        } else {
+            Err(String::new())
+        }
+    })
+    .await?;
+    cluster.start_operator();
+    rollout.expect_event("RolledByHand", "stable version now").await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
 }

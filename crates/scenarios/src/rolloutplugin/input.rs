@@ -20,6 +20,8 @@ scenarios![
     a_set_that_is_deleted_and_made_again_is_another_one,
     an_object_that_is_meant_for_another_set_lets_go_of_the_first,
     an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod,
+    a_spec_that_is_put_right_takes_on_what_was_rolled_meanwhile,
+    deleted_with_a_version_that_waits_no_pod_moves,
 ];
 
 /// Expects that the API server says no to this spec, in these words.
@@ -362,4 +364,33 @@ async fn an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod(
 fn held(set: &StatefulSet) -> bool {
     let annotations = set.metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key("stateward.dev/managed-by"))
+}
+
+/// What Kubernetes rolled while the spec was wrong is not ours to undo.
+async fn a_spec_that_is_put_right_takes_on_what_was_rolled_meanwhile(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let wrong = json!({"plugin": {"name": "foo"}});
+    let rollout = cluster.rollout("db").spec(wrong).create().await?;
+    rollout.expect_condition("Stalled", "True", "InvalidSpec").await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout
+        .patch("name the plugin", json!({"plugin": {"name": "statefulset"}}))
+        .await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+/// Rule 20
+async fn deleted_with_a_version_that_waits_no_pod_moves(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    cluster.stop_operator();
+    db.set_image("v2").await?;
+    rollout.delete().await?;
+    cluster.start_operator();
+    rollout.expect_gone().await?;
+    db.expect_rest(["v1"; 3]).await
 }
