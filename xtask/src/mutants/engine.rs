@@ -42,8 +42,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts a pause against the deadline",
         file: "core/src/engine/deadline.rs",
-        truth: "if attempt.pausing {",
-        lie: "if false {",
+        truth: "over.max(attempt.progressed)",
+        lie: "attempt.progressed",
     },
     Mutant {
         name: "fails while paused by hand",
@@ -396,14 +396,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "says that a rollout is done before the guard is up",
         file: "core/src/engine/step.rs",
-        truth: "(Ahead::Open, None) if guarded => return",
-        lie: "(Ahead::Open, None) if converged => return",
+        truth: "(Ahead::Open, _) if converged && !guarded => {",
+        lie: "(Ahead::Open, _) if false => {",
     },
     Mutant {
         name: "forgets a rollout whose end nobody saw",
         file: "core/src/engine/target.rs",
         truth: "        self.complete_unseen(workload);\n",
         lie: "",
+    },
+    Mutant {
+        name: "undoes what others have rolled out",
+        file: "core/src/engine/target.rs",
+        truth: "!self.is_rejected(workload) && rolled_by_hand(workload) => {",
+        lie: "false => {",
+    },
+    Mutant {
+        name: "takes a set on while the spec is wrong",
+        file: "core/src/engine/adopt.rs",
+        truth: "if self.memory.stable.is_some() || self.world.plan.is_err() {",
+        lie: "if self.memory.stable.is_some() {",
+    },
+    Mutant {
+        name: "releases a version that waits when the object is deleted",
+        file: "core/src/engine/let_go.rs",
+        truth: "self.memory.activity == Activity::Idle && settled;",
+        lie: "self.memory.activity == Activity::Idle;",
     },
     Mutant {
         name: "does not look again for a disruption budget",
