@@ -48,7 +48,8 @@ pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
         .current_dir(&layout.root)
         .args([
             "test",
-            "--release",
+            "--profile",
+            "fast",
             "--package",
             "stateward-scenarios",
             "--test",

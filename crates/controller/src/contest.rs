@@ -4,23 +4,55 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use stateward_api::rolloutplugin::RolloutPluginStatus;
+use stateward_core::plan::Fingerprint;
 use stateward_core::world::{Action, Notice};
 use stateward_plugin::Observation;
 
-/// How often the same may be set within [`A_WHILE`].
+/// How often the same may be written within [`A_WHILE`].
 const OFTEN: usize = 6;
 const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
 
-/// What was set when, by the UID of the object that asked for it.
+/// What was written when, by the UID of the object it is about.
 #[derive(Default)]
-pub(crate) struct Contest(Mutex<HashMap<String, Round>>);
+pub(crate) struct Contest {
+    workloads: Mutex<HashMap<String, Round>>,
+    statuses: Mutex<HashMap<String, Said>>,
+}
 
+/// To be tried again later, and what to tell about it the first time.
+pub(crate) struct Later {
+    pub(crate) at: Timestamp,
+    pub(crate) notice: Option<Notice>,
+}
+
+/// When the same was written.
+#[derive(Default)]
+struct Times {
+    times: Vec<Timestamp>,
+    told: bool,
+}
+
+impl Times {
+    /// Until when to wait, and whether that is yet to be told.
+    fn wait(&mut self, now: Timestamp) -> Option<(Timestamp, bool)> {
+        self.times.retain(|time| now.duration_since(*time) < A_WHILE);
+        let [first, ..] = self.times.as_slice() else {
+            self.told = false;
+            return None;
+        };
+        let until = first.saturating_add(A_WHILE).unwrap_or(now);
+        (self.times.len() >= OFTEN).then(|| (until, !std::mem::replace(&mut self.told, true)))
+    }
+}
+
+/// An action that was carried out, maybe again and again.
 struct Round {
     action: Action,
     /// An autoscaler that changes its mind is no contest.
     replicas: Option<u32>,
-    times: Vec<Timestamp>,
-    told: bool,
+    times: Times,
 }
 
 impl Round {
@@ -33,10 +65,29 @@ fn replicas(seen: &Observation) -> Option<u32> {
     seen.workload.as_ref().map(|workload| workload.replicas).ok()
 }
 
-/// To be tried again later, and what to tell about it the first time.
-pub(crate) struct Later {
-    pub(crate) at: Timestamp,
-    pub(crate) notice: Option<Notice>,
+/// What a status was told to be.
+struct Said {
+    last: Fingerprint,
+    /// What was said because somebody else had said something different.
+    again: HashMap<Fingerprint, Times>,
+}
+
+/// What a status says, whenever it says it.
+fn gist(status: &RolloutPluginStatus) -> Fingerprint {
+    let mut gist = status.clone();
+    gist.current_step_started_at = None;
+    gist.progressed_at = None;
+    gist.aborted_at = None;
+    gist.returning_since = None;
+    gist.restarted_at = None;
+    gist.stable_template = None;
+    for pause in &mut gist.pause_conditions {
+        pause.start_time = Timestamp::UNIX_EPOCH;
+    }
+    for condition in &mut gist.conditions {
+        condition.last_transition_time = Timestamp::UNIX_EPOCH;
+    }
+    Fingerprint::of(&json!(gist).to_string())
 }
 
 impl Contest {
@@ -48,16 +99,9 @@ impl Contest {
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Later> {
-        let mut rounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
         let round = rounds.get_mut(uid).filter(|round| round.is(action, seen))?;
-        round.times.retain(|time| now.duration_since(*time) < A_WHILE);
-        let [first, ..] = round.times.as_slice() else {
-            round.told = false;
-            return None;
-        };
-        if round.times.len() < OFTEN {
-            return None;
-        }
+        let (at, tell) = round.times.wait(now)?;
         let notice = Notice {
             warning: true,
             reason: "WorkloadContested",
@@ -67,8 +111,8 @@ impl Contest {
             ),
         };
         Some(Later {
-            at: first.saturating_add(A_WHILE).unwrap_or(now),
-            notice: (!std::mem::replace(&mut round.told, true)).then_some(notice),
+            at,
+            notice: tell.then_some(notice),
         })
     }
 
@@ -78,24 +122,81 @@ impl Contest {
         if !matches!(action, Action::Release(_) | Action::Restore) {
             return;
         }
-        let mut rounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match rounds.get_mut(uid) {
-            Some(round) if round.is(action, seen) => round.times.push(now),
-            _ => {
-                let round = Round {
-                    action: action.clone(),
-                    replicas: replicas(seen),
-                    times: vec![now],
-                    told: false,
-                };
-                rounds.insert(uid.to_owned(), round);
-            }
+        let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !rounds.get(uid).is_some_and(|round| round.is(action, seen)) {
+            let round = Round {
+                action: action.clone(),
+                replicas: replicas(seen),
+                times: Times::default(),
+            };
+            rounds.insert(uid.to_owned(), round);
         }
+        if let Some(round) = rounds.get_mut(uid) {
+            round.times.times.push(now);
+        }
+    }
+
+    /// Whether `new` has to wait, because it was said too often in the place of what somebody else had written.
+    pub(crate) fn wait_to_say(
+        &self,
+        uid: &str,
+        recorded: &RolloutPluginStatus,
+        new: &RolloutPluginStatus,
+        now: Timestamp,
+    ) -> Option<Later> {
+        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = statuses.get_mut(uid)?;
+        if said.last == gist(recorded) {
+            return None;
+        }
+        let (at, tell) = said.again.get_mut(&gist(new))?.wait(now)?;
+        let notice = Notice {
+            warning: true,
+            reason: "StatusContested",
+            message: format!(
+                "somebody else writes this object's status too: it was changed {OFTEN} times within a minute, and is put \
+                 right more slowly now; see who with: kubectl get rolloutplugin -o yaml --show-managed-fields"
+            ),
+        };
+        Some(Later {
+            at,
+            notice: tell.then_some(notice),
+        })
+    }
+
+    /// `new` was written in the place of `recorded`.
+    pub(crate) fn said(
+        &self,
+        uid: &str,
+        recorded: &RolloutPluginStatus,
+        new: &RolloutPluginStatus,
+        now: Timestamp,
+    ) {
+        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = gist(new);
+        let Some(said) = statuses.get_mut(uid) else {
+            let again = HashMap::new();
+            statuses.insert(uid.to_owned(), Said { last, again });
+            return;
+        };
+        if said.last != gist(recorded) {
+            said.again
+                .retain(|_, times| times.times.iter().any(|time| now.duration_since(*time) < A_WHILE));
+            said.again.entry(last.clone()).or_default().times.push(now);
+        }
+        said.last = last;
     }
 
     /// The object is gone.
     pub(crate) fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.workloads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
+        self.statuses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
     }
 }
 
@@ -158,6 +259,47 @@ mod tests {
             let step = Action::Release(Share::Pods(pods));
             assert!(contest.wait("1", &step, &seen(), second(0)).is_none());
             contest.done("1", &step, &seen(), second(0));
+        }
+    }
+
+    fn status(message: &str) -> RolloutPluginStatus {
+        RolloutPluginStatus {
+            message: message.into(),
+            ..RolloutPluginStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_status_that_others_change_again_and_again_is_put_right_more_slowly_and_told_once() {
+        let contest = Contest::default();
+        let (ours, theirs) = (status("ours"), status("theirs"));
+        for time in 0..7 {
+            let waits = contest.wait_to_say("1", &theirs, &ours, second(time));
+            assert!(waits.is_none(), "{time}");
+            contest.said("1", &theirs, &ours, second(time));
+        }
+        let later = contest.wait_to_say("1", &theirs, &ours, second(7)).unwrap();
+        // The first of them was the first we ever said.
+        assert_eq!(later.at, second(61));
+        assert!(later.notice.is_some());
+        let again = contest.wait_to_say("1", &theirs, &ours, second(8)).unwrap();
+        assert!(again.notice.is_none());
+        let other = contest.wait_to_say("1", &theirs, &status("other"), second(8));
+        assert!(other.is_none(), "what was not said before");
+    }
+
+    #[test]
+    fn what_only_we_write_is_no_contest() {
+        let contest = Contest::default();
+        let (ready, unready) = (status("5 of 5"), status("4 of 5"));
+        for time in 0..20 {
+            let (before, after) = if time % 2 == 0 {
+                (&ready, &unready)
+            } else {
+                (&unready, &ready)
+            };
+            assert!(contest.wait_to_say("1", before, after, second(time)).is_none());
+            contest.said("1", before, after, second(time));
         }
     }
 }

@@ -196,8 +196,13 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             continue;
         }
         let old = object.status.clone().unwrap_or_default();
+        let uid = object.uid().unwrap_or_default();
         if let Some(mut new) = rolloutplugin::next_status(&old, object.metadata.generation, &world, &decision)
         {
+            if let Some(later) = context.contest.wait_to_say(&uid, &old, &new, world.now) {
+                notify(&context.client, &object, later.notice.as_slice(), world.now).await;
+                return Ok(context.at(later.at));
+            }
             if !verified(&world, &decision, &target, context).await? {
                 return Ok(Next::requeue(Duration::from_secs(1)));
             }
@@ -207,6 +212,8 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             notices.extend(rolloutplugin::stall(&old, &decision));
             notify(&context.client, &object, &notices, world.now).await;
             object = status::write(&context.client, &object, &new).await?;
+            let written = object.status.clone().unwrap_or_default();
+            context.contest.said(&uid, &old, &written, world.now);
             context.metrics.decided("status");
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
@@ -215,7 +222,6 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             continue;
         }
         if let Some(action) = &decision.action {
-            let uid = object.uid().unwrap_or_default();
             if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(context.at(later.at));

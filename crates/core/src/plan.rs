@@ -140,7 +140,7 @@ impl Plan {
 }
 
 /// A short digest of something too long to remember.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {

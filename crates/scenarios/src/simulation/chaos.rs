@@ -108,6 +108,10 @@ impl fmt::Display for Fault {
 /// How late a lagging watch is: less than a pod takes, or what the scenarios say about single pods is no longer to be seen.
 const LAG: Duration = Duration::from_millis(15);
 
+/// More calls than any scenario can need. An operator that makes more goes round in circles, and gets no further answer: else
+/// the clock would never move on.
+const FAR_TOO_MANY: usize = 5_000;
+
 /// A fault, and the operator's call that meets it.
 pub(crate) type Mishap = (u64, Fault);
 
@@ -138,6 +142,12 @@ impl Chaos {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.push(Asks::of(call));
         self.at(calls.len() as u64 - 1)
+    }
+
+    /// Whether the operator has gone round in circles.
+    pub(crate) fn ran_away(&self) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.len() > FAR_TOO_MANY
     }
 
     /// The calls made so far.
@@ -203,7 +213,7 @@ impl Life {
 impl Plan for Life {
     fn fate(&self, call: &Call) -> Fate {
         // The dead make no calls, whatever still runs.
-        if self.over.load(Ordering::Relaxed) {
+        if self.over.load(Ordering::Relaxed) || self.chaos.ran_away() {
             return Fate::Lost;
         }
         let Some(fault) = self.chaos.next(call) else {

@@ -201,7 +201,11 @@ fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<Vec<Asks>, String> {
         .start_paused(true)
         .build()
         .map_err(|error| error.to_string())?;
-    match runtime.block_on(scenario.run(Backend::Simulated(chaos.clone()))) {
+    let outcome = runtime.block_on(scenario.run(Backend::Simulated(chaos.clone())));
+    if chaos.ran_away() {
+        return Err("the operator goes round in circles: it makes thousands of calls".to_owned());
+    }
+    match outcome {
         Ok(()) | Err(Failure::NotHere(_)) => Ok(chaos.calls()),
         Err(failure) => Err(format!("\n{failure}")),
     }
