@@ -29,6 +29,12 @@ const FINALIZER: &str = "stateward.dev/rollout";
 /// How long to wait for a disruption budget, which no watch of ours tells about.
 const BUDGET_WAIT: Duration = Duration::from_secs(5);
 
+/// How long to wait for a plugin that does not take a step for done yet.
+const VERIFY_WAIT: Duration = Duration::from_secs(1);
+
+/// How long to wait for the watch to tell why a pod could not be removed.
+const A_MOMENT: Duration = Duration::from_millis(100);
+
 /// How often one turn may write before others get theirs.
 const WRITES_PER_TURN: usize = 8;
 
@@ -43,6 +49,8 @@ pub(crate) struct Context {
     /// Failures in a row, by object.
     failures: Mutex<HashMap<String, u32>>,
     contest: Contest,
+    /// The pod that a disruption budget did not let go when last asked, by object.
+    protected: Mutex<HashMap<String, String>>,
 }
 
 impl Context {
@@ -60,6 +68,7 @@ impl Context {
             latest: Mutex::default(),
             failures: Mutex::default(),
             contest: Contest::default(),
+            protected: Mutex::default(),
         }
     }
 
@@ -93,6 +102,21 @@ impl Context {
             .unwrap_or_else(PoisonError::into_inner)
             .remove(uid);
         self.contest.forget(uid);
+        self.protect(uid, None);
+    }
+
+    fn protected(&self, uid: &str) -> Option<String> {
+        let protected = self.protected.lock().unwrap_or_else(PoisonError::into_inner);
+        protected.get(uid).cloned()
+    }
+
+    /// Takes down which pod a disruption budget protects. Whether that is news.
+    fn protect(&self, uid: &str, pod: Option<&str>) -> bool {
+        let mut protected = self.protected.lock().unwrap_or_else(PoisonError::into_inner);
+        match pod {
+            Some(pod) => protected.insert(uid.to_owned(), pod.to_owned()).as_deref() != Some(pod),
+            None => protected.remove(uid).is_some(),
+        }
     }
 
     /// A moment of the clock's as a wait on the timer's.
@@ -189,14 +213,15 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         if let (0, Ok(workload)) = (pass, &seen.workload) {
             tracing::Span::current().record("revision", workload.update.as_str());
         }
-        let world = world(&object, &seen, context.clock.now());
+        let uid = object.uid().unwrap_or_default();
+        let mut world = world(&object, &seen, context.clock.now());
+        world.protected = context.protected(&uid);
         let decision = decide(&world);
         if !ours {
             object = set_finalizer(&object, true, context).await?;
             continue;
         }
         let old = object.status.clone().unwrap_or_default();
-        let uid = object.uid().unwrap_or_default();
         if let Some(mut new) = rolloutplugin::next_status(&old, object.metadata.generation, &world, &decision)
         {
             if let Some(later) = context.contest.wait_to_say(&uid, &old, &new, world.now) {
@@ -204,7 +229,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 return Ok(context.at(later.at));
             }
             if !verified(&world, &decision, &target, context).await? {
-                return Ok(Next::requeue(Duration::from_secs(1)));
+                return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
             }
             keep_stable_template(&mut new, &world, &decision, &target, context).await?;
             // Told first: should we die in between, the same is decided and told again, under the same names.
@@ -226,11 +251,20 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(context.at(later.at));
             }
-            return Ok(match act(action, &object, &target, &seen, context).await? {
+            let done = act(action, &object, &target, &seen, context).await?;
+            let protected = match (done, action) {
+                (Done::NotNow, Action::Remove { pod, .. }) => Some(pod.as_str()),
+                _ => None,
+            };
+            if context.protect(&uid, protected) && protected.is_some() {
+                // To be told, before it is tried again.
+                continue;
+            }
+            return Ok(match done {
                 Done::NotNow => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
                 // What it changed will be told by a watch.
                 Done::Changed => Next::await_change(),
-                Done::Unchanged => Next::requeue(Duration::from_millis(100)),
+                Done::Unchanged => Next::requeue(context.clock.on_the_timer(A_MOMENT)),
             });
         }
         return Ok(match decision.look_again {
@@ -315,6 +349,7 @@ fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
         commands: rolloutplugin::commands(&status),
         memory: rolloutplugin::memory(&status),
         workload: seen.workload.clone(),
+        protected: None,
         name: format!(
             "{} -n {}",
             object.name_any(),

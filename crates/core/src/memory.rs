@@ -2,7 +2,7 @@
 //!
 //! A crash loses nothing that is not here, so nothing else may matter.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::{Fingerprint, StepIndex};
 use crate::revision::RevisionName;
@@ -72,6 +72,20 @@ pub struct Attempt {
     pub pausing: bool,
 }
 
+impl Attempt {
+    /// When it has not got on for so long that people will look what it is waiting for.
+    pub fn stands_still_from(&self) -> Timestamp {
+        const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);
+        let last = self.entered.max(self.progressed);
+        last.saturating_add(A_MOMENT).unwrap_or(last)
+    }
+
+    /// Whether it has not got on for a moment.
+    pub fn stands_still(&self, now: Timestamp) -> bool {
+        self.stands_still_from() <= now
+    }
+}
+
 /// A way back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Return {
@@ -103,4 +117,6 @@ pub struct Rejection {
     pub at: Timestamp,
     /// What for, in words.
     pub reason: String,
+    /// Its template was replaced by the stable one, by us.
+    pub replaced: bool,
 }

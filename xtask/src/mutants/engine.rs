@@ -465,4 +465,40 @@ pub(super) const MUTANTS: &[Mutant] = &[
         truth: "if old.get(command).is_some() {",
         lie: "if old.get(command).is_none() {",
     },
+    Mutant {
+        name: "releases on over a broken pod",
+        file: "core/src/engine/step.rs",
+        truth: "(must_set && !exposes)",
+        lie: "must_set",
+    },
+    Mutant {
+        name: "blames a step for the operator's absence",
+        file: "core/src/engine/deadline.rs",
+        truth: "if late && attempt.progressed == attempt.entered {",
+        lie: "if late && attempt.progressed < attempt.entered {",
+    },
+    Mutant {
+        name: "takes its own restored template for a success",
+        file: "core/src/engine/returning.rs",
+        truth: "rejected.replaced = true;",
+        lie: "rejected.replaced = false;",
+    },
+    Mutant {
+        name: "never forgives a version",
+        file: "core/src/engine/target.rs",
+        truth: "&& !rejected.replaced {",
+        lie: "&& rejected.replaced {",
+    },
+    Mutant {
+        name: "keeps to itself what a step waits for",
+        file: "core/src/rolloutplugin/status.rs",
+        truth: "new.message != old.message || outline(&new) != outline(old)",
+        lie: "outline(&new) != outline(old)",
+    },
+    Mutant {
+        name: "fights over a status at any rate",
+        file: "controller/src/contest.rs",
+        truth: "if said.last == gist(recorded) {",
+        lie: "if true {",
+    },
 ];

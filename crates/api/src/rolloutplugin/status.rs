@@ -61,7 +61,7 @@ pub struct RolloutPluginStatus {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restart: bool,
 
-    /// The template's revision was turned down.
+    /// The revision that was asked for last was turned down.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
     /// When it was.
@@ -73,6 +73,9 @@ pub struct RolloutPluginStatus {
     /// What for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted_reason: Option<String>,
+    /// Its template was replaced by the stable one, because Kubernetes no longer knew that one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub aborted_template_replaced: bool,
     /// Why pods return to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent when they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returning: Option<String>,

@@ -105,6 +105,7 @@ impl Turn<'_> {
             revision: revision.clone(),
             at: self.world.now,
             reason,
+            replaced: false,
         });
         self.go_back(revision, Cause::Aborted);
     }

@@ -3,6 +3,8 @@
 //! The verdict is not remembered. It follows from when the attempt last got on and from the pods as they are, so a longer
 //! deadline in the spec or a pod that recovers takes it back.
 
+use jiff::Timestamp;
+
 use super::{Turn, report};
 use crate::memory::Attempt;
 use crate::plan::{OnFailure, Plan, Step};
@@ -57,7 +59,8 @@ impl Turn<'_> {
             })
     }
 
-    fn overdue(&mut self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+    /// Until when the attempt has to get on.
+    fn deadline(attempt: &Attempt, plan: &Plan) -> Option<Timestamp> {
         let since = match plan.step(attempt.step) {
             // Only what is waited for after the pause counts.
             Some(Step::Pause(duration)) => {
@@ -66,7 +69,20 @@ impl Turn<'_> {
             }
             _ => attempt.progressed,
         };
-        let at = since.saturating_add(plan.deadline).ok()?;
+        since.saturating_add(plan.deadline).ok()
+    }
+
+    /// Gives an attempt its time anew whose step nobody has begun to carry out: the operator was away. Once only: a step that
+    /// cannot be carried out is late one day.
+    pub(super) fn excuse_absence(&self, attempt: &mut Attempt, plan: &Plan) {
+        let late = Self::deadline(attempt, plan).is_some_and(|at| at <= self.world.now);
+        if late && attempt.progressed == attempt.entered {
+            attempt.progressed = self.world.now;
+        }
+    }
+
+    fn overdue(&mut self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+        let at = Self::deadline(attempt, plan)?;
         if at <= self.world.now {
             return Some(format!(
                 "no progress for {:#} at step {} of {}",

@@ -8,17 +8,17 @@ use crate::revision::RevisionName;
 use crate::workload::{Claim, Counters, Pod, Trouble, Workload};
 use crate::world::{Commands, World};
 
-pub(super) const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+pub(crate) const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
-pub(super) fn revision(name: &str) -> RevisionName {
+pub(crate) fn revision(name: &str) -> RevisionName {
     RevisionName::from_api(format!("db-{name}"))
 }
 
-pub(super) fn weight(percent: i64) -> Step {
+pub(crate) fn weight(percent: i64) -> Step {
     Step::Share(Share::Percent(Weight::new(percent).unwrap()))
 }
 
-pub(super) fn plan(steps: Vec<Step>) -> Plan {
+pub(crate) fn plan(steps: Vec<Step>) -> Plan {
     Plan {
         steps,
         deadline: SignedDuration::from_mins(10),
@@ -27,7 +27,7 @@ pub(super) fn plan(steps: Vec<Step>) -> Plan {
 }
 
 /// Five pods on `a`, guarded and settled, with the steps 20 %, pause, 60 %.
-pub(super) fn settled() -> World {
+pub(crate) fn settled() -> World {
     let mut world = World {
         now: NOW,
         plan: Ok(plan(vec![weight(20), Step::Pause(None), weight(60)])),
@@ -59,6 +59,7 @@ pub(super) fn settled() -> World {
             told: Counters::default(),
             pods: Vec::new(),
         }),
+        protected: None,
         name: "db -n prod".into(),
     };
     world.pods(["a"; 5]);
@@ -66,7 +67,7 @@ pub(super) fn settled() -> World {
 }
 
 /// The same with `b` in the template and an attempt at `step`.
-pub(super) fn rolling(step: u32) -> World {
+pub(crate) fn rolling(step: u32) -> World {
     let mut world = settled();
     world.template("b");
     let steps = world.plan.as_ref().unwrap().fingerprint();
@@ -90,7 +91,7 @@ pub(super) fn rolling(step: u32) -> World {
 }
 
 /// The same on its way back from `b`.
-pub(super) fn returning(pods: [&str; 5]) -> World {
+pub(crate) fn returning(pods: [&str; 5]) -> World {
     let mut world = settled();
     world.template("b");
     world.pods(pods);
@@ -103,31 +104,31 @@ pub(super) fn returning(pods: [&str; 5]) -> World {
 }
 
 impl World {
-    pub(super) fn view(&mut self) -> &mut Workload {
+    pub(crate) fn view(&mut self) -> &mut Workload {
         self.workload.as_mut().unwrap()
     }
 
-    pub(super) fn attempt(&mut self) -> &mut Attempt {
+    pub(crate) fn attempt(&mut self) -> &mut Attempt {
         match &mut self.memory.activity {
             Activity::Rolling(attempt) => attempt,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn template(&mut self, name: &str) {
+    pub(crate) fn template(&mut self, name: &str) {
         self.view().update = revision(name);
         self.view().template = Fingerprint::of(name);
         self.count();
     }
 
     /// What Kubernetes gives to pods outside the share.
-    pub(super) fn current(&mut self, name: &str) {
+    pub(crate) fn current(&mut self, name: &str) {
         self.view().current = revision(name);
         self.count();
     }
 
     /// A Ready pod per name; an empty name leaves a gap.
-    pub(super) fn pods<const N: usize>(&mut self, names: [&str; N]) {
+    pub(crate) fn pods<const N: usize>(&mut self, names: [&str; N]) {
         let here = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
         let pod = |(index, name): (usize, &&str)| Pod {
             name: format!("db-{index}"),
@@ -145,14 +146,14 @@ impl World {
     }
 
     /// Takes a pod's readiness away.
-    pub(super) fn unready(&mut self, index: u32) {
+    pub(crate) fn unready(&mut self, index: u32) {
         let pods = self.view().pods.iter_mut();
         pods.filter(|pod| pod.index == index)
             .for_each(|pod| pod.ready_since = None);
         self.count();
     }
 
-    pub(super) fn crash(&mut self, index: u32) {
+    pub(crate) fn crash(&mut self, index: u32) {
         self.unready(index);
         let pods = self.view().pods.iter_mut();
         pods.filter(|pod| pod.index == index).for_each(|pod| {
@@ -165,7 +166,7 @@ impl World {
     }
 
     /// Lets the workload's own counters tell of its pods.
-    pub(super) fn count(&mut self) {
+    pub(crate) fn count(&mut self) {
         let view = self.view();
         let ready = view.pods.iter().filter(|pod| pod.ready_since.is_some()).count() as u32;
         let on = |revision: &RevisionName| view.pods.iter().filter(|pod| pod.runs(revision)).count() as u32;

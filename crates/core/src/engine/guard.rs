@@ -2,7 +2,7 @@
 
 use super::gate::unready;
 use super::{Outcome, Turn, invalid, report};
-use crate::memory::{Activity, Cause};
+use crate::memory::{Activity, Cause, Rejection};
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
@@ -19,7 +19,7 @@ impl Turn<'_> {
                 report: None,
             };
         };
-        let turned_down = self.is_rejected(workload);
+        let turned_down = self.was_rejected(workload);
         let forgotten = turned_down && workload.current != stable.revision;
         let astray = workload
             .members()
@@ -43,16 +43,20 @@ impl Turn<'_> {
 
     fn describe_idle(&self, workload: &Workload, turned_down: bool) -> Report {
         if turned_down && let Some(rejected) = &self.memory.rejected {
-            return report(
-                Phase::Failed,
-                Reason::Rejected,
+            let Rejection { revision, reason, .. } = rejected;
+            let message = if rejected.replaced {
                 format!(
-                    "{} was turned down ({}) and every pod is back on the stable version; change the template, or: {}",
-                    rejected.revision,
-                    rejected.reason,
+                    "{revision} was turned down ({reason}), the stable template was put in its place and every pod is back on \
+                     it; go on with another version"
+                )
+            } else {
+                format!(
+                    "{revision} was turned down ({reason}) and every pod is back on the stable version; change the template, \
+                     or: {}",
                     self.command("retry")
-                ),
-            );
+                )
+            };
+            return report(Phase::Failed, Reason::Rejected, message);
         }
         // A pod that is there and unwell says more than one that waits for it.
         let there = (0..workload.replicas)

@@ -16,7 +16,7 @@ mod step;
 mod target;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

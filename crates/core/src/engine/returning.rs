@@ -31,6 +31,9 @@ impl Turn<'_> {
         let known = workload.current == *home;
         let message = self.describe_return(cause, home, workload);
         if !known && !put_back {
+            if let Some(rejected) = &mut self.memory.rejected {
+                rejected.replaced = true;
+            }
             return Outcome::act(Action::Restore, message);
         }
         let share = if known { Share::NONE } else { Share::ALL };
@@ -119,6 +122,10 @@ impl Turn<'_> {
             .rev()
             .find_map(|index| match workload.at(index) {
                 Some(pod) if pod.runs(home) && pod.ready() => None,
+                Some(pod) if self.world.protected.as_ref() == Some(&pod.name) => Some(format!(
+                    "pod {} is next, when a disruption budget lets it go",
+                    pod.name
+                )),
                 Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
                 Some(pod) => Some(unready(pod)),
                 None => Some(format!("waiting for pod {index} to be created")),

@@ -47,9 +47,6 @@ impl Turn<'_> {
         };
         self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt);
-        // A gate is passed and a version turned down only from where the record says we stand, each written down.
-        let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
-
         let share = plan.share_at(attempt.step);
         let due = share
             .of(workload.replicas)
@@ -59,6 +56,16 @@ impl Turn<'_> {
         } else {
             due
         };
+        // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
+        let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
+        let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
+        let must_set =
+            !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
+        if must_set {
+            self.excuse_absence(&mut attempt, plan);
+        }
+        // A gate is passed and a version turned down only from where the record says we stand, each written down.
+        let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
         if recorded && due < workload.replicas && workload.current == attempt.target {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject("Kubernetes no longer knows the stable revision".into());
@@ -66,8 +73,10 @@ impl Turn<'_> {
         }
 
         let ahead = gate(workload, &attempt, self.stable_revision(), due, self.world.now);
-        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
-            self.wake(*at);
+        if let Ahead::Waiting { until, .. } = &ahead {
+            // To say what it waits for, and to see whether it has waited long enough.
+            self.wake(attempt.stands_still_from());
+            until.iter().for_each(|at| self.wake(*at));
         }
         let progress = workload.members().filter(|pod| {
             pod.runs(&attempt.target)
@@ -87,12 +96,7 @@ impl Turn<'_> {
         });
         // What stands is seen from the pods: with one of the watches late, less may seem to stand than does.
         let unsure = attempt.held && !workload.same_pods();
-        // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
-        let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
-        let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
-        let must_set =
-            !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
-
+        let mut broken = false;
         let report = match (&ahead, plan.step(attempt.step)) {
             (Ahead::Open, _) if must_set || attempt.held || !recorded => {
                 self.describe(&attempt, plan, &ahead)
@@ -121,11 +125,16 @@ impl Turn<'_> {
                     self.reject(verdict.why);
                     return self.bring_back(workload);
                 }
-                Some(verdict) if !verdict.abort => verdict.report,
+                Some(verdict) if !verdict.abort => {
+                    broken = verdict.report.reason == Reason::PodBroken;
+                    verdict.report
+                }
                 _ => self.describe(&attempt, plan, &ahead),
             },
         };
-        let action = must_set
+        // What is known to be broken goes to no further pod, also where the step that says so is on record.
+        let exposes = broken && i64::from(allowed) > workload.released;
+        let action = (must_set && !exposes)
             .then_some(set)
             .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed))
             .filter(|_| !unsure);
@@ -215,7 +224,10 @@ impl Turn<'_> {
         }
         let waiting = match ahead {
             Ahead::Open => String::new(),
-            Ahead::Waiting { what, .. } => format!(": {what}"),
+            Ahead::Waiting { what, .. } => match &self.world.protected {
+                Some(pod) => format!(": {what}; a disruption budget does not let pod {pod} go"),
+                None => format!(": {what}"),
+            },
         };
         match plan.step(attempt.step) {
             Some(Step::Pause(duration)) => {

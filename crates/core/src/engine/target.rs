@@ -9,6 +9,7 @@ impl Turn<'_> {
     /// Follows the template.
     pub(super) fn aim(&mut self, workload: &Workload) {
         self.complete_unseen(workload);
+        self.forgive(workload);
         let Some(stable) = self.memory.stable.clone() else {
             return;
         };
@@ -92,6 +93,35 @@ impl Turn<'_> {
             Activity::Returning(back) => back.from == *update || workload.template == stable.template,
         };
         *update != stable.revision && !on_its_way
+    }
+
+    /// Forgets what was turned down when somebody has put the stable version back in its place: should it be asked for
+    /// again, that is meant.
+    fn forgive(&mut self, workload: &Workload) {
+        let (Some(stable), Some(rejected)) = (&self.memory.stable, &mut self.memory.rejected) else {
+            return;
+        };
+        if self.memory.activity != Activity::Idle {
+            return;
+        }
+        if rejected.revision == workload.update {
+            // It is back. Whoever takes it out now is not us.
+            rejected.replaced = false;
+        } else if stable.revision == workload.update && !rejected.replaced {
+            self.memory.rejected = None;
+        }
+    }
+
+    /// Whether what was asked for last was turned down: it is in the template, or we took it out.
+    pub(super) fn was_rejected(&self, workload: &Workload) -> bool {
+        let replaced = self
+            .memory
+            .rejected
+            .as_ref()
+            .is_some_and(|rejected| rejected.replaced);
+        let stable = self.memory.stable.as_ref();
+        let here = stable.is_some_and(|stable| stable.revision == workload.update);
+        self.is_rejected(workload) || (replaced && here)
     }
 
     /// Whether the template is one that was turned down.

@@ -30,6 +30,15 @@ fn notices(decision: &Decision) -> Vec<&str> {
     decision.notices.iter().map(|notice| notice.reason).collect()
 }
 
+fn rejection() -> Rejection {
+    Rejection {
+        revision: revision("b"),
+        at: NOW,
+        reason: "aborted by a user".into(),
+        replaced: false,
+    }
+}
+
 fn silent(world: &World) -> bool {
     let decision = decide(world);
     decision.memory == world.memory && decision.action.is_none() && decision.notices.is_empty()
@@ -280,6 +289,57 @@ fn a_forgotten_version_is_restored_from_our_copy() {
     assert!(matches!(decide(&world).action, Some(Action::Remove { .. })));
 }
 
+/// Rule 6: that the template is stable again was our doing, and does not make a success of it.
+#[test]
+fn a_rejected_version_that_we_took_out_stays_rejected() {
+    let mut world = returning(["b"; 5]);
+    world.current("b");
+    world.memory.rejected = Some(rejection());
+    let decision = decide(&world);
+    assert_eq!(decision.action, None, "it is written down first");
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+
+    world.template("a");
+    world.current("a");
+    world.pods(["a"; 5]);
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
+    assert!(message(&decision).contains("go on with another version"));
+    world.memory = decision.memory;
+    assert!(silent(&world));
+
+    world.template("b");
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
+    assert!(message(&decision).contains("retry"));
+    world.memory = decision.memory;
+    assert!(silent(&world));
+}
+
+/// Rule 6: somebody who takes a version out and puts it in again means it.
+#[test]
+fn a_rejected_version_that_somebody_took_out_begins_again() {
+    let mut world = settled();
+    world.memory.rejected = Some(rejection());
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
+    world.memory = decision.memory;
+    world.template("b");
+    assert_eq!(step(&decide(&world)), 0);
+}
+
+/// Rule 5
+#[test]
+fn a_pod_that_a_disruption_budget_protects_is_named() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.protected = Some("db-4".into());
+    let decision = decide(&world);
+    assert!(message(&decision).contains("pod db-4 is next, when a disruption budget lets it go"));
+    assert!(matches!(decision.action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
+}
+
 /// Rule 5: a template that is put back may get another name than it had.
 #[test]
 fn a_version_that_comes_back_under_another_name_is_guarded_before_it_is_stable() {
@@ -301,11 +361,7 @@ fn a_version_that_comes_back_under_another_name_is_guarded_before_it_is_stable()
 #[test]
 fn the_way_back_ends_when_every_pod_is_stable_and_ready() {
     let mut world = returning(["a"; 5]);
-    world.memory.rejected = Some(Rejection {
-        revision: revision("b"),
-        at: NOW,
-        reason: "aborted by a user".into(),
-    });
+    world.memory.rejected = Some(rejection());
     world.unready(2);
     assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::Aborting));
     world.pods(["a"; 5]);
@@ -470,6 +526,22 @@ fn no_progress_for_too_long_fails_and_a_longer_deadline_takes_it_back() {
     assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Stepping));
 }
 
+/// Rule 11: a step that nobody carried out has not used its time.
+#[test]
+fn the_operators_absence_does_not_count_against_the_deadline() {
+    let mut world = rolling(0);
+    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
+    world.now = NOW + SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
+    world.memory = decision.memory;
+    assert!(matches!(decide(&world).action, Some(Action::Release(_))));
+
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected), "once only");
+}
+
 /// Rule 11
 #[test]
 fn a_pause_does_not_count_against_the_deadline() {
@@ -562,6 +634,25 @@ fn a_broken_new_pod_ends_the_step_at_once(
     assert_eq!(
         matches!(decision.memory.activity, Activity::Returning(_)),
         returns
+    );
+}
+
+/// Rule 12: the record says more than is released, and nobody will release it.
+#[test]
+fn a_broken_new_pod_keeps_the_next_share_from_being_released() {
+    let mut world = rolling(2);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    assert!(matches!(decide(&world).action, Some(Action::Release(_))));
+    world.crash(4);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::PodBroken));
+    assert_eq!(decision.action, None);
+    world.view().released = 4;
+    assert!(
+        matches!(decide(&world).action, Some(Action::Release(_))),
+        "less is always allowed"
     );
 }
 

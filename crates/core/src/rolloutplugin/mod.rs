@@ -117,6 +117,7 @@ fn rejection(status: &RolloutPluginStatus) -> Option<Rejection> {
         revision: RevisionName::from_api(status.aborted_revision.as_ref()?),
         at: status.aborted_at?,
         reason: status.aborted_reason.clone().unwrap_or_default(),
+        replaced: status.aborted_template_replaced,
     })
 }
 

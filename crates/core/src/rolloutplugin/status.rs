@@ -12,8 +12,8 @@ const SHOWN_PODS: usize = 20;
 
 /// The status that writes a decision down. `None` when there is nothing worth a write.
 ///
-/// While pods are rolled their counters ride along with the writes that steps and progress cause anyway; at rest every
-/// change of them is told.
+/// While pods are rolled their counters ride along with the writes that steps and progress cause anyway, and so does the
+/// message as long as they come soon; at rest every change is told.
 pub fn next_status(
     old: &RolloutPluginStatus,
     generation: Option<i64>,
@@ -36,7 +36,8 @@ pub fn next_status(
         Ok(workload) => {
             write_workload(&mut new, workload, &decision.memory.activity, world);
             // One that was turned down stays on record; what counts is whether the template still asks for it.
-            new.aborted = new.aborted_revision.is_some() && new.aborted_revision == new.updated_revision;
+            let asked_for = new.aborted_revision == new.updated_revision || new.aborted_template_replaced;
+            new.aborted = new.aborted_revision.is_some() && asked_for;
         }
         Err(_) => {
             new.replicas = old.replicas;
@@ -46,11 +47,14 @@ pub fn next_status(
         }
     }
     // Without a workload nothing else is being told.
-    let rolling = matches!(decision.memory.activity, Activity::Rolling(_)) && world.workload.is_ok();
-    let differs = if rolling {
-        outline(&new) != outline(old)
-    } else {
-        new != *old
+    let differs = match &decision.memory.activity {
+        Activity::Rolling(attempt) if world.workload.is_ok() && !attempt.stands_still(world.now) => {
+            outline(&new) != outline(old)
+        }
+        Activity::Rolling(_) if world.workload.is_ok() => {
+            new.message != old.message || outline(&new) != outline(old)
+        }
+        Activity::Idle | Activity::Rolling(_) | Activity::Returning(_) => new != *old,
     };
     differs.then_some(new)
 }
@@ -116,6 +120,7 @@ fn write_memory(status: &mut RolloutPluginStatus, memory: &Memory) {
         status.aborted_revision = Some(rejected.revision.to_string());
         status.aborted_at = Some(rejected.at);
         status.aborted_reason = Some(rejected.reason.clone());
+        status.aborted_template_replaced = rejected.replaced;
     }
     match activity {
         Activity::Idle => {}
@@ -206,9 +211,11 @@ fn number(count: u32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::decide;
     use crate::plan::Fingerprint;
     use crate::revision::RevisionName;
     use crate::world::Report;
+    use jiff::SignedDuration;
     use rstest::rstest;
     use stateward_api::rolloutplugin::Condition;
 
@@ -257,6 +264,7 @@ mod tests {
                 revision: RevisionName::from_api("z"),
                 at: at(1),
                 reason: "aborted by a user".into(),
+                replaced: true,
             }),
             retries: 2,
             retried_at: Some(at(2)),
@@ -305,5 +313,27 @@ mod tests {
         #[case] told: bool,
     ) {
         assert_eq!(stall(&old, &failed(reason, message)).is_some(), told);
+    }
+
+    /// What is waited for rides along with other writes, unless none come.
+    #[rstest]
+    #[case(9, false)]
+    #[case(10, true)]
+    fn the_message_of_a_step_is_told_anew_once_it_stands_still(#[case] second: i64, #[case] told: bool) {
+        let mut world = crate::engine::fixture::rolling(0);
+        world.view().released = 1;
+        world.pods(["a", "a", "a", "a", "b"]);
+        world.unready(4);
+        let old = next_status(&RolloutPluginStatus::default(), None, &world, &decide(&world)).unwrap();
+        assert!(old.message.contains("pod db-4 to be Ready"));
+        assert_eq!(
+            decide(&world).look_again,
+            Some(world.now + SignedDuration::from_secs(10))
+        );
+        world.pods(["a", "a", "a", "a", ""]);
+        world.now += SignedDuration::from_secs(second);
+        let new = next_status(&old, None, &world, &decide(&world));
+        assert_eq!(new.is_some(), told);
+        assert!(new.is_none_or(|new| new.message.contains("pod 4 to be created")));
     }
 }

@@ -161,7 +161,29 @@ impl Rollout<'_> {
         self.command("retry", json!({"restart": true})).await
     }
 
+    /// Somebody else writes the status, and it is seen.
+    pub async fn overwrite(&self, status: Value) -> Outcome {
+        let written = self.write("write the status of", status).await?;
+        let number = |object: &RolloutPlugin| -> Option<u64> {
+            object.metadata.resource_version.as_ref()?.parse().ok()
+        };
+        self.cluster
+            .eventually("that write", |view| {
+                let seen = view.rollouts.get(&self.name).and_then(number);
+                if seen >= number(&written) {
+                    Ok(())
+                } else {
+                    Err(format!("version {seen:?}"))
+                }
+            })
+            .await
+    }
+
     async fn command(&self, doing: &str, status: Value) -> Outcome {
+        self.write(doing, status).await.map(drop)
+    }
+
+    async fn write(&self, doing: &str, status: Value) -> Outcome<RolloutPlugin> {
         let doing = format!("{doing} rolloutplugin {}", self.name);
         self.cluster.note(&doing);
         let patch = Patch::Merge(json!({"status": status}));
@@ -169,7 +191,6 @@ impl Rollout<'_> {
             .patch_status(&self.name, &PatchParams::default(), &patch)
             .await
             .doing(doing)
-            .map(drop)
     }
 
     /// Merges a patch into the spec.

@@ -3,12 +3,14 @@
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
+use super::paused_at;
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
 scenarios![
     abort_returns_every_pod_to_the_stable_version,
     abort_after_full_weight_restores_the_stable_template,
+    an_aborted_revision_that_was_taken_out_may_come_back,
     abort_with_nothing_in_progress_touches_no_pod,
     a_crash_looping_canary_is_caught_and_returned,
     an_aborted_revision_starts_again_only_when_told,
@@ -41,14 +43,31 @@ async fn abort_after_full_weight_restores_the_stable_template(cluster: &mut Clus
     rollout.expect_step(1, "Paused").await?;
     db.expect_images(["v2"; 3]).await?;
     rollout.abort().await?;
-    db.expect_images(["v1"; 3]).await?;
-    rollout
-        .eventually("it has arrived", |status| match status.returning {
-            None if status.aborted_revision.is_some() => Ok(()),
-            _ => Err(String::new()),
-        })
-        .await?;
-    db.expect_rest(["v1"; 3]).await
+    rollout.expect_message("go on with another version").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let status = rollout.expect_phase("Failed").await?;
+    if !status.aborted || status.aborted_revision == status.updated_revision {
+        return Err(cluster.unmet("the revision on record as aborted", format!("{status:?}")));
+    }
+    // Somebody who does not know puts it back, such as a tool that follows Git.
+    db.set_image("v2").await?;
+    rollout.expect_message("was turned down").await?;
+    db.expect_no_move().await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await.map(drop)
+}
+
+/// Rule 6
+async fn an_aborted_revision_that_was_taken_out_may_come_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.set_image("v1").await?;
+    rollout.expect_phase("Successful").await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
 }
 
 async fn abort_with_nothing_in_progress_touches_no_pod(cluster: &mut Cluster) -> Outcome {

@@ -23,6 +23,7 @@ scenarios![
     a_settled_world_is_not_written_to,
     everything_released_behind_our_back_is_brought_back,
     who_writes_the_partition_as_often_as_we_do_meets_moderation,
+    who_writes_the_status_as_often_as_we_do_meets_moderation,
 ];
 
 async fn a_partition_lowered_by_hand_is_put_back_and_its_pods_too(cluster: &mut Cluster) -> Outcome {
@@ -306,7 +307,7 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     cluster.start_operator();
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
     db.expect_images(["v1"; 3]).await?;
-    rollout.expect_phase("Successful").await?;
+    rollout.expect_message("go on with another version").await?;
     stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
 }
@@ -328,4 +329,24 @@ async fn who_writes_the_partition_as_often_as_we_do_meets_moderation(cluster: &m
         }
     }
     Err(cluster.unmet("somebody says stop", "twenty rounds"))
+}
+
+/// Another controller for the same kind of object, such as upstream's own.
+async fn who_writes_the_status_as_often_as_we_do_meets_moderation(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    let before = db.pods().await?;
+    // An operator that dies on the way counts anew.
+    for _ in 0..30 {
+        rollout.overwrite(json!({"message": "all mine"})).await?;
+        tokio::select! {
+            put_right = rollout.expect_message("every pod runs") => { put_right?; }
+            told = rollout.expect_event("StatusContested", "--show-managed-fields") => {
+                told?;
+                return db.expect_same_pods(&before).await;
+            }
+        }
+    }
+    Err(cluster.unmet("somebody says stop", "thirty rounds"))
 }
