@@ -59,6 +59,7 @@ fn half_way() -> World {
     });
     World {
         now,
+        protected: None,
         memory: Memory {
             workload: Some("uid".into()),
             setting: Some("0".into()),

@@ -1,0 +1,109 @@
+//! What is taken on, and what is not (rules 4 and 15).
+
+use rstest::rstest;
+
+use super::{message, phase, step};
+use crate::engine::decide;
+use crate::engine::fixture::{revision, rolling, settled};
+use crate::memory::{Activity, Memory};
+use crate::plan::{Fingerprint, Share};
+use crate::workload::Claim;
+use crate::world::{Action, NoWorkload, Phase, Reason, World};
+
+/// Rule 4
+#[test]
+fn a_workload_in_the_middle_of_a_change_is_stable_on_what_it_comes_from() {
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.template("b");
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.view().current_template = Some(Fingerprint::of("a"));
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
+    assert_eq!(step(&decision), 0);
+    world.memory = decision.memory;
+    world.view().released = 5;
+    assert_eq!(
+        decide(&world).action,
+        Some(Action::Release(Share::Pods(2))),
+        "pods that are new already stay so, and no other follows"
+    );
+}
+
+/// Rule 4: the pods are told by another watch than the workload, and may not be told yet.
+#[test]
+fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.template("b");
+    world.view().current_template = Some(Fingerprint::of("a"));
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.view().pods.clear();
+    let decision = decide(&world);
+    assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
+    world.pods(["a", "a", "a", "b", "b"]);
+    assert!(matches!(decide(&world).memory.activity, Activity::Rolling(attempt) if attempt.floor == 2));
+}
+
+/// Rule 15
+#[test]
+fn a_workload_of_another_is_left_alone_and_the_other_named() {
+    let mut world = rolling(0);
+    world.view().claim = Claim::Other("RolloutPlugin first".into());
+    let decision = decide(&world);
+    assert_eq!(decision.action, None);
+    assert!(message(&decision).contains("RolloutPlugin first"));
+}
+
+#[test]
+fn what_is_wrong_with_a_spec_is_told_and_nothing_is_written() {
+    let mut world = settled();
+    world.template("b");
+    world.view().released = 3;
+    world.plan = Err(vec!["spec.x: is empty".into(), "spec.y: is empty".into()]);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
+    assert_eq!(message(&decision), "spec.x: is empty; spec.y: is empty");
+    assert_eq!((decision.action, decision.memory), (None, world.memory));
+}
+
+#[test]
+fn a_workload_that_is_not_there_is_waited_for() {
+    let mut world = settled();
+    world.workload = Err(NoWorkload::Missing("StatefulSet db".into()));
+    let decision = decide(&world);
+    assert_eq!(message(&decision), "waiting for StatefulSet db to exist");
+    assert_eq!(decision.memory, world.memory);
+}
+
+#[test]
+fn another_workload_of_the_same_name_is_a_new_one() {
+    let mut world = rolling(1);
+    world.view().uid = "another".into();
+    world.current("b");
+    world.pods(["b"; 5]);
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
+    assert_eq!(decision.memory.activity, Activity::Idle);
+}
+
+/// A spec that cannot be carried out touches nothing and remembers nothing.
+#[rstest]
+#[case::at_rest(settled())]
+#[case::with_pods_astray({
+    let mut world = settled();
+    world.pods(["a", "a", "a", "a", "b"]);
+    world
+})]
+#[case::never_seen_before({
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.view().claim = Claim::Free;
+    world
+})]
+fn an_invalid_spec_does_nothing(#[case] mut world: World) {
+    world.plan = Err(vec!["spec.plugin.name: foo is not known".into()]);
+    let decision = decide(&world);
+    assert_eq!((&decision.action, &decision.memory), (&None, &world.memory));
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
+}

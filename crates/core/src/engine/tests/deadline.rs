@@ -1,0 +1,139 @@
+//! When to stop believing (rules 11 and 12).
+
+use jiff::SignedDuration;
+use rstest::rstest;
+
+use super::{message, notices, phase, step};
+use crate::engine::decide;
+use crate::engine::fixture::{NOW, rolling};
+use crate::memory::Activity;
+use crate::plan::OnFailure;
+use crate::world::{Action, Phase, Reason, World};
+
+/// Rule 11
+#[test]
+fn no_progress_for_too_long_fails_and_a_longer_deadline_takes_it_back() {
+    let mut world = rolling(0);
+    world.view().released = 1;
+    world.now = NOW + SignedDuration::from_mins(9);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
+    assert_eq!(decision.look_again, Some(NOW + SignedDuration::from_mins(10)));
+    world.now = NOW + SignedDuration::from_mins(10);
+    assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::DeadlineExceeded));
+    world.plan.as_mut().unwrap().deadline = SignedDuration::from_mins(20);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Stepping));
+}
+
+/// Rule 11: a step that nobody carried out has not used its time.
+#[test]
+fn the_operators_absence_does_not_count_against_the_deadline() {
+    let mut world = rolling(0);
+    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
+    world.now = NOW + SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
+    world.memory = decision.memory;
+    assert!(matches!(decide(&world).action, Some(Action::Release(_))));
+
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected), "once only");
+}
+
+/// Rule 11
+#[test]
+fn a_pause_does_not_count_against_the_deadline() {
+    let mut world = rolling(1);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.attempt().reached = 1;
+    world.now = NOW + SignedDuration::from_hours(24);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Paused, Reason::StepPaused));
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!(
+        (step(&decision), phase(&decision)),
+        (2, (Phase::Progressing, Reason::Stepping))
+    );
+}
+
+/// Rule 11
+#[rstest]
+#[case::in_a_pause(rolling(1), Reason::StepPaused)]
+#[case::by_hand({ let mut world = rolling(0); world.attempt().held = true; world.paused = true; world }, Reason::ManuallyPaused)]
+fn a_pause_does_not_fail_while_its_pods_are_not_well(#[case] mut world: World, #[case] reason: Reason) {
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.unready(4);
+    world.now = NOW + SignedDuration::from_hours(24);
+    assert_eq!(phase(&decide(&world)), (Phase::Paused, reason));
+}
+
+/// Rule 11
+#[test]
+fn the_time_of_a_pause_by_hand_is_taken_off_the_deadline() {
+    let mut world = rolling(0);
+    world.attempt().held = true;
+    world.now = NOW + SignedDuration::from_hours(24);
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolloutResumed"]);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
+}
+
+/// Rule 12: what was broken before is no fault of the new version.
+#[test]
+fn a_broken_old_pod_does_not_fail_the_new_version() {
+    let mut world = rolling(0);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.crash(1);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Stepping));
+}
+
+/// Rule 12
+#[rstest]
+#[case(OnFailure::Hold, Phase::Failed, false)]
+#[case(OnFailure::Abort, Phase::Failed, true)]
+fn a_broken_new_pod_ends_the_step_at_once(
+    #[case] policy: OnFailure,
+    #[case] expected: Phase,
+    #[case] returns: bool,
+) {
+    let mut world = rolling(0);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.crash(4);
+    world.plan.as_mut().unwrap().on_failure = policy;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision).0, expected);
+    assert!(
+        message(&decision).contains("CrashLoopBackOff"),
+        "{}",
+        message(&decision)
+    );
+    assert_eq!(
+        matches!(decision.memory.activity, Activity::Returning(_)),
+        returns
+    );
+}
+
+/// Rule 12: the record says more than is released, and nobody will release it.
+#[test]
+fn a_broken_new_pod_keeps_the_next_share_from_being_released() {
+    let mut world = rolling(2);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    assert!(matches!(decide(&world).action, Some(Action::Release(_))));
+    world.crash(4);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::PodBroken));
+    assert_eq!(decision.action, None);
+    world.view().released = 4;
+    assert!(
+        matches!(decide(&world).action, Some(Action::Release(_))),
+        "less is always allowed"
+    );
+}

@@ -1,0 +1,81 @@
+//! Pauses (rule 14).
+
+use jiff::SignedDuration;
+
+use super::{message, phase, step};
+use crate::engine::decide;
+use crate::engine::fixture::{NOW, plan, rolling, weight};
+use crate::memory::Activity;
+use crate::plan::{Share, Step};
+use crate::world::{Action, Phase, Reason};
+
+/// Rule 14
+#[test]
+fn a_timed_pause_lasts_its_time() {
+    let mut world = rolling(1);
+    let minute = SignedDuration::from_mins(1);
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
+    world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.now = NOW + SignedDuration::from_secs(59);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), decision.look_again), (1, Some(NOW + minute)));
+    world.now = NOW + minute;
+    assert_eq!(step(&decide(&world)), 2);
+}
+
+/// Rule 14
+#[test]
+fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {
+    let mut world = rolling(2);
+    world.view().released = 3;
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.attempt().reached = 2;
+    world.paused = true;
+    world.memory = decide(&world).memory;
+    let decision = decide(&world);
+    assert_eq!(decision.action, Some(Action::Release(Share::Pods(2))));
+    assert_eq!(phase(&decision), (Phase::Paused, Reason::ManuallyPaused));
+    world.commands.abort = true;
+    assert!(
+        matches!(decide(&world).memory.activity, Activity::Returning(_)),
+        "abort works while paused"
+    );
+}
+
+/// Rule 14: what is new already stays released, so it must be known.
+#[test]
+fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {
+    let mut world = rolling(2);
+    world.view().released = 3;
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.attempt().reached = 2;
+    world.attempt().held = true;
+    world.paused = true;
+    world.view().pods.truncate(4);
+    assert_eq!(decide(&world).action, None);
+    world.pods(["a", "a", "a", "b", "b"]);
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
+}
+
+/// Rule 11: what is waited for after a pause is named, and not for ever.
+#[test]
+fn a_pause_that_is_over_says_what_it_waits_for() {
+    let mut world = rolling(1);
+    let minute = SignedDuration::from_mins(1);
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
+    world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
+    world.attempt().reached = 1;
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.view().pods[0].ready_since = None;
+    world.count();
+    assert_eq!(phase(&decide(&world)).0, Phase::Paused);
+    world.now = NOW + minute * 2;
+    let decision = decide(&world);
+    assert!(message(&decision).contains("the pause is over: waiting for pod db-0"));
+    world.now = NOW + minute * 12;
+    assert_eq!(phase(&decide(&world)).1, Reason::DeadlineExceeded);
+}

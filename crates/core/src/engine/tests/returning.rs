@@ -1,0 +1,124 @@
+//! The way back (rule 5).
+
+use rstest::rstest;
+
+use super::{message, phase, rejection, silent};
+use crate::engine::decide;
+use crate::engine::fixture::{returning, revision};
+use crate::memory::Activity;
+use crate::plan::{Fingerprint, Share};
+use crate::world::{Action, Phase, Reason};
+
+/// Rule 5
+#[rstest]
+#[case::healthy_ones_from_the_last(["a", "a", "a", "b", "b"], &[], Some("db-4"))]
+#[case::a_broken_one_first(["a", "a", "b", "b", "b"], &[2], Some("db-2"))]
+#[case::none_while_one_is_away(["a", "a", "a", "b", ""], &[], None)]
+#[case::none_while_a_stable_one_is_not_ready(["a", "a", "a", "b", "b"], &[0], None)]
+fn the_way_back_removes_one_pod(
+    #[case] pods: [&str; 5],
+    #[case] broken: &[u32],
+    #[case] removed: Option<&str>,
+) {
+    let mut world = returning(pods);
+    broken.iter().for_each(|index| world.unready(*index));
+    let action = decide(&world).action;
+    let name = action.map(|action| match action {
+        Action::Remove { pod, serving, .. } => {
+            assert_eq!(serving, broken.is_empty(), "a broken pod serves nobody");
+            pod
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(name.as_deref(), removed);
+}
+
+/// Rule 5: one that is on its way out may still be Ready.
+#[test]
+fn the_way_back_removes_none_while_one_is_on_its_way_out() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.view().pods[0].terminating = true;
+    assert_eq!(decide(&world).action, None);
+}
+
+/// Rule 5: the counters miss a pod on its way out before its row tells of it.
+#[test]
+fn the_way_back_removes_none_while_the_counters_miss_a_pod() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.view().told.current = 2;
+    assert_eq!(decide(&world).action, None);
+}
+
+/// Rule 5
+#[test]
+fn the_way_back_holds_the_others_first() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.view().released = 2;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+}
+
+/// Rule 5: Kubernetes has forgotten the stable version.
+#[test]
+fn a_forgotten_version_is_restored_from_our_copy() {
+    let mut world = returning(["b"; 5]);
+    world.current("b");
+    world.view().released = 5;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+
+    world.template("a");
+    assert_eq!(decide(&world).action, None, "now Kubernetes rolls every pod back");
+    world.crash(4);
+    assert!(matches!(decide(&world).action, Some(Action::Remove { .. })));
+}
+
+/// Rule 5
+#[test]
+fn a_pod_that_a_disruption_budget_protects_is_named() {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.protected = Some("db-4".into());
+    let decision = decide(&world);
+    assert!(message(&decision).contains("pod db-4 is next, when a disruption budget lets it go"));
+    assert!(matches!(decision.action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
+}
+
+/// Rule 5: a template that is put back may get another name than it had.
+#[test]
+fn a_version_that_comes_back_under_another_name_is_guarded_before_it_is_stable() {
+    let mut world = returning(["a2"; 5]);
+    world.template("a2");
+    world.view().template = Fingerprint::of("a");
+    world.current("b");
+    world.view().released = 5;
+    assert!(silent(&world), "Kubernetes has not turned over yet");
+    world.current("a2");
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(decision.memory.activity, Activity::Idle);
+    assert_eq!(decision.memory.stable.unwrap().revision, revision("a2"));
+}
+
+/// Rule 5
+#[test]
+fn the_way_back_ends_when_every_pod_is_stable_and_ready() {
+    let mut world = returning(["a"; 5]);
+    world.memory.rejected = Some(rejection());
+    world.unready(2);
+    assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::Aborting));
+    world.pods(["a"; 5]);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
+    assert_eq!(decision.memory.activity, Activity::Idle);
+    world.memory = decision.memory;
+    assert!(silent(&world), "rule 6: rejected stays rejected");
+}
+
+/// Rule 5: a pod on its way out is missing from the counters before its row tells of it.
+#[test]
+fn the_way_back_does_not_end_while_the_counters_miss_a_pod() {
+    let mut world = returning(["a"; 5]);
+    world.view().told.current = 4;
+    assert!(silent(&world));
+    world.view().told.current = 5;
+    assert_eq!(decide(&world).memory.activity, Activity::Idle);
+}

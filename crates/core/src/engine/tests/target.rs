@@ -1,0 +1,117 @@
+//! Where the template points (rules 6 to 9).
+
+use super::{message, phase, rejection, silent, step};
+use crate::engine::decide;
+use crate::engine::fixture::{returning, revision, rolling, settled};
+use crate::memory::{Activity, Cause};
+use crate::plan::{Fingerprint, StepIndex};
+use crate::world::{Action, Phase, Reason};
+
+/// Rule 6: that the template is stable again was our doing, and does not make a success of it.
+#[test]
+fn a_rejected_version_that_we_took_out_stays_rejected() {
+    let mut world = returning(["b"; 5]);
+    world.current("b");
+    world.memory.rejected = Some(rejection());
+    let decision = decide(&world);
+    assert_eq!(decision.action, None, "it is written down first");
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+
+    world.template("a");
+    world.current("a");
+    world.pods(["a"; 5]);
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
+    assert!(message(&decision).contains("go on with another version"));
+    world.memory = decision.memory;
+    assert!(silent(&world));
+
+    world.template("b");
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
+    assert!(message(&decision).contains("retry"));
+    world.memory = decision.memory;
+    assert!(silent(&world));
+}
+
+/// Rule 6: somebody who takes a version out and puts it in again means it.
+#[test]
+fn a_rejected_version_that_somebody_took_out_begins_again() {
+    let mut world = settled();
+    world.memory.rejected = Some(rejection());
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
+    world.memory = decision.memory;
+    world.template("b");
+    assert_eq!(step(&decide(&world)), 0);
+}
+
+/// Rule 7
+#[test]
+fn a_template_put_back_turns_round_at_once() {
+    let mut world = rolling(1);
+    world.template("a");
+    world.pods(["a", "a", "a", "a", "b"]);
+    let decision = decide(&world);
+    assert!(matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::PutBack));
+    assert_eq!(decision.memory.rejected, None);
+}
+
+/// Rule 8
+#[test]
+fn a_third_version_begins_at_the_first_step_with_the_same_baseline() {
+    let mut world = rolling(2);
+    world.pods(["a", "a", "b", "b", "b"]);
+    world.view().released = 3;
+    world.template("c");
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 0);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
+    world.memory = decision.memory;
+    world.view().released = 1;
+    assert_eq!(decide(&world).action, None, "Kubernetes is about to replace db-4");
+    world.pods(["a", "a", "b", "b", "c"]);
+    world.attempt().reached = 1;
+    let Some(Action::Remove { pod, .. }) = decide(&world).action else {
+        panic!("the pods of b go back to a");
+    };
+    assert_eq!(pod, "db-3");
+}
+
+/// Rule 9
+#[test]
+fn a_scale_to_zero_does_not_promote() {
+    let mut world = rolling(1);
+    world.view().replicas = 0;
+    world.current("b");
+    world.pods([]);
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+}
+
+/// Rule 4: who changes the template while nobody looks goes on from what was rolled out.
+#[test]
+fn a_rollout_that_ended_unseen_is_what_the_next_one_goes_back_to() {
+    let mut world = rolling(3);
+    world.pods(["b"; 5]);
+    world.view().current = revision("b");
+    world.view().current_template = Some(Fingerprint::of("b"));
+    world.template("c");
+    let decision = decide(&world);
+    let stable = decision.memory.stable.as_ref().unwrap();
+    assert_eq!(
+        (&stable.revision, &stable.template),
+        (&revision("b"), &Fingerprint::of("b"))
+    );
+    assert_eq!(step(&decision), 0);
+    let told: Vec<_> = decision.notices.iter().map(|notice| notice.reason).collect();
+    assert_eq!(told, ["RolloutCompleted", "RolloutStarted"]);
+
+    world.attempt().step = StepIndex(2);
+    let stable = decide(&world).memory.stable.unwrap();
+    assert_eq!(stable.revision, revision("a"), "its steps were not done");
+}
