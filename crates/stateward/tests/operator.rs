@@ -1,6 +1,7 @@
 //! `stateward operator` as it runs in production: a process of its own, with the rights that are shipped, killed whenever
 //! it hurts. On a real control plane.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -22,6 +23,7 @@ scenarios![
     a_leader_that_is_killed_is_succeeded,
     a_leader_that_is_told_to_stop_hands_over,
     every_line_about_a_rollout_names_it,
+    the_namespaces_it_is_given_are_looked_after_and_no_others,
 ];
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -203,6 +205,29 @@ async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
     Ok(())
 }
 
+async fn the_namespaces_it_is_given_are_looked_after_and_no_others(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let of = |namespaces: &[&str]| {
+        let flags = namespaces.iter().map(|name| format!("--namespace={name}"));
+        let flags: Vec<_> = flags.chain(["--leader-elect=false".into()]).collect();
+        Process::start_with(cluster.kubeconfig(), &flags)
+    };
+    let mut several = of(&["default", cluster.namespace()])?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    several.stop(cluster)?;
+    let _others = of(&["default", "kube-system"])?;
+    rollout.promote().await?;
+    db.expect_no_move().await?;
+    db.expect_images(["v1", "v2"]).await?;
+    let _ours = of(&[cluster.namespace()])?;
+    db.expect_images(["v2"; 2]).await?;
+    rollout.expect_phase("Successful").await.map(drop)
+}
+
 /// An operator that is killed and started again.
 struct Mortal<'c> {
     cluster: &'c Cluster,
@@ -257,20 +282,22 @@ impl Process {
         let shipped = operator_kubeconfig();
         let within_reach = cluster.kubeconfig();
         Self::start_with(
-            cluster,
             within_reach.and(shipped.as_deref()).or(within_reach),
-            arguments,
+            &[&["--namespace", cluster.namespace()], arguments].concat(),
         )
     }
 
     /// Starts one that stands for election. The role that is shipped is good for one lease, and scenarios are many.
     fn candidate(cluster: &Cluster, lease: &str) -> Outcome<Self> {
-        let namespace = format!("--lease-namespace={}", cluster.namespace());
-        let duration = format!("--lease-duration={lease}");
-        Self::start_with(cluster, cluster.kubeconfig(), &[&namespace, &duration])
+        let flags = [
+            format!("--namespace={}", cluster.namespace()),
+            format!("--lease-namespace={}", cluster.namespace()),
+            format!("--lease-duration={lease}"),
+        ];
+        Self::start_with(cluster.kubeconfig(), &flags)
     }
 
-    fn start_with(cluster: &Cluster, kubeconfig: Option<&Path>, arguments: &[&str]) -> Outcome<Self> {
+    fn start_with(kubeconfig: Option<&Path>, arguments: &[impl AsRef<OsStr>]) -> Outcome<Self> {
         let Some(kubeconfig) = kubeconfig else {
             return Err(Failure::NotHere(
                 "a process cannot reach a cluster inside this one".into(),
@@ -279,13 +306,7 @@ impl Process {
         let dir = tempfile::tempdir()?;
         let log = dir.path().join("operator.log");
         let child = Command::new(env!("CARGO_BIN_EXE_stateward"))
-            .args([
-                "operator",
-                "--listen=127.0.0.1:0",
-                "--namespace",
-                cluster.namespace(),
-            ])
-            .arg("--kubeconfig")
+            .args(["operator", "--listen=127.0.0.1:0", "--kubeconfig"])
             .arg(kubeconfig)
             .args(arguments)
             .env_remove("RUST_LOG")
