@@ -52,7 +52,7 @@ pub enum Verb {
     Abort(steer::Args),
     /// Try a revision again that was aborted
     Retry(steer::Args),
-    /// Stop a rollout where it is: no further pod is released
+    /// Stop a rollout where it is, or the next one at its start: no further pod is released
     Pause(steer::Args),
     /// Let a rollout go on that was stopped with pause
     Resume(steer::Args),
