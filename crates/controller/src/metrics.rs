@@ -15,6 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_plugin::Watches;
 use tokio::time::Instant;
 
 /// The metrics of one operator. Cheap to clone; clones count together.
@@ -33,6 +34,7 @@ struct Inner {
     leader: Gauge,
     /// The objects there are, while somebody follows them.
     objects: Mutex<Vec<Store<RolloutPlugin>>>,
+    watches: Watches,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,7 +80,11 @@ impl Default for Metrics {
         let writes = Family::default();
         registry.register("writes", "Writes by resource and outcome", writes.clone());
         let errors = Family::default();
-        registry.register("errors", "Turns that did not come to their end", errors.clone());
+        registry.register(
+            "errors",
+            "Turns that did not come to their end, and watches that broke off",
+            errors.clone(),
+        );
         // From half a millisecond to two seconds, by twos.
         let turns = Histogram::new((0..13).map(|power| 0.0005 * 2_f64.powi(power)));
         registry.register_with_unit(
@@ -108,6 +114,7 @@ impl Default for Metrics {
             in_turn,
             leader,
             objects: Mutex::default(),
+            watches: Watches::default(),
         }))
     }
 }
@@ -122,6 +129,7 @@ impl Metrics {
     /// All of them as text.
     pub fn text(&self) -> String {
         self.count_phases();
+        self.count_breaks();
         let mut text = String::new();
         // Writing to a string does not fail; half a page with an end mark missing is refused by every scraper.
         if encode(&mut text, &self.0.registry).is_err() {
@@ -130,11 +138,17 @@ impl Metrics {
         text
     }
 
+    /// How the watches are.
+    pub fn watches(&self) -> &Watches {
+        &self.0.watches
+    }
+
     /// Says whether this operator leads. One that does not follows no objects.
     pub fn leads(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
             self.objects().clear();
+            self.0.watches.end();
         }
     }
 
@@ -177,6 +191,12 @@ impl Metrics {
 
     fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Store<RolloutPlugin>>> {
         self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_breaks(&self) {
+        let watch = Kind { kind: "watch" };
+        let breaks = self.0.watches.take_breaks();
+        self.0.errors.get_or_create(&watch).inc_by(breaks);
     }
 
     fn count_phases(&self) {
@@ -295,6 +315,9 @@ mod tests {
         metrics.leads(true);
         metrics.decided("release");
         metrics.failed("conflict");
+        metrics
+            .watches()
+            .broke("/apis/apps/v1/statefulsets", "it is forbidden");
         metrics.stepped(Duration::from_secs(3));
         metrics
             .write(&Method::PATCH, "/apis/apps/v1/namespaces/prod/statefulsets/db")
@@ -307,6 +330,7 @@ mod tests {
             "stateward_decisions_total{action=\"release\"} 1",
             "stateward_writes_total{verb=\"patch\",resource=\"statefulsets\",outcome=\"ok\"} 1",
             "stateward_errors_total{kind=\"conflict\"} 1",
+            "stateward_errors_total{kind=\"watch\"} 1",
             "stateward_reconcile_duration_seconds_count 1",
             "stateward_reconciles_in_flight 0",
             "stateward_leader 1",

@@ -13,6 +13,7 @@ use stateward_plugin::ResourcePlugin;
 use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::metrics::Metrics;
 use crate::reconcile::{Context, reconcile, retry};
@@ -74,7 +75,8 @@ impl Operator {
         }
         let clock = self.options.clock.clone();
         let context = Arc::new(Context::new(client.clone(), clock, plugin, self.metrics.clone()));
-        let filled = caches.run(client.clone(), namespace.map(String::as_str));
+        let watches = self.metrics.watches();
+        let filled = caches.run(client.clone(), namespace.map(String::as_str), watches);
         let api = match namespace {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
@@ -102,9 +104,11 @@ async fn steer(
         context: context.clone(),
         listed: HashSet::new(),
     };
+    let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
     let objects = watcher(api, watcher::Config::default())
         .modify(|object| object.metadata.managed_fields = None)
         .default_backoff()
+        .inspect(move |told| watches.note(&path, told))
         .inspect_ok(move |event| registry.note(event))
         .reflect(writer)
         .touched_objects();
@@ -126,8 +130,18 @@ async fn steer(
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .reconcile_on(concerned)
         .run(reconcile, retry, context)
-        .for_each(|_| future::ready(()))
+        .for_each(|ended| future::ready(note(&ended)))
         .await;
+}
+
+/// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
+fn note<Q>(ended: &Result<(ObjectRef<RolloutPlugin>, controller::Action), controller::Error<Error, Q>>) {
+    match ended {
+        Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
+        // It was deleted while it waited for its turn.
+        Err(controller::Error::ObjectNotFound(object)) => tracing::debug!(%object, "gone"),
+        Err(controller::Error::RunnerError(error)) => tracing::error!(%error, "no object gets its turn"),
+    }
 }
 
 /// Keeps track of which objects there are.

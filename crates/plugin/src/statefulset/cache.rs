@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::read;
 use super::view::{PodView, SetView};
-use crate::{Observation, Target, Version};
+use crate::{Observation, Target, Version, Watches};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -97,11 +97,12 @@ impl Caches {
     }
 
     /// Keeps the caches filled from one namespace, or from all. Never ends.
-    pub async fn run(&self, client: Client, namespace: Option<&str>) {
+    pub async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
         let namespace = namespace.unwrap_or_default();
-        let sets = self.follow::<SetView>(api(&client, namespace), namespace, watcher::Config::default());
+        let sets = watcher::Config::default();
+        let sets = self.follow::<SetView>(api(&client, namespace), namespace, sets, watches);
         let pods = watcher::Config::default().labels(POD_OF_A_SET);
-        let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods);
+        let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods, watches);
         future::join(sets, pods).await;
     }
 
@@ -112,12 +113,20 @@ impl Caches {
         let _ = synced.wait_for(|watches| *watches == 2).await;
     }
 
-    async fn follow<K: Cached>(&self, api: Api<K>, namespace: &str, config: watcher::Config) {
+    async fn follow<K: Cached>(
+        &self,
+        api: Api<K>,
+        namespace: &str,
+        config: watcher::Config,
+        watches: &Watches,
+    ) {
+        let path = api.resource_url().to_owned();
         let mut listed: Vec<K> = Vec::new();
         let mut first = true;
         let mut events = watcher(api, config)
             .modify(|object| object.meta_mut().managed_fields = None)
             .default_backoff()
+            .inspect(|told| watches.note(&path, told))
             .boxed();
         loop {
             match events.try_next().await {
@@ -139,9 +148,8 @@ impl Caches {
                     self.tell(changed);
                 }
                 Ok(None) => return,
-                Err(error) => {
-                    tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is tried again");
-                }
+                // Noted above; it is tried again.
+                Err(_) => {}
             }
         }
     }
