@@ -31,6 +31,8 @@ mod tree;
 #[cfg(test)]
 mod fixtures;
 
+use std::io::Write as _;
+
 pub use self::error::Error;
 pub use self::exit::Exit;
 pub use self::name::Name;
@@ -89,7 +91,8 @@ impl Verb {
         };
         done.unwrap_or_else(|error| {
             if !error.is_nobody_listening() {
-                eprintln!("{program}: {error}");
+                // That nobody reads it is no reason to fail.
+                let _ = writeln!(std::io::stderr(), "{program}: {error}");
             }
             error.exit()
         })
