@@ -1,5 +1,6 @@
 //! What the operator counts, in the OpenMetrics text format.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,11 +32,17 @@ struct Inner {
     errors: Family<Kind, Counter>,
     turns: Histogram,
     in_turn: Gauge,
+    waiting: Gauge,
     leader: Gauge,
     /// The objects there are, while somebody follows them.
     objects: Mutex<Vec<Store<RolloutPlugin>>>,
+    /// The objects that wait for their turn: the queue itself cannot be looked into.
+    queue: Mutex<HashSet<Name>>,
     watches: Watches,
 }
+
+/// Namespace and name.
+type Name = (String, String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
@@ -99,6 +106,12 @@ impl Default for Metrics {
             "Objects that have their turn now",
             in_turn.clone(),
         );
+        let waiting = Gauge::default();
+        registry.register(
+            "reconciles_waiting",
+            "Objects that wait for their turn",
+            waiting.clone(),
+        );
         let leader = Gauge::default();
         registry.register("leader", "1 while this operator leads", leader.clone());
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
@@ -112,8 +125,10 @@ impl Default for Metrics {
             errors,
             turns,
             in_turn,
+            waiting,
             leader,
             objects: Mutex::default(),
+            queue: Mutex::default(),
             watches: Watches::default(),
         }))
     }
@@ -148,6 +163,7 @@ impl Metrics {
         self.0.leader.set(leads.into());
         if !leads {
             self.objects().clear();
+            self.queue(HashSet::clear);
             self.0.watches.end();
         }
     }
@@ -171,8 +187,30 @@ impl Metrics {
         self.0.steps.observe(took.as_secs_f64());
     }
 
-    /// Measures a turn until the answer is dropped.
-    pub(crate) fn turn(&self) -> Turn {
+    /// Takes note of an object that is to have its turn.
+    pub(crate) fn due(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.insert((namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    }
+
+    /// Takes note of an object that waits no longer.
+    pub(crate) fn begun(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.remove(&(namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    }
+
+    fn queue<T>(&self, change: impl FnOnce(&mut HashSet<Name>) -> T) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut queue);
+        // The lengths of queues fit.
+        self.0.waiting.set(i64::try_from(queue.len()).unwrap_or(i64::MAX));
+    }
+
+    /// Measures a turn of an object until the answer is dropped.
+    pub(crate) fn turn(&self, object: &RolloutPlugin) -> Turn {
+        let metadata = &object.metadata;
+        self.begun(
+            metadata.namespace.as_deref(),
+            metadata.name.as_deref().unwrap_or_default(),
+        );
         self.0.in_turn.inc();
         Turn {
             metrics: self.clone(),
@@ -322,7 +360,7 @@ mod tests {
         metrics
             .write(&Method::PATCH, "/apis/apps/v1/namespaces/prod/statefulsets/db")
             .answered(Some(StatusCode::OK));
-        drop(metrics.turn());
+        drop(metrics.turn(&RolloutPlugin::default()));
         let text = metrics.text();
         for line in [
             "stateward_rollouts{phase=\"Paused\"} 0",
@@ -333,11 +371,36 @@ mod tests {
             "stateward_errors_total{kind=\"watch\"} 1",
             "stateward_reconcile_duration_seconds_count 1",
             "stateward_reconciles_in_flight 0",
+            "stateward_reconciles_waiting 0",
             "stateward_leader 1",
             "stateward_build_info{version=",
         ] {
             assert!(text.contains(line), "{line} is missing from:\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+    #[test]
+    fn an_object_waits_once_until_its_turn_begins() {
+        let metrics = Metrics::default();
+        let waiting = || {
+            let text = metrics.text();
+            let mut lines = text.lines();
+            lines.find_map(|line| line.strip_prefix("stateward_reconciles_waiting ")?.parse().ok())
+        };
+        let mut object = RolloutPlugin::default();
+        object.metadata.namespace = Some("prod".into());
+        object.metadata.name = Some("db".into());
+        metrics.due(Some("prod"), "db");
+        metrics.due(Some("prod"), "db");
+        metrics.due(Some("prod"), "cache");
+        assert_eq!(waiting(), Some(2));
+        let turn = metrics.turn(&object);
+        assert_eq!(waiting(), Some(1));
+        metrics.due(Some("prod"), "db");
+        assert_eq!(waiting(), Some(2), "it changed while it had its turn");
+        drop(turn);
+        assert_eq!(waiting(), Some(2));
+        metrics.leads(false);
+        assert_eq!(waiting(), Some(0), "nobody gives turns any more");
     }
 }

@@ -111,7 +111,12 @@ async fn steer(
         .inspect(move |told| watches.note(&path, told))
         .inspect_ok(move |event| registry.note(event))
         .reflect(writer)
-        .touched_objects();
+        .touched_objects()
+        .inspect_ok({
+            let metrics = context.metrics.clone();
+            move |object| metrics.due(object.namespace().as_deref(), &object.name_any())
+        });
+    let due = context.metrics.clone();
     let concerned = UnboundedReceiverStream::new(changed).flat_map(move |changed| {
         let Changed {
             namespace,
@@ -120,26 +125,38 @@ async fn steer(
         } = changed;
         let mut objects = index.of(&namespace, &name);
         objects.extend(holder);
+        objects
+            .iter()
+            .for_each(|object| due.due(Some(&namespace), object));
         futures::stream::iter(
             objects
                 .into_iter()
                 .map(move |object| ObjectRef::<RolloutPlugin>::new(&object).within(&namespace)),
         )
     });
+    let metrics = context.metrics.clone();
     Controller::for_stream(objects, reader)
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .reconcile_on(concerned)
         .run(reconcile, retry, context)
-        .for_each(|ended| future::ready(note(&ended)))
+        .for_each(|ended| {
+            note(&ended, &metrics);
+            future::ready(())
+        })
         .await;
 }
 
 /// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
-fn note<Q>(ended: &Result<(ObjectRef<RolloutPlugin>, controller::Action), controller::Error<Error, Q>>) {
+fn note<Q>(
+    ended: &Result<(ObjectRef<RolloutPlugin>, controller::Action), controller::Error<Error, Q>>,
+    metrics: &Metrics,
+) {
     match ended {
         Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
         // It was deleted while it waited for its turn.
-        Err(controller::Error::ObjectNotFound(object)) => tracing::debug!(%object, "gone"),
+        Err(controller::Error::ObjectNotFound(object)) => {
+            metrics.begun(object.namespace.as_deref(), &object.name);
+        }
         Err(controller::Error::RunnerError(error)) => tracing::error!(%error, "no object gets its turn"),
     }
 }
