@@ -16,7 +16,7 @@ pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
         },
     };
     if duration.is_negative() {
-        return Err("is negative");
+        return Err("is negative; it must be 0 or longer, such as 30, 5m or 1h30m");
     }
     Ok(duration)
 }

@@ -79,6 +79,9 @@ impl Command {
             )),
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
+            (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
+            // The next rollout stands at its start then: a workload can be frozen before it is changed.
+            (Self::Pause, Activity::Idle) => Ok(()),
             (_, Activity::Idle) => because(&format!(
                 "has no rollout in progress ({}: {}); there is nothing to {}",
                 stage.phase(),
@@ -106,7 +109,6 @@ impl Command {
             (Self::PromoteFull, Activity::Rolling(attempt)) if attempt.step.0 as usize >= stage.steps() => {
                 because("has all its steps done already; the remaining pods follow")
             }
-            (Self::Pause, Activity::Rolling(_)) if paused => because("is paused already"),
             (Self::PromoteFull | Self::Abort | Self::Pause, Activity::Rolling(_)) => Ok(()),
         }
     }
@@ -146,9 +148,14 @@ impl Command {
                 format!("{name} turns {revision} down; every pod that runs it returns to {stable}")
             }
             Self::Retry => format!("{name} tries {revision} again, from its first step"),
-            Self::Pause => format!(
-                "{name} stays where it is, {here}; no further pod is released until: {program} resume {name}"
-            ),
+            Self::Pause => match stage.step() {
+                Some(_) => format!(
+                    "{name} stays where it is, {here}; no further pod is released until: {program} resume {name}"
+                ),
+                None => format!(
+                    "{name} rolls nothing now; its next rollout will stand at its start until: {program} resume {name}"
+                ),
+            },
             Self::Resume => match stage.step() {
                 Some(_) => format!("{name} goes on with {revision}, {here}"),
                 None => format!("{name} will roll the next version that its workload is given"),
@@ -226,6 +233,12 @@ mod tests {
         object
     }
 
+    fn frozen() -> RolloutPlugin {
+        let mut object = at_rest();
+        object.spec.paused = true;
+        object
+    }
+
     #[rstest]
     #[case(Command::Promote, paused())]
     #[case(Command::PromoteFull, paused())]
@@ -235,6 +248,8 @@ mod tests {
     #[case(Command::Retry, aborted())]
     #[case(Command::Retry, returning())]
     #[case(Command::Pause, stepping())]
+    #[case(Command::Pause, at_rest())]
+    #[case(Command::Pause, aborted())]
     #[case(Command::Resume, held())]
     fn what_makes_sense_has_no_objection(#[case] command: Command, #[case] object: RolloutPlugin) {
         assert_eq!(command.objection(&object, "stateward"), Ok(()));
@@ -277,6 +292,12 @@ mod tests {
         "rolloutplugin db is paused by spec.paused; first: stateward resume db"
     )]
     #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
+    #[case(Command::Pause, frozen(), "rolloutplugin cache is paused already")]
+    #[case(
+        Command::Pause,
+        returning(),
+        "rolloutplugin queue is already returning from queue-2; there is nothing to pause"
+    )]
     #[case(
         Command::Resume,
         paused(),
@@ -318,7 +339,17 @@ mod tests {
         stepping(),
         "db stays where it is, step 1 of 4; no further pod is released until: stateward resume db"
     )]
+    #[case(
+        Command::Pause,
+        at_rest(),
+        "cache rolls nothing now; its next rollout will stand at its start until: stateward resume cache"
+    )]
     #[case(Command::Resume, held(), "db goes on with db-2, step 1 of 4")]
+    #[case(
+        Command::Resume,
+        frozen(),
+        "cache will roll the next version that its workload is given"
+    )]
     fn an_effect_says_what_will_happen(
         #[case] command: Command,
         #[case] object: RolloutPlugin,

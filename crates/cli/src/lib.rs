@@ -31,6 +31,8 @@ mod tree;
 #[cfg(test)]
 mod fixtures;
 
+use std::io::Write as _;
+
 pub use self::error::Error;
 pub use self::exit::Exit;
 pub use self::name::Name;
@@ -52,7 +54,7 @@ pub enum Verb {
     Abort(steer::Args),
     /// Try a revision again that was aborted
     Retry(steer::Args),
-    /// Stop a rollout where it is: no further pod is released
+    /// Stop a rollout where it is, or the next one at its start: no further pod is released
     Pause(steer::Args),
     /// Let a rollout go on that was stopped with pause
     Resume(steer::Args),
@@ -89,7 +91,8 @@ impl Verb {
         };
         done.unwrap_or_else(|error| {
             if !error.is_nobody_listening() {
-                eprintln!("{program}: {error}");
+                // That nobody reads it is no reason to fail.
+                let _ = writeln!(std::io::stderr(), "{program}: {error}");
             }
             error.exit()
         })

@@ -116,10 +116,31 @@ async fn pause_and_resume_hold_and_release() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_workload_is_frozen_before_it_is_changed() {
+    let world = World::with_operator().await;
+    let paused = world.run("pause db").await;
+    assert_eq!(
+        (paused.exit, paused.out.as_str()),
+        (Exit::Done, "rolloutplugin.argoproj.io/db paused\n")
+    );
+    assert_eq!(
+        paused.talk,
+        "db rolls nothing now; its next rollout will stand at its start until: stateward resume db\n"
+    );
+    world.image("v2").await;
+    world.until("Paused").await;
+    let tree = world.run("get db").await;
+    assert_eq!(tree.out.matches("stable   Ready").count(), 5, "{}", tree.out);
+    let resumed = world.run("resume db").await;
+    assert_eq!(resumed.exit, Exit::Done, "{resumed:?}");
+    world.until("Progressing").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let world = World::with_operator().await;
     let before = world.version().await;
-    for verb in ["promote", "promote --full", "abort", "retry", "pause", "resume"] {
+    for verb in ["promote", "promote --full", "abort", "retry", "resume"] {
         let said = world.run(&format!("{verb} db")).await;
         assert_eq!(
             (said.exit, said.out.as_str()),

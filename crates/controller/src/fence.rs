@@ -7,7 +7,7 @@
 use std::future;
 use std::sync::Arc;
 
-use http::{Method, Request};
+use http::{Method, Request, Uri};
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::watch;
@@ -160,7 +160,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A client whose writes pass `fence` and are counted.
+/// A client whose writes pass `fence` and are counted, and whose watches are known to work when they are answered.
 ///
 /// A write that was sent just before the fence fell may still arrive after it: the lease stays valid for a while after the
 /// fence falls, and that while is the time the network has to lose or deliver it.
@@ -170,7 +170,12 @@ pub fn guard(client: Client, fence: Fence, metrics: Metrics) -> Client {
         let (client, fence, metrics) = (client.clone(), fence.clone(), metrics.clone());
         async move {
             if is_read(request.method()) {
-                return client.send(request).await.map_err(BoxError::from);
+                let watched = is_watch(request.uri()).then(|| request.uri().path().to_owned());
+                let answer = client.send(request).await?;
+                if let Some(path) = watched.filter(|_| answer.status().is_success()) {
+                    metrics.watches().works(&path);
+                }
+                return Ok(answer);
             }
             let write = metrics.write(request.method(), request.uri().path());
             let _under_way = fence.begin().inspect_err(|_| write.fenced())?;
@@ -188,6 +193,11 @@ pub fn guard(client: Client, fence: Fence, metrics: Metrics) -> Client {
         }
     });
     Client::new(service, namespace)
+}
+
+fn is_watch(uri: &Uri) -> bool {
+    let mut parameters = uri.query().unwrap_or_default().split('&');
+    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
 }
 
 fn is_read(method: &Method) -> bool {

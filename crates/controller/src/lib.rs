@@ -29,3 +29,4 @@ mod status;
 pub use fence::Fence;
 pub use metrics::Metrics;
 pub use operator::{Operator, Options};
+pub use stateward_plugin::Watches;

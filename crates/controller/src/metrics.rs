@@ -1,5 +1,6 @@
 //! What the operator counts, in the OpenMetrics text format.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_plugin::Watches;
 use tokio::time::Instant;
 
 /// The metrics of one operator. Cheap to clone; clones count together.
@@ -30,10 +32,17 @@ struct Inner {
     errors: Family<Kind, Counter>,
     turns: Histogram,
     in_turn: Gauge,
+    waiting: Gauge,
     leader: Gauge,
     /// The objects there are, while somebody follows them.
     objects: Mutex<Vec<Store<RolloutPlugin>>>,
+    /// The objects that wait for their turn: the queue itself cannot be looked into.
+    queue: Mutex<HashSet<Name>>,
+    watches: Watches,
 }
+
+/// Namespace and name.
+type Name = (String, String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
@@ -78,7 +87,11 @@ impl Default for Metrics {
         let writes = Family::default();
         registry.register("writes", "Writes by resource and outcome", writes.clone());
         let errors = Family::default();
-        registry.register("errors", "Turns that did not come to their end", errors.clone());
+        registry.register(
+            "errors",
+            "Turns that did not come to their end, and watches that broke off",
+            errors.clone(),
+        );
         // From half a millisecond to two seconds, by twos.
         let turns = Histogram::new((0..13).map(|power| 0.0005 * 2_f64.powi(power)));
         registry.register_with_unit(
@@ -93,6 +106,12 @@ impl Default for Metrics {
             "Objects that have their turn now",
             in_turn.clone(),
         );
+        let waiting = Gauge::default();
+        registry.register(
+            "reconciles_waiting",
+            "Objects that wait for their turn",
+            waiting.clone(),
+        );
         let leader = Gauge::default();
         registry.register("leader", "1 while this operator leads", leader.clone());
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
@@ -106,8 +125,11 @@ impl Default for Metrics {
             errors,
             turns,
             in_turn,
+            waiting,
             leader,
             objects: Mutex::default(),
+            queue: Mutex::default(),
+            watches: Watches::default(),
         }))
     }
 }
@@ -122,6 +144,7 @@ impl Metrics {
     /// All of them as text.
     pub fn text(&self) -> String {
         self.count_phases();
+        self.count_breaks();
         let mut text = String::new();
         // Writing to a string does not fail; half a page with an end mark missing is refused by every scraper.
         if encode(&mut text, &self.0.registry).is_err() {
@@ -130,11 +153,18 @@ impl Metrics {
         text
     }
 
+    /// How the watches are.
+    pub fn watches(&self) -> &Watches {
+        &self.0.watches
+    }
+
     /// Says whether this operator leads. One that does not follows no objects.
     pub fn leads(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
             self.objects().clear();
+            self.queue(HashSet::clear);
+            self.0.watches.end();
         }
     }
 
@@ -157,8 +187,30 @@ impl Metrics {
         self.0.steps.observe(took.as_secs_f64());
     }
 
-    /// Measures a turn until the answer is dropped.
-    pub(crate) fn turn(&self) -> Turn {
+    /// Takes note of an object that is to have its turn.
+    pub(crate) fn due(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.insert((namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    }
+
+    /// Takes note of an object that waits no longer.
+    pub(crate) fn begun(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.remove(&(namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    }
+
+    fn queue<T>(&self, change: impl FnOnce(&mut HashSet<Name>) -> T) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut queue);
+        // The lengths of queues fit.
+        self.0.waiting.set(i64::try_from(queue.len()).unwrap_or(i64::MAX));
+    }
+
+    /// Measures a turn of an object until the answer is dropped.
+    pub(crate) fn turn(&self, object: &RolloutPlugin) -> Turn {
+        let metadata = &object.metadata;
+        self.begun(
+            metadata.namespace.as_deref(),
+            metadata.name.as_deref().unwrap_or_default(),
+        );
         self.0.in_turn.inc();
         Turn {
             metrics: self.clone(),
@@ -177,6 +229,12 @@ impl Metrics {
 
     fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Store<RolloutPlugin>>> {
         self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_breaks(&self) {
+        let watch = Kind { kind: "watch" };
+        let breaks = self.0.watches.take_breaks();
+        self.0.errors.get_or_create(&watch).inc_by(breaks);
     }
 
     fn count_phases(&self) {
@@ -295,11 +353,14 @@ mod tests {
         metrics.leads(true);
         metrics.decided("release");
         metrics.failed("conflict");
+        metrics
+            .watches()
+            .broke("/apis/apps/v1/statefulsets", "it is forbidden");
         metrics.stepped(Duration::from_secs(3));
         metrics
             .write(&Method::PATCH, "/apis/apps/v1/namespaces/prod/statefulsets/db")
             .answered(Some(StatusCode::OK));
-        drop(metrics.turn());
+        drop(metrics.turn(&RolloutPlugin::default()));
         let text = metrics.text();
         for line in [
             "stateward_rollouts{phase=\"Paused\"} 0",
@@ -307,13 +368,39 @@ mod tests {
             "stateward_decisions_total{action=\"release\"} 1",
             "stateward_writes_total{verb=\"patch\",resource=\"statefulsets\",outcome=\"ok\"} 1",
             "stateward_errors_total{kind=\"conflict\"} 1",
+            "stateward_errors_total{kind=\"watch\"} 1",
             "stateward_reconcile_duration_seconds_count 1",
             "stateward_reconciles_in_flight 0",
+            "stateward_reconciles_waiting 0",
             "stateward_leader 1",
             "stateward_build_info{version=",
         ] {
             assert!(text.contains(line), "{line} is missing from:\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+    #[test]
+    fn an_object_waits_once_until_its_turn_begins() {
+        let metrics = Metrics::default();
+        let waiting = || {
+            let text = metrics.text();
+            let mut lines = text.lines();
+            lines.find_map(|line| line.strip_prefix("stateward_reconciles_waiting ")?.parse().ok())
+        };
+        let mut object = RolloutPlugin::default();
+        object.metadata.namespace = Some("prod".into());
+        object.metadata.name = Some("db".into());
+        metrics.due(Some("prod"), "db");
+        metrics.due(Some("prod"), "db");
+        metrics.due(Some("prod"), "cache");
+        assert_eq!(waiting(), Some(2));
+        let turn = metrics.turn(&object);
+        assert_eq!(waiting(), Some(1));
+        metrics.due(Some("prod"), "db");
+        assert_eq!(waiting(), Some(2), "it changed while it had its turn");
+        drop(turn);
+        assert_eq!(waiting(), Some(2));
+        metrics.leads(false);
+        assert_eq!(waiting(), Some(0), "nobody gives turns any more");
     }
 }

@@ -13,6 +13,7 @@ use stateward_plugin::ResourcePlugin;
 use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::metrics::Metrics;
 use crate::reconcile::{Context, reconcile, retry};
@@ -74,7 +75,8 @@ impl Operator {
         }
         let clock = self.options.clock.clone();
         let context = Arc::new(Context::new(client.clone(), clock, plugin, self.metrics.clone()));
-        let filled = caches.run(client.clone(), namespace.map(String::as_str));
+        let watches = self.metrics.watches();
+        let filled = caches.run(client.clone(), namespace.map(String::as_str), watches);
         let api = match namespace {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
@@ -102,12 +104,19 @@ async fn steer(
         context: context.clone(),
         listed: HashSet::new(),
     };
+    let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
     let objects = watcher(api, watcher::Config::default())
         .modify(|object| object.metadata.managed_fields = None)
         .default_backoff()
+        .inspect(move |told| watches.note(&path, told))
         .inspect_ok(move |event| registry.note(event))
         .reflect(writer)
-        .touched_objects();
+        .touched_objects()
+        .inspect_ok({
+            let metrics = context.metrics.clone();
+            move |object| metrics.due(object.namespace().as_deref(), &object.name_any())
+        });
+    let due = context.metrics.clone();
     let concerned = UnboundedReceiverStream::new(changed).flat_map(move |changed| {
         let Changed {
             namespace,
@@ -116,18 +125,40 @@ async fn steer(
         } = changed;
         let mut objects = index.of(&namespace, &name);
         objects.extend(holder);
+        objects
+            .iter()
+            .for_each(|object| due.due(Some(&namespace), object));
         futures::stream::iter(
             objects
                 .into_iter()
                 .map(move |object| ObjectRef::<RolloutPlugin>::new(&object).within(&namespace)),
         )
     });
+    let metrics = context.metrics.clone();
     Controller::for_stream(objects, reader)
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .reconcile_on(concerned)
         .run(reconcile, retry, context)
-        .for_each(|_| future::ready(()))
+        .for_each(|ended| {
+            note(&ended, &metrics);
+            future::ready(())
+        })
         .await;
+}
+
+/// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
+fn note<Q>(
+    ended: &Result<(ObjectRef<RolloutPlugin>, controller::Action), controller::Error<Error, Q>>,
+    metrics: &Metrics,
+) {
+    match ended {
+        Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
+        // It was deleted while it waited for its turn.
+        Err(controller::Error::ObjectNotFound(object)) => {
+            metrics.begun(object.namespace.as_deref(), &object.name);
+        }
+        Err(controller::Error::RunnerError(error)) => tracing::error!(%error, "no object gets its turn"),
+    }
 }
 
 /// Keeps track of which objects there are.

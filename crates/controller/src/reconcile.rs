@@ -134,7 +134,7 @@ fn version(object: &RolloutPlugin) -> u64 {
 
 /// One turn for one object.
 pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -> Result<Next, Error> {
-    let _measured = context.metrics.turn();
+    let _measured = context.metrics.turn(&seen);
     let object = context.newest(&seen);
     let span = span(&object);
     let next = turn(object, &context).instrument(span).await;

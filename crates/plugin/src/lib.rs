@@ -5,11 +5,14 @@
 //! trait, so that a plugin may as well live in another process.
 
 pub mod statefulset;
+mod watches;
 
 use async_trait::async_trait;
 use stateward_core::plan::{Fingerprint, Share};
 use stateward_core::workload::Workload;
 use stateward_core::world::NoWorkload;
+
+pub use self::watches::Watches;
 
 /// A workload to look at or to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
 use stateward_core::plan::{Share, Weight};
 use stateward_plugin::statefulset::{Caches, StatefulSets};
-use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version};
+use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version, Watches};
 
 /// A cluster with the namespace `ns`. It lives as long as it is held.
 async fn cluster() -> (Cluster, Client) {
@@ -91,7 +91,7 @@ async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Sha
     let (caches, _changed) = Caches::new();
     let filled = caches.clone();
     let (watching, plugin) = (client.clone(), StatefulSets::new(client, caches.clone()));
-    let filling = tokio::spawn(async move { filled.run(watching, Some("ns")).await });
+    let filling = tokio::spawn(async move { filled.run(watching, Some("ns"), &Watches::default()).await });
     caches.synced().await;
 
     let looked_at = Version(sets.get("db").await.unwrap().resource_version().unwrap());

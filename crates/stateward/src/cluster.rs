@@ -12,8 +12,8 @@ use stateward_kubelet::{Behaviours, Kubelet};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::kubeconfig;
 use crate::tls::{Identity, TlsListener};
+use crate::{kubeconfig, say};
 
 /// `stateward cluster …`
 #[derive(clap::Args)]
@@ -86,9 +86,14 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         token: &token,
     };
     kubeconfig::write(&kubeconfig, &access)?;
-    eprintln!("an embedded Kubernetes serves on {server}; its pods are played, not run");
-    eprintln!("try: kubectl --kubeconfig {} get nodes", kubeconfig.display());
-    eprintln!("stop with Ctrl-C");
+    say(format_args!(
+        "an embedded Kubernetes serves on {server}; its pods are played, not run"
+    ));
+    say(format_args!(
+        "try: kubectl --kubeconfig {} get nodes",
+        kubeconfig.display()
+    ));
+    say(format_args!("stop with Ctrl-C"));
 
     let stop = async move {
         tokio::select! {
@@ -103,7 +108,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     // A kubeconfig that leads nowhere is worse than none.
     kubeconfig::remove(&kubeconfig, &access)?;
     served?;
-    eprintln!("stopped");
+    say(format_args!("stopped"));
     Ok(())
 }
 

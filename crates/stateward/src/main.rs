@@ -10,6 +10,8 @@ mod telemetry;
 mod tls;
 
 use std::ffi::OsStr;
+use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -71,7 +73,7 @@ async fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{program}: {error:#}");
+            say(format_args!("{program}: {error:#}"));
             if error.is::<operator::Unreachable>() {
                 ExitCode::from(3)
             } else {
@@ -79,6 +81,11 @@ async fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// A line on stderr. That nobody reads it is no reason to fail.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// How the user calls us: by our name, or as kubectl's plugin.

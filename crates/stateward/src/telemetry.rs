@@ -19,7 +19,9 @@ pub(crate) fn init(filter: EnvFilter, format: Format) {
     let log = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter);
+        .with_env_filter(filter)
+        // Told on stderr too: when nobody reads that any more, the complaint is a panic.
+        .log_internal_errors(false);
     match format {
         Format::Text => log.init(),
         Format::Json => log.json().flatten_event(true).with_span_list(false).init(),

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use super::{RolloutPlugin, RolloutPluginSpec, Step};
 use crate::duration;
 
@@ -46,6 +44,12 @@ impl Problems {
 /// The names of the StatefulSet plugin that is built in.
 const BUILT_IN: [&str; 3] = ["statefulset", "statefulset-plugin", "argoproj/statefulset"];
 
+/// What it can be told.
+const CONFIG: [&str; 2] = ["timeoutSeconds", "timeoutAbort"];
+
+/// The most that a number of seconds may be: what the field of the spec can hold.
+const LONGEST: i64 = i32::MAX as i64;
+
 impl RolloutPluginSpec {
     fn check(&self, namespace: Option<&str>, problems: &mut Problems) {
         self.check_references(namespace, problems);
@@ -78,15 +82,28 @@ impl RolloutPluginSpec {
 
     fn check_references(&self, namespace: Option<&str>, problems: &mut Problems) {
         let target = &self.workload_ref;
-        for (field, value) in [
-            ("spec.workloadRef.apiVersion", &target.api_version),
-            ("spec.workloadRef.kind", &target.kind),
-            ("spec.workloadRef.name", &target.name),
-            ("spec.plugin.name", &self.plugin.name),
+        for (field, value, right) in [
+            (
+                "spec.workloadRef.apiVersion",
+                &target.api_version,
+                "an API version such as apps/v1",
+            ),
+            (
+                "spec.workloadRef.kind",
+                &target.kind,
+                "a kind such as StatefulSet",
+            ),
         ] {
             if value.is_empty() {
-                problems.add(field, "is empty");
+                problems.add(field, format!("{value:?} is not {right}"));
             }
+        }
+        // Not in the schema: where that was tightened, an object from before could not even lose its finalizer.
+        if !is_object_name(&target.name) {
+            problems.add(
+                "spec.workloadRef.name",
+                format!("{:?} is not the name of an object: {OBJECT_NAME}", target.name),
+            );
         }
         if let (Some(theirs), Some(ours)) = (target.namespace.as_deref(), namespace)
             && theirs != ours
@@ -97,15 +114,23 @@ impl RolloutPluginSpec {
             );
         }
         let plugin = self.plugin.name.as_str();
-        if plugin.is_empty() {
-            return;
-        }
         if !BUILT_IN.contains(&plugin) {
             problems.add(
                 "spec.plugin.name",
                 format!("{plugin:?} is not known; there is {}", BUILT_IN.join(", ")),
             );
             return;
+        }
+        for key in self.plugin.config.iter().flat_map(|config| config.keys()) {
+            if !CONFIG.contains(&key.as_str()) {
+                problems.add(
+                    format!("spec.plugin.config.{key}"),
+                    format!(
+                        "is not known to the plugin {plugin:?}; there is {}",
+                        CONFIG.join(", ")
+                    ),
+                );
+            }
         }
         let (version, kind) = (target.api_version.as_str(), target.kind.as_str());
         if !version.is_empty() && !kind.is_empty() && (version, kind) != ("apps/v1", "StatefulSet") {
@@ -126,26 +151,65 @@ impl RolloutPluginSpec {
         let Some(config) = &self.plugin.config else {
             return;
         };
-        if let Some(value) = config.get("timeoutSeconds")
-            && !value
-                .as_i64()
-                .is_some_and(|seconds| (1..=i64::from(i32::MAX)).contains(&seconds))
-        {
-            problems.add(
-                "spec.plugin.config.timeoutSeconds",
-                format!("{value} is not a whole number above 0"),
-            );
+        if let Some(value) = config.get("timeoutSeconds") {
+            match value.as_i64().filter(|seconds| (1..=LONGEST).contains(seconds)) {
+                Some(seconds) => one_value(
+                    (
+                        "progressDeadlineSeconds",
+                        self.progress_deadline_seconds.map(i64::from),
+                    ),
+                    ("timeoutSeconds", seconds),
+                    problems,
+                ),
+                None => problems.add(
+                    "spec.plugin.config.timeoutSeconds",
+                    format!("{value} is not a whole number from 1 to {LONGEST}"),
+                ),
+            }
         }
-        if let Some(value) = config
-            .get("timeoutAbort")
-            .filter(|value| !matches!(value, Value::Bool(_)))
-        {
-            problems.add(
-                "spec.plugin.config.timeoutAbort",
-                format!("{value} is not true or false"),
-            );
+        if let Some(value) = config.get("timeoutAbort") {
+            match value.as_bool() {
+                Some(aborts) => one_value(
+                    ("progressDeadlineAbort", self.progress_deadline_abort),
+                    ("timeoutAbort", aborts),
+                    problems,
+                ),
+                None => problems.add(
+                    "spec.plugin.config.timeoutAbort",
+                    format!("{value} is not true or false"),
+                ),
+            }
         }
     }
+}
+
+/// A setting that is given under both of its names has to have one value: which one was meant is not ours to guess.
+fn one_value<T: PartialEq + fmt::Display>(
+    (field, ours): (&str, Option<T>),
+    (key, theirs): (&str, T),
+    problems: &mut Problems,
+) {
+    if let Some(ours) = ours.filter(|ours| *ours != theirs) {
+        problems.add(
+            format!("spec.{field}"),
+            format!(
+                "{ours} is not the {theirs} of spec.plugin.config.{key}; both are names of one setting, give one or the same value"
+            ),
+        );
+    }
+}
+
+const OBJECT_NAME: &str = "it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most";
+
+/// Whether an object can have this name: a DNS-1123 subdomain.
+fn is_object_name(name: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        part.starts_with(alphanumeric)
+            && part.ends_with(alphanumeric)
+            && part.chars().all(|c| alphanumeric(c) || c == '-')
+    };
+    name.len() <= 253 && name.split('.').all(is_part)
 }
 
 /// Analysis is never skipped: a plan that has it waits until it can be carried out.
@@ -196,7 +260,7 @@ impl Step {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn rollout(change: Value) -> RolloutPlugin {
         let mut object = json!({
@@ -231,7 +295,10 @@ mod tests {
     #[case(json!({}))]
     #[case(json!({"plugin": {"name": "statefulset-plugin"}}))]
     #[case(json!({"plugin": {"name": "argoproj/statefulset", "config": {"timeoutSeconds": 5, "timeoutAbort": true}}}))]
+    #[case(json!({"progressDeadlineSeconds": 5, "plugin": {"config": {"timeoutSeconds": 5, "timeoutAbort": true}}}))]
+    #[case(json!({"progressDeadlineAbort": true, "plugin": {"config": {"timeoutAbort": true}}}))]
     #[case(json!({"workloadRef": {"namespace": "prod"}}))]
+    #[case(json!({"workloadRef": {"name": "0.db-1.x"}}))]
     #[case(steps(json!([])))]
     #[case(steps(json!([{"setWeight": 60}, {"setWeight": 20}, {"pause": {"duration": "1h30m"}}, {"pause": {"duration": 5}}])))]
     fn what_can_be_carried_out_has_no_problem(#[case] change: Value) {
@@ -240,19 +307,25 @@ mod tests {
 
     #[rstest]
     #[case(json!({"strategy": null}), "spec.strategy.canary: is missing; it is the one strategy there is")]
-    #[case(json!({"workloadRef": {"name": ""}}), "spec.workloadRef.name: is empty")]
-    #[case(json!({"plugin": {"name": ""}}), "spec.plugin.name: is empty")]
+    #[case(json!({"workloadRef": {"apiVersion": ""}}), "spec.workloadRef.apiVersion: \"\" is not an API version such as apps/v1")]
+    #[case(json!({"workloadRef": {"kind": ""}}), "spec.workloadRef.kind: \"\" is not a kind such as StatefulSet")]
+    #[case(json!({"workloadRef": {"name": ""}}), "spec.workloadRef.name: \"\" is not the name of an object: it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most")]
+    #[case(json!({"workloadRef": {"name": "Bad_Name"}}), "spec.workloadRef.name: \"Bad_Name\" is not the name of an object: it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most")]
+    #[case(json!({"plugin": {"name": ""}}), "spec.plugin.name: \"\" is not known; there is statefulset, statefulset-plugin, argoproj/statefulset")]
+    #[case(json!({"plugin": {"config": {"timeoutSecond": 5}}}), "spec.plugin.config.timeoutSecond: is not known to the plugin \"statefulset\"; there is timeoutSeconds, timeoutAbort")]
+    #[case(json!({"progressDeadlineSeconds": 600, "plugin": {"config": {"timeoutSeconds": 30}}}), "spec.progressDeadlineSeconds: 600 is not the 30 of spec.plugin.config.timeoutSeconds; both are names of one setting, give one or the same value")]
+    #[case(json!({"progressDeadlineAbort": false, "plugin": {"config": {"timeoutAbort": true}}}), "spec.progressDeadlineAbort: false is not the true of spec.plugin.config.timeoutAbort; both are names of one setting, give one or the same value")]
     #[case(json!({"plugin": {"name": "nobody/knows"}}), "spec.plugin.name: \"nobody/knows\" is not known; there is statefulset, statefulset-plugin, argoproj/statefulset")]
     #[case(json!({"workloadRef": {"kind": "DaemonSet"}}), "spec.workloadRef: apps/v1 DaemonSet is not served by the plugin \"statefulset\", which serves apps/v1 StatefulSet")]
     #[case(json!({"workloadRef": {"namespace": "other"}}), "spec.workloadRef.namespace: \"other\" is not \"prod\"; a workload is rolled from its own namespace")]
     #[case(json!({"progressDeadlineSeconds": 0}), "spec.progressDeadlineSeconds: 0 is not above 0")]
-    #[case(json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}), "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number above 0")]
+    #[case(json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}), "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number from 1 to 2147483647")]
     #[case(json!({"plugin": {"config": {"timeoutAbort": "yes"}}}), "spec.plugin.config.timeoutAbort: \"yes\" is not true or false")]
     #[case(steps(json!([{"setWeight": 140}])), "spec.strategy.canary.steps[0].setWeight: 140 is not between 0 and 100")]
     #[case(steps(json!([{}])), "spec.strategy.canary.steps[0]: is empty; it must have one of setWeight, pause and analysis")]
     #[case(steps(json!([{"setWeight": 1, "pause": {}}])), "spec.strategy.canary.steps[0]: has setWeight and pause; a step does one thing")]
     #[case(steps(json!([{"pause": {"duration": "soon"}}])), "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration such as 30s, 5m or 1h30m")]
-    #[case(steps(json!([{"pause": {"duration": -1}}])), "spec.strategy.canary.steps[0].pause.duration: -1 is negative")]
+    #[case(steps(json!([{"pause": {"duration": -1}}])), "spec.strategy.canary.steps[0].pause.duration: -1 is negative; it must be 0 or longer, such as 30, 5m or 1h30m")]
     #[case(steps(json!([{"setWeight": 100}, {"setWeight": 50}])), "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0: when every pod is new there is no way to keep some old")]
     #[case(steps(json!([{"analysis": {"templates": [{"templateName": "t"}]}}])), "spec.strategy.canary.steps[0].analysis: analysis is not served by this release; take it out to roll without it")]
     fn a_problem_names_the_field_and_what_is_allowed(#[case] change: Value, #[case] expected: &str) {
@@ -267,5 +340,16 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(problems, [expected]);
+    }
+    #[rstest]
+    #[case("db-", false)]
+    #[case("db.-1", false)]
+    #[case("db..1", false)]
+    #[case("Db", false)]
+    #[case("db/1", false)]
+    #[case(&"a".repeat(254), false)]
+    #[case(&"a".repeat(253), true)]
+    fn a_name_is_one_that_an_object_can_have(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_object_name(name), expected);
     }
 }

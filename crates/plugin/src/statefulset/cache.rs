@@ -4,7 +4,7 @@
 //! brought that write back, and a pod that we have removed is not shown as if it were still to stay.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, future};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::read;
 use super::view::{PodView, SetView};
-use crate::{Observation, Target, Version};
+use crate::{Observation, Target, Version, Watches};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -54,7 +54,7 @@ struct Inner {
     /// The UID of a pod that we removed and have not seen go yet.
     removed: HashMap<Key, String>,
     /// The objects that may hold a claim, by UID.
-    managers: HashMap<String, ()>,
+    managers: HashSet<String>,
 }
 
 impl Inner {
@@ -97,11 +97,12 @@ impl Caches {
     }
 
     /// Keeps the caches filled from one namespace, or from all. Never ends.
-    pub async fn run(&self, client: Client, namespace: Option<&str>) {
+    pub async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
         let namespace = namespace.unwrap_or_default();
-        let sets = self.follow::<SetView>(api(&client, namespace), namespace, watcher::Config::default());
+        let sets = watcher::Config::default();
+        let sets = self.follow::<SetView>(api(&client, namespace), namespace, sets, watches);
         let pods = watcher::Config::default().labels(POD_OF_A_SET);
-        let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods);
+        let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods, watches);
         future::join(sets, pods).await;
     }
 
@@ -112,12 +113,20 @@ impl Caches {
         let _ = synced.wait_for(|watches| *watches == 2).await;
     }
 
-    async fn follow<K: Cached>(&self, api: Api<K>, namespace: &str, config: watcher::Config) {
+    async fn follow<K: Cached>(
+        &self,
+        api: Api<K>,
+        namespace: &str,
+        config: watcher::Config,
+        watches: &Watches,
+    ) {
+        let path = api.resource_url().to_owned();
         let mut listed: Vec<K> = Vec::new();
         let mut first = true;
         let mut events = watcher(api, config)
             .modify(|object| object.meta_mut().managed_fields = None)
             .default_backoff()
+            .inspect(|told| watches.note(&path, told))
             .boxed();
         loop {
             match events.try_next().await {
@@ -139,9 +148,8 @@ impl Caches {
                     self.tell(changed);
                 }
                 Ok(None) => return,
-                Err(error) => {
-                    tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is tried again");
-                }
+                // Noted above; it is tried again.
+                Err(_) => {}
             }
         }
     }
@@ -178,7 +186,7 @@ impl Caches {
 
     /// An object that may hold a claim is there.
     pub fn manager_lives(&self, uid: &str) {
-        self.lock().managers.insert(uid.to_owned(), ());
+        self.lock().managers.insert(uid.to_owned());
     }
 
     /// Has everybody look again who cares about a set.
@@ -241,7 +249,7 @@ impl Caches {
                 gone.remove();
             }
         }
-        let lives = |uid: &str| managers.contains_key(uid);
+        let lives = |uid: &str| managers.contains(uid);
         Some(Observation {
             workload: read::workload(&set, pods.values().map(Arc::as_ref), &target.manager, lives),
             version: Version(set.resource_version().unwrap_or_default()),
@@ -405,6 +413,9 @@ impl Cached for PodView {
         }
         inner.pods.retain(|_, pods| !pods.is_empty());
         told.extend(all.into_iter().filter_map(|pod| pod.insert(inner)));
+        // What went while nobody watched is told by nobody.
+        let Inner { owners, removed, .. } = inner;
+        removed.retain(|key, _| !here(key) || owners.contains_key(key));
         told.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
         told.dedup();
         told
@@ -484,5 +495,19 @@ mod tests {
             caches.observe(&target()).is_some(),
             "another one has taken its place"
         );
+    }
+    #[test]
+    fn a_pod_that_went_while_nobody_watched_is_not_waited_for() {
+        let (caches, _changed) = Caches::new();
+        put(&caches, set("7"));
+        put(&caches, pod("1", false));
+        caches.removed_pod("ns", "db-0", "1");
+        PodView::replace(&mut caches.lock(), "other", vec![]);
+        assert!(caches.observe(&target()).is_none(), "that is another namespace");
+        PodView::replace(&mut caches.lock(), "ns", vec![pod("1", false)]);
+        assert!(caches.observe(&target()).is_none(), "it is still there");
+        PodView::replace(&mut caches.lock(), "", vec![]);
+        assert!(caches.observe(&target()).is_some());
+        assert!(caches.lock().removed.is_empty());
     }
 }

@@ -61,6 +61,10 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
             "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration",
         ),
         (
+            steps(json!([{"pause": {"duration": -30}}])),
+            "spec.strategy.canary.steps[0].pause.duration: -30 is negative; it must be 0 or longer",
+        ),
+        (
             steps(json!([{"setWeight": 100}, {"setWeight": 50}])),
             "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0",
         ),
@@ -74,7 +78,11 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
         ),
         (
             json!({"workloadRef": {"name": ""}}),
-            "spec.workloadRef.name: is empty",
+            "spec.workloadRef.name: \"\" is not the name of an object",
+        ),
+        (
+            json!({"workloadRef": {"name": "Bad_Name"}}),
+            "spec.workloadRef.name: \"Bad_Name\" is not the name of an object: it must be lower case letters, digits",
         ),
         (
             json!({"workloadRef": {"kind": "DaemonSet"}}),
@@ -90,7 +98,19 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
         ),
         (
             json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}),
-            "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number above 0",
+            "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number from 1 to",
+        ),
+        (
+            json!({"plugin": {"config": {"timeoutSecond": 5}}}),
+            "spec.plugin.config.timeoutSecond: is not known to the plugin \"statefulset\"; there is timeoutSeconds, timeoutAbort",
+        ),
+        (
+            json!({"progressDeadlineSeconds": 600, "plugin": {"config": {"timeoutSeconds": 30}}}),
+            "spec.progressDeadlineSeconds: 600 is not the 30 of spec.plugin.config.timeoutSeconds",
+        ),
+        (
+            json!({"progressDeadlineAbort": false, "plugin": {"config": {"timeoutAbort": true}}}),
+            "spec.progressDeadlineAbort: false is not the true of spec.plugin.config.timeoutAbort",
         ),
     ];
     for (index, (spec, words)) in cases.into_iter().enumerate() {

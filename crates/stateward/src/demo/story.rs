@@ -171,6 +171,10 @@ impl Story<'_> {
                 "see rollouts; also status, promote, abort, retry, pause, resume",
             ),
             ("demo --speed 2", "this again, slowly"),
+            (
+                "operator",
+                "for real: the operator, on the cluster of your kubeconfig",
+            ),
         ] {
             self.teller
                 .line(&format!("  {:<26}{what}", format!("{program} {command}")))?;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use stateward_controller::Metrics;
+use stateward_controller::{Metrics, Watches};
 use tokio::net::TcpListener;
 
 /// How far the operator is.
@@ -48,11 +48,15 @@ impl Readiness {
         self.0.store(state as u8, Ordering::Relaxed);
     }
 
-    fn answer(&self) -> (StatusCode, &'static str) {
+    /// The answer for an operator with these watches. One that stands by has none.
+    fn answer(&self, watches: &Watches) -> (StatusCode, String) {
         let (state, text) = STATES[usize::from(self.0.load(Ordering::Relaxed))];
-        let code = match state {
-            State::Connecting | State::NoDefinition => StatusCode::SERVICE_UNAVAILABLE,
-            State::StandingBy | State::Leading => StatusCode::OK,
+        let (code, text) = match (state, watches.complaint()) {
+            (State::Connecting | State::NoDefinition, _) => {
+                (StatusCode::SERVICE_UNAVAILABLE, text.to_owned())
+            }
+            (State::Leading, Some(complaint)) => (StatusCode::SERVICE_UNAVAILABLE, complaint),
+            (State::StandingBy | State::Leading, _) => (StatusCode::OK, text.to_owned()),
         };
         (code, text)
     }
@@ -67,12 +71,13 @@ pub(super) async fn serve(listener: TcpListener, metrics: Metrics, readiness: Re
 
 fn router(metrics: Metrics, readiness: Readiness) -> Router {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let watches = metrics.watches().clone();
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",
             get(async move || {
-                let (code, text) = readiness.answer();
+                let (code, text) = readiness.answer(&watches);
                 (code, format!("{text}\n"))
             }),
         )
@@ -91,7 +96,25 @@ mod tests {
         let readiness = Readiness::default();
         for (state, text) in STATES {
             readiness.set(state);
-            assert_eq!(readiness.answer().1, text, "{state:?}");
+            assert_eq!(readiness.answer(&Watches::default()).1, text, "{state:?}");
         }
+    }
+
+    #[test]
+    fn a_leader_that_does_not_see_is_not_ready() {
+        let (readiness, watches) = (Readiness::default(), Watches::default());
+        readiness.set(State::Leading);
+        watches.broke("/apis/apps/v1/statefulsets", "it is forbidden");
+        let (code, text) = readiness.answer(&watches);
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            text,
+            "the watch of /apis/apps/v1/statefulsets does not work: it is forbidden"
+        );
+        readiness.set(State::StandingBy);
+        assert_eq!(readiness.answer(&watches).0, StatusCode::OK);
+        readiness.set(State::Leading);
+        watches.works("/apis/apps/v1/statefulsets");
+        assert_eq!(readiness.answer(&watches).0, StatusCode::OK);
     }
 }
