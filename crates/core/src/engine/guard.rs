@@ -76,6 +76,15 @@ impl Turn<'_> {
                 Reason::Guarding,
                 "taking hold of the workload, so that no pod moves before a step says so".into(),
             ),
+            None if self.world.paused => report(
+                Phase::Successful,
+                Reason::Stable,
+                format!(
+                    "every pod runs {}; paused by spec.paused: the next rollout will stand at its start until: {}",
+                    workload.update,
+                    self.command("resume")
+                ),
+            ),
             None => report(
                 Phase::Successful,
                 Reason::Stable,

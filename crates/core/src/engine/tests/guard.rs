@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::{notices, phase, silent};
+use super::{message, notices, phase, silent};
 use crate::engine::decide;
 use crate::engine::fixture::{revision, rolling, settled};
 use crate::memory::{Activity, Cause};
@@ -89,4 +89,14 @@ fn what_others_rolled_out_to_every_pod_is_taken_on() {
     assert_eq!(decision.memory.activity, Activity::Idle);
     world.memory = decision.memory;
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+}
+
+/// Rule 14
+#[test]
+fn a_pause_by_hand_at_rest_is_told() {
+    let mut world = settled();
+    world.paused = true;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
+    assert!(message(&decision).contains("stand at its start until: kubectl stateward resume db -n prod"));
 }
