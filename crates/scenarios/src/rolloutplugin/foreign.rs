@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::paused_at;
-use crate::harness::{Cluster, Doing, Outcome, Set, partition};
+use super::{paused_at, stands_at};
+use crate::harness::{Cluster, Doing, Outcome, Set};
 use crate::scenarios;
 
 scenarios![
@@ -71,18 +71,6 @@ async fn a_guard_lowered_by_hand_is_put_back(cluster: &mut Cluster) -> Outcome {
     stands_at(&db, 3).await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await
-}
-
-/// Waits until the partition is there and the controller has seen it: until then it still acts on the one before.
-async fn stands_at(db: &Set<'_>, expected: i32) -> Outcome {
-    db.eventually(format!("partition {expected}, observed"), |set, _| {
-        let observed = set.status.as_ref().and_then(|status| status.observed_generation);
-        match partition(set) {
-            Some(partition) if partition == expected && observed >= set.metadata.generation => Ok(()),
-            other => Err(format!("partition {other:?}, generation {observed:?} observed")),
-        }
-    })
-    .await
 }
 
 /// What a Git tool has on file, applied by the server.

@@ -14,7 +14,7 @@ mod steps;
 
 use serde_json::json;
 
-use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set};
+use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
@@ -42,4 +42,16 @@ async fn paused_at(cluster: &Cluster, replicas: i32, weight: i32) -> Outcome<(Se
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
     Ok((db, rollout))
+}
+
+/// Waits until the partition is there and the controller has seen it: until then it still acts on the one before.
+async fn stands_at(db: &Set<'_>, expected: i32) -> Outcome {
+    db.eventually(format!("partition {expected}, observed"), |set, _| {
+        let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+        match partition(set) {
+            Some(partition) if partition == expected && observed >= set.metadata.generation => Ok(()),
+            other => Err(format!("partition {other:?}, generation {observed:?} observed")),
+        }
+    })
+    .await
 }

@@ -9,8 +9,8 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
-use super::paused_at;
-use crate::harness::{Cluster, Doing, Outcome, partition};
+use super::{paused_at, stands_at};
+use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -225,11 +225,7 @@ async fn a_stable_revision_that_is_lost_comes_back_from_our_copy(cluster: &mut C
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
     db.expect_images(["v1"; 3]).await?;
     rollout.expect_message("go on with another version").await?;
-    db.eventually("the guard is up again", |set, _| match partition(set) {
-        Some(3) => Ok(()),
-        other => Err(format!("partition {other:?}")),
-    })
-    .await?;
+    stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
 }
 

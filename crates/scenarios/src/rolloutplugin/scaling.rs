@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::paused_at;
-use crate::harness::{Cluster, Outcome, partition};
+use super::{paused_at, stands_at};
+use crate::harness::{Cluster, Outcome, Set};
 use crate::scenarios;
 
 scenarios![
@@ -81,6 +81,8 @@ async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outco
     rollout
         .expect_event("ScaledToZero", "stays the stable version")
         .await?;
+    // Before that is on record, it would be a version that was released behind our back.
+    template_is_back(&db).await?;
     db.scale(3).await?;
     db.expect_rest(["v1"; 3]).await?;
     let status = rollout.expect_phase("Successful").await?;
@@ -100,6 +102,12 @@ async fn scaling_to_zero_after_an_abort_never_promotes(cluster: &mut Cluster) ->
     rollout.expect_message("every pod is back").await?;
     db.scale(0).await?;
     db.expect_images([]).await?;
+    template_is_back(&db).await?;
+    db.scale(2).await?;
+    db.expect_rest(["v1"; 2]).await
+}
+
+async fn template_is_back(db: &Set<'_>) -> Outcome {
     db.eventually("the stable template is back", |set, _| {
         let containers = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
         let image = containers.and_then(|spec| spec.containers[0].image.clone());
@@ -108,9 +116,7 @@ async fn scaling_to_zero_after_an_abort_never_promotes(cluster: &mut Cluster) ->
             other => Err(format!("{other:?}")),
         }
     })
-    .await?;
-    db.scale(2).await?;
-    db.expect_rest(["v1"; 2]).await
+    .await
 }
 
 async fn scaling_to_zero_at_rest_is_nothing_special(cluster: &mut Cluster) -> Outcome {
@@ -137,7 +143,7 @@ async fn scaling_to_zero_at_rest_is_nothing_special(cluster: &mut Cluster) -> Ou
         .await?;
     db.scale(2).await?;
     db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Successful").await?;
+    stands_at(&db, 2).await?;
     db.set_image("v3").await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v2", "v3"]).await
@@ -166,11 +172,7 @@ async fn pods_added_at_rest_are_guarded_too(cluster: &mut Cluster) -> Outcome {
     for replicas in [5, 3] {
         db.scale(replicas).await?;
         db.expect_ready().await?;
-        db.eventually("the guard follows", |set, _| match partition(set) {
-            Some(partition) if partition == replicas => Ok(()),
-            other => Err(format!("partition {other:?}")),
-        })
-        .await?;
+        stands_at(&db, replicas).await?;
     }
     rollout.expect_phase("Successful").await?;
     db.set_image("v2").await?;

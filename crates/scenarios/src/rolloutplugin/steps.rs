@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::stands_at;
 use crate::harness::{Cluster, Outcome, partition};
 use crate::scenarios;
 
@@ -39,11 +40,7 @@ async fn a_rollout_pauses_where_it_says_and_ends_when_promoted(cluster: &mut Clu
     {
         return Err(cluster.unmet("one revision", format!("{status:?}")));
     }
-    db.eventually("the guard is up again", |set, _| match partition(set) {
-        Some(5) => Ok(()),
-        other => Err(format!("partition {other:?}")),
-    })
-    .await
+    stands_at(&db, 5).await
 }
 
 /// S000-01, S000-03

@@ -1,7 +1,7 @@
 //! What we write down about a rollout.
 
 use stateward_cluster::Commit;
-use stateward_core::memory::{Activity, Attempt};
+use stateward_core::memory::{Activity, Attempt, Rejection};
 use stateward_core::plan::Step;
 
 use super::Replay;
@@ -145,7 +145,8 @@ impl Replay {
         let Some(rejected) = &after.memory.rejected else {
             return;
         };
-        if before.memory.rejected.as_ref() == Some(rejected) {
+        let same = |known: &Rejection| (&known.revision, known.at) == (&rejected.revision, rejected.at);
+        if before.memory.rejected.as_ref().is_some_and(same) {
             return;
         }
         let rolled = before.attempt().map(|attempt| &attempt.target);
