@@ -378,6 +378,12 @@ mod tests {
             assert!(text.contains(line), "{line} is missing from:\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+        // A scraper refuses the whole page for a name that comes twice.
+        let mut names: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), all), (9, 9), "{text}");
     }
     #[test]
     fn an_object_waits_once_until_its_turn_begins() {

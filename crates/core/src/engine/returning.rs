@@ -79,7 +79,8 @@ impl Turn<'_> {
     }
 
     /// The next pod that must go although no way back is on: one outside the share that is not where it belongs (it slipped
-    /// through, or the share shrank), or one inside it that is broken on the old version and holds the others up.
+    /// through, or the share shrank), or one inside it that is broken on the old version. Kubernetes may replace none while one
+    /// is unwell, and not only where pods are OrderedReady (k/k#67250, k/k#137409).
     pub(super) fn next_to_remove(
         &self,
         workload: &Workload,
@@ -96,7 +97,7 @@ impl Turn<'_> {
                     && !pod.terminating
                     && (pod.trouble.is_some() || attempt.excused.contains(&pod.index))
             };
-            workload.members().filter(|_| workload.ordered).find(holds_up)
+            workload.members().find(holds_up)
         });
         if let Some(pod) = stuck {
             return Some(remove(pod, false));

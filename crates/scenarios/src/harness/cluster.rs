@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -210,6 +210,16 @@ impl Cluster {
     /// A StatefulSet that is there already.
     pub fn existing(&self, name: &str) -> Set<'_> {
         Set::new(self, name, 0)
+    }
+
+    /// The claims that the API server has now: names with UIDs.
+    pub async fn claims(&self) -> Outcome<Vec<(String, Option<String>)>> {
+        let api = Api::<PersistentVolumeClaim>::namespaced(self.client(), self.namespace());
+        let claims = api.list(&ListParams::default()).await.doing("list claims")?;
+        let claims = claims.into_iter();
+        Ok(claims
+            .map(|claim| (claim.name_any(), claim.metadata.uid))
+            .collect())
     }
 
     /// Every write to this namespace that the API server has answered, oldest first. `None` where the control plane

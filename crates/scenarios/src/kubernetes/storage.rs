@@ -1,10 +1,8 @@
 //! Claims: what a pod leaves behind and finds again.
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::harness::{Cluster, Doing, Outcome};
+use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -20,11 +18,11 @@ async fn a_pod_finds_its_claim_again_after_an_update(cluster: &mut Cluster) -> O
         .claim("data")
         .start()
         .await?;
-    let before = claims(cluster).await?;
+    let before = cluster.claims().await?;
     db.set_image("v2").await?;
     db.expect_images(["v2", "v2"]).await?;
     db.expect_ready().await?;
-    let after = claims(cluster).await?;
+    let after = cluster.claims().await?;
     if before != after || before.len() != 2 {
         return Err(cluster.unmet(format!("the claims {before:?}"), format!("{after:?}")));
     }
@@ -38,12 +36,12 @@ async fn claims_outlive_a_scale_down_by_default(cluster: &mut Cluster) -> Outcom
         .claim("data")
         .start()
         .await?;
-    let before = claims(cluster).await?;
+    let before = cluster.claims().await?;
     db.scale(1).await?;
     db.expect_images(["v1"]).await?;
     db.scale(2).await?;
     db.expect_ready().await?;
-    let after = claims(cluster).await?;
+    let after = cluster.claims().await?;
     if before != after || before.len() != 2 {
         return Err(cluster.unmet(format!("the claims {before:?}"), format!("{after:?}")));
     }
@@ -72,14 +70,4 @@ async fn a_retention_policy_deletes_the_claims_of_a_scale_down(cluster: &mut Clu
             }
         })
         .await
-}
-
-/// The claims that the API server has now: names with UIDs.
-async fn claims(cluster: &Cluster) -> Outcome<Vec<(String, Option<String>)>> {
-    let api = Api::<PersistentVolumeClaim>::namespaced(cluster.client(), cluster.namespace());
-    let claims = api.list(&Default::default()).await.doing("list claims")?;
-    Ok(claims
-        .into_iter()
-        .map(|claim| (claim.name_any(), claim.metadata.uid))
-        .collect())
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
 use super::paused_at;
-use crate::harness::{Cluster, Outcome};
+use crate::harness::{Cluster, Outcome, partition};
 use crate::scenarios;
 
 scenarios![
@@ -15,6 +15,7 @@ scenarios![
     a_crash_looping_canary_is_caught_and_returned,
     an_aborted_revision_starts_again_only_when_told,
     a_template_put_back_returns_at_once,
+    an_abort_among_many_small_steps_returns_every_pod,
 ];
 
 async fn abort_returns_every_pod_to_the_stable_version(cluster: &mut Cluster) -> Outcome {
@@ -25,6 +26,9 @@ async fn abort_returns_every_pod_to_the_stable_version(cluster: &mut Cluster) ->
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
     rollout.abort().await?;
+    rollout
+        .expect_event("RolloutAborted", "aborted by a user")
+        .await?;
     rollout.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 5]).await?;
     let status = rollout.expect_phase("Failed").await?;
@@ -145,4 +149,24 @@ async fn a_template_put_back_returns_at_once(cluster: &mut Cluster) -> Outcome {
     db.expect_images(["v1"; 5]).await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v1"; 5]).await
+}
+
+async fn an_abort_among_many_small_steps_returns_every_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let pause = json!({"pause": {"duration": "2s"}});
+    let steps: Vec<_> = [10, 20, 30, 40, 50, 60, 80, 100]
+        .into_iter()
+        .flat_map(|weight| [json!({"setWeight": weight}), pause.clone()])
+        .collect();
+    let rollout = cluster.rollout("db").steps(json!(steps)).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(7, "Paused").await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    match partition(&db.get().await?) {
+        Some(5) => Ok(()),
+        other => Err(cluster.unmet("the guard is up again", format!("partition {other:?}"))),
+    }
 }

@@ -15,7 +15,7 @@ scenarios![
     edited_steps_are_counted_from_the_first,
     steps_added_behind_the_pause_are_taken,
     a_retry_during_the_return_turns_round,
-    a_pause_at_rest_holds_the_next_rollout_at_its_start,
+    a_retry_after_the_end_is_refused,
 ];
 
 async fn a_full_promotion_skips_the_remaining_steps(cluster: &mut Cluster) -> Outcome {
@@ -172,21 +172,21 @@ async fn a_retry_during_the_return_turns_round(cluster: &mut Cluster) -> Outcome
     db.expect_rest(["v1", "v2", "v2", "v2", "v2"]).await
 }
 
-/// Rule 14.
-async fn a_pause_at_rest_holds_the_next_rollout_at_its_start(cluster: &mut Cluster) -> Outcome {
+async fn a_retry_after_the_end_is_refused(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(3).start().await?;
-    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
-    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let (db, rollout) = paused_at(cluster, 2, 50).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
     let before = db.pods().await?;
-    rollout.patch("pause", json!({"paused": true})).await?;
-    db.set_image("v2").await?;
+    rollout.retry().await?;
     rollout
-        .expect_message("paused by spec.paused at step 0 of 2")
+        .expect_event("CommandRefused", "retry: there is no aborted")
         .await?;
+    rollout.expect_no_command().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.restart_count.is_some() {
+        return Err(cluster.unmet("no retry on record", format!("{status:?}")));
+    }
     db.expect_no_move().await?;
-    db.expect_same_pods(&before).await?;
-    rollout.patch("resume", json!({"paused": false})).await?;
-    rollout.expect_step(1, "Paused").await?;
-    db.expect_rest(["v1", "v1", "v2"]).await
+    db.expect_same_pods(&before).await
 }

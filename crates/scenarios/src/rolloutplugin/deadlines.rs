@@ -25,6 +25,8 @@ scenarios![
     a_new_pod_lost_in_a_pause_by_hand_comes_back_new,
     a_set_scaled_in_a_pause_by_hand_keeps_its_share,
     a_new_pod_that_breaks_in_a_pause_is_caught,
+    a_pause_by_hand_outlasts_a_timed_one,
+    a_pod_that_is_unwell_at_rest_meets_no_deadline,
 ];
 
 /// Every pod of the new version behaves like this.
@@ -32,6 +34,16 @@ fn new_pods(cluster: &Cluster, behaviour: Behaviour) {
     cluster
         .pods()
         .program(Match::image("example.com/db:v2"), behaviour);
+}
+
+/// Another rollout tells the time.
+async fn time_passes(cluster: &Cluster, time: &str) -> Outcome {
+    let web = cluster.statefulset("web").replicas(1).start().await?;
+    let pause = json!([{"pause": {"duration": time}}]);
+    let timer = cluster.rollout("web").steps(pause).start().await?;
+    web.set_image("v2").await?;
+    web.expect_images(["v2"]).await?;
+    timer.expect_phase("Successful").await.map(drop)
 }
 
 /// Gap 15 of the state of the art: paused time counted against the deadline.
@@ -49,13 +61,7 @@ async fn a_pause_longer_than_the_deadline_stays_a_pause(cluster: &mut Cluster) -
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
     rollout.patch("shorten the deadline", deadline).await?;
-    // Another rollout tells the time.
-    let web = cluster.statefulset("web").replicas(1).start().await?;
-    let pause = json!([{"pause": {"duration": "3s"}}]);
-    let timer = cluster.rollout("web").steps(pause).start().await?;
-    web.set_image("v2").await?;
-    web.expect_images(["v2"]).await?;
-    timer.expect_phase("Successful").await?;
+    time_passes(cluster, "3s").await?;
     rollout.expect_step(1, "Paused").await?;
     rollout
         .patch("lengthen the deadline", json!({"progressDeadlineSeconds": 600}))
@@ -308,4 +314,46 @@ async fn a_new_pod_that_breaks_in_a_pause_is_caught(cluster: &mut Cluster) -> Ou
         .await?;
     rollout.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 3]).await
+}
+
+async fn a_pause_by_hand_outlasts_a_timed_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let steps =
+        json!([{"setWeight": 25}, {"pause": {"duration": "5s"}}, {"setWeight": 50}, {"setWeight": 75}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_message("paused by spec.paused").await?;
+    time_passes(cluster, "6s").await?;
+    db.expect_rest(["v1", "v1", "v1", "v2"]).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.patch("resume", json!({"paused": false})).await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 4]).await
+}
+
+/// A deadline is for rollouts: a stable version has nowhere to go back to.
+async fn a_pod_that_is_unwell_at_rest_meets_no_deadline(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .spec(json!({"progressDeadlineSeconds": 1, "progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    let middle = Match::image("example.com/db:v1").ordinal(1);
+    cluster.pods().program(middle.clone(), Behaviour::never_ready());
+    rollout.expect_message("db-1").await?;
+    let before = db.pods().await?;
+    time_passes(cluster, "3s").await?;
+    let status = rollout.expect_phase("Progressing").await?;
+    if status.aborted || status.returning.is_some() {
+        return Err(cluster.unmet("nothing aborted", format!("{status:?}")));
+    }
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    cluster.pods().program(middle, Behaviour::default());
+    rollout.expect_phase("Successful").await.map(drop)
 }

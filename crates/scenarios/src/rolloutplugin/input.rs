@@ -22,6 +22,7 @@ scenarios![
     an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod,
     a_spec_that_is_put_right_takes_on_what_was_rolled_meanwhile,
     deleted_with_a_version_that_waits_no_pod_moves,
+    claims_outlive_a_rollout_an_abort_and_the_set,
 ];
 
 /// Expects that the API server says no to this spec, in these words.
@@ -289,16 +290,13 @@ async fn deleted_with_a_missing_set_it_goes(cluster: &mut Cluster) -> Outcome {
     rollout.expect_gone().await
 }
 
-/// Invariant 27.
-async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Cluster) -> Outcome {
-    cluster.with_operator().await?;
-    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+/// Deletes the set and waits until it and its pods are gone.
+async fn delete(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let delete = kube::api::DeleteParams::foreground();
     db.api()
-        .delete("db", &delete)
+        .delete(db.name(), &delete)
         .await
-        .doing("delete statefulset db")?;
-    rollout.expect_phase("Progressing").await?;
+        .doing(format!("delete statefulset {}", db.name()))?;
     cluster
         .eventually("the set is gone", |view| {
             let there = view.sets.len() + view.pods.len();
@@ -308,7 +306,15 @@ async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Clust
                 Err(format!("{there} are left"))
             }
         })
-        .await?;
+        .await
+}
+
+/// Invariant 27.
+async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    delete(cluster, &db).await?;
+    rollout.expect_phase("Progressing").await?;
     rollout
         .expect_message("waiting for StatefulSet db to exist")
         .await?;
@@ -413,4 +419,34 @@ async fn deleted_with_a_version_that_waits_no_pod_moves(cluster: &mut Cluster) -
     cluster.start_operator();
     rollout.expect_gone().await?;
     db.expect_rest(["v1"; 3]).await
+}
+
+/// Rule 19
+async fn claims_outlive_a_rollout_an_abort_and_the_set(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let set = || cluster.statefulset("db").replicas(2).claim("data");
+    let db = set().start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let before = cluster.claims().await?;
+    for version in ["v2", "v3"] {
+        db.set_image(version).await?;
+        rollout.expect_step(1, "Paused").await?;
+        rollout.abort().await?;
+        rollout.expect_message("every pod is back").await?;
+    }
+    delete(cluster, &db).await?;
+    rollout
+        .expect_message("waiting for StatefulSet db to exist")
+        .await?;
+    let again = set().start().await?;
+    rollout.expect_phase("Successful").await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    again.expect_rest(["v1"; 2]).await?;
+    let after = cluster.claims().await?;
+    if before != after || before.len() != 2 {
+        return Err(cluster.unmet(format!("the claims {before:?}"), format!("{after:?}")));
+    }
+    Ok(())
 }

@@ -26,6 +26,8 @@ scenarios![
     a_stable_revision_that_is_lost_comes_back_from_our_copy,
     a_pod_deleted_during_a_return_comes_back_stable,
     a_timed_pause_can_be_aborted,
+    a_pod_that_breaks_after_the_last_step_can_be_returned,
+    a_template_put_back_replaces_the_broken_pod,
 ];
 
 async fn pods_return_one_at_a_time(cluster: &mut Cluster) -> Outcome {
@@ -251,4 +253,41 @@ async fn a_timed_pause_can_be_aborted(cluster: &mut Cluster) -> Outcome {
         return Err(cluster.unmet("the abort on record", format!("{status:?}")));
     }
     db.expect_rest(["v1"; 4]).await
+}
+
+/// Not done before every pod is Ready, and until then there is a way back.
+async fn a_pod_that_breaks_after_the_last_step_can_be_returned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let last = Match::image("example.com/db:v2").ordinal(0);
+    cluster.pods().program(last, Behaviour::crash_loop());
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.promote().await?;
+    let status = rollout.expect_message("pod db-0 is broken").await?;
+    if status.phase != "Failed" || status.stable_revision == status.updated_revision {
+        return Err(cluster.unmet("failed, and not stable", format!("{status:?}")));
+    }
+    db.expect_rest(["v2"; 3]).await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    db.expect_one_down_at_most(since)
+}
+
+/// k/k#67250: Kubernetes alone leaves the pod as it is.
+async fn a_template_put_back_replaces_the_broken_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let v2 = Match::image("example.com/db:v2");
+    cluster.pods().program(v2, Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 67}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("pod db-2 is broken").await?;
+    db.set_image("v1").await?;
+    rollout
+        .expect_event("TemplatePutBack", "returning every pod")
+        .await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v1"; 3]).await
 }

@@ -4,10 +4,11 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_kubelet::{Behaviour, Match};
 
 use super::paused_at;
-use crate::harness::{Cluster, Doing, Outcome, Set};
+use crate::harness::{Cluster, Doing, Outcome, PodRow, Rollout, Set};
 use crate::scenarios;
 
 scenarios![
@@ -21,6 +22,9 @@ scenarios![
     a_stable_version_that_never_came_up_does_not_block_the_fix,
     an_undo_by_kubectl_in_the_middle_returns_every_pod,
     an_undo_by_kubectl_after_the_end_is_a_rollout_of_its_own,
+    a_third_version_in_the_middle_comes_to_its_end,
+    a_third_version_over_a_broken_second_one_comes_to_its_end,
+    a_broken_stable_pod_of_a_parallel_set_does_not_block_the_fix,
 ];
 
 /// What `kubectl rollout undo` does: the data of the revision before the last one, as a patch.
@@ -79,11 +83,7 @@ async fn a_restart_by_kubectl_is_a_rollout_of_its_own(cluster: &mut Cluster) -> 
     restart(&db, "2026-01-01T00:00:00Z").await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v1"; 3]).await?;
-    let same = |ordinal: usize, pods: &[crate::harness::PodRow]| pods[ordinal].uid == before[ordinal].uid;
-    let pods = db.pods().await?;
-    if !same(0, &pods) || !same(1, &pods) || same(2, &pods) {
-        return Err(cluster.unmet("only the last pod is new", format!("{pods:?}")));
-    }
+    expect_only_the_last_replaced(cluster, &db, &before).await?;
     rollout.promote().await?;
     rollout.expect_phase("Successful").await.map(drop)
 }
@@ -91,19 +91,38 @@ async fn a_restart_by_kubectl_is_a_rollout_of_its_own(cluster: &mut Cluster) -> 
 async fn a_restart_by_kubectl_in_the_middle_begins_again(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
-    let first = rollout.get().await?.status.unwrap_or_default();
+    let (first, before) = (rollout.get().await?, db.pods().await?);
     restart(&db, "2026-01-01T00:00:00Z").await?;
+    expect_another_in_the_pause(&rollout, first).await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    expect_only_the_last_replaced(cluster, &db, &before).await
+}
+
+/// Waits until another revision than the one of `first` stands in a pause.
+async fn expect_another_in_the_pause(rollout: &Rollout<'_>, first: RolloutPlugin) -> Outcome {
+    let first = first.status.and_then(|status| status.updated_revision);
     rollout
         .eventually("another revision in the pause", |status| {
-            let another = status.updated_revision != first.updated_revision;
-            if another && status.phase == "Paused" {
+            if status.updated_revision != first && status.phase == "Paused" {
                 Ok(())
             } else {
                 Err(String::new())
             }
         })
-        .await?;
-    db.expect_rest(["v1", "v1", "v2"]).await
+        .await
+}
+
+async fn expect_only_the_last_replaced(cluster: &Cluster, db: &Set<'_>, before: &[PodRow]) -> Outcome {
+    let pods = db.pods().await?;
+    let kept: Vec<_> = pods
+        .iter()
+        .zip(before)
+        .map(|(now, before)| now.uid == before.uid)
+        .collect();
+    if kept == [true, true, false] {
+        return Ok(());
+    }
+    Err(cluster.unmet("only the last pod is new", format!("kept: {kept:?}")))
 }
 
 /// Invariant 43.
@@ -215,4 +234,64 @@ async fn an_undo_by_kubectl_after_the_end_is_a_rollout_of_its_own(cluster: &mut 
     rollout.promote().await?;
     db.expect_images(["v1"; 3]).await?;
     rollout.expect_phase("Successful").await.map(drop)
+}
+
+async fn a_third_version_in_the_middle_comes_to_its_end(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let first = rollout.get().await?;
+    db.set_image("v3").await?;
+    expect_another_in_the_pause(&rollout, first).await?;
+    db.expect_rest(["v1", "v1", "v3"]).await?;
+    rollout.promote().await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.current_revision != status.updated_revision {
+        return Err(cluster.unmet("one revision", format!("{status:?}")));
+    }
+    db.expect_rest(["v3"; 3]).await
+}
+
+/// k/k#75498: Kubernetes counts down to -1 here, and its status is refused.
+async fn a_third_version_over_a_broken_second_one_comes_to_its_end(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let first = Match::image("example.com/db:v2").ordinal(0);
+    cluster.pods().program(first, Behaviour::never_ready());
+    let db = cluster.statefulset("db").replicas(2).parallel().start().await?;
+    let steps = json!([{"setWeight": 100}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    db.eventually("every pod is new, one of them not Ready", |set, _| {
+        let told = set.status.clone().unwrap_or_default();
+        if told.updated_replicas == Some(2) && told.ready_replicas == Some(1) {
+            Ok(())
+        } else {
+            Err(format!("{told:?}"))
+        }
+    })
+    .await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v3"; 2]).await
+}
+
+/// k/k#137409: where the gate of `maxUnavailable` is on, a Parallel set waits for its broken pods as well.
+async fn a_broken_stable_pod_of_a_parallel_set_does_not_block_the_fix(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let broken = Match::image("example.com/db:v1").ordinal(2);
+    cluster.pods().program(broken, Behaviour::crash_loop());
+    db.eventually("a crash loop", |_, pods| match pods[2].waiting.as_deref() {
+        Some("CrashLoopBackOff") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
 }

@@ -17,6 +17,7 @@ scenarios![
     pods_added_after_an_abort_end_on_the_stable_version,
     pods_added_at_rest_are_guarded_too,
     an_autoscaler_may_change_its_mind_again_and_again,
+    a_change_that_also_scales_keeps_to_its_step,
 ];
 
 async fn scaling_up_in_a_pause_keeps_the_share(cluster: &mut Cluster) -> Outcome {
@@ -196,4 +197,20 @@ async fn an_autoscaler_may_change_its_mind_again_and_again(cluster: &mut Cluster
     }
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v2"; 4]).await
+}
+
+/// The guard is for three pods: Kubernetes makes the added ones new, and they are sent back.
+async fn a_change_that_also_scales_keeps_to_its_step(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let containers = json!([{"name": "main", "image": "example.com/db:v2"}]);
+    let change = json!({"replicas": 5, "template": {"spec": {"containers": containers}}});
+    db.patch("scale to 5 and set image v2", change).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stands_at;
+use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Outcome, partition};
 use crate::scenarios;
 
@@ -15,6 +15,9 @@ scenarios![
     a_pause_as_the_first_step_releases_nothing,
     a_lower_weight_takes_pods_back,
     one_percent_of_three_pods_is_one_pod,
+    thirds_of_three_pods_come_to_their_end_by_themselves,
+    a_pause_is_told_as_a_condition_and_taken_back,
+    a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps,
 ];
 
 /// S000-05, S000-06, S000-07
@@ -79,8 +82,9 @@ async fn a_first_deployment_runs_no_steps(cluster: &mut Cluster) -> Outcome {
         .await?;
     let db = cluster.statefulset("db").replicas(2).start().await?;
     let status = rollout.expect_phase("Successful").await?;
-    if status.current_step_index.is_some() || status.stable_revision.is_none() {
-        return Err(cluster.unmet("no step, and a stable revision", format!("{status:?}")));
+    let one = status.current_revision == status.updated_revision;
+    if status.current_step_index.is_some() || status.stable_revision.is_none() || !one {
+        return Err(cluster.unmet("no step, and one revision", format!("{status:?}")));
     }
     db.expect_rest(["v1", "v1"]).await
 }
@@ -102,7 +106,10 @@ async fn without_steps_every_pod_follows(cluster: &mut Cluster) -> Outcome {
     let rollout = cluster.rollout("db").start().await?;
     db.set_image("v2").await?;
     db.expect_images(["v2", "v2"]).await?;
-    rollout.expect_phase("Successful").await?;
+    let status = rollout.expect_phase("Successful").await?;
+    if status.current_revision != status.updated_revision {
+        return Err(cluster.unmet("one revision", format!("{status:?}")));
+    }
     db.expect_rest(["v2", "v2"]).await
 }
 
@@ -144,4 +151,62 @@ async fn one_percent_of_three_pods_is_one_pod(cluster: &mut Cluster) -> Outcome 
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn thirds_of_three_pods_come_to_their_end_by_themselves(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let pause = json!({"pause": {"duration": "1s"}});
+    let steps = json!([{"setWeight": 33}, pause, {"setWeight": 66}, pause, {"setWeight": 100}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    let status = rollout.expect_step(0, "Progressing").await?;
+    if status.current_revision == status.updated_revision {
+        return Err(cluster.unmet("two revisions", format!("{status:?}")));
+    }
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+/// What `kubectl wait --for=condition=Paused` looks at.
+async fn a_pause_is_told_as_a_condition_and_taken_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (_db, rollout) = paused_at(cluster, 2, 50).await?;
+    rollout
+        .expect_condition("Paused", "True", "RolloutPluginPaused")
+        .await?;
+    rollout.promote().await?;
+    rollout
+        .expect_condition("Completed", "True", "RolloutPluginCompleted")
+        .await?;
+    rollout
+        .expect_condition("Paused", "False", "RolloutPluginCompleted")
+        .await
+        .map(drop)
+}
+
+/// Kubernetes keeps `maxUnavailable` only where its gate is on. The share is the same with it and without.
+async fn a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let two = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
+    let db = cluster
+        .statefulset("db")
+        .replicas(5)
+        .parallel()
+        .spec(two)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 80}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.promote().await?;
+    rollout.expect_step(3, "Paused").await?;
+    db.expect_rest(["v1", "v2", "v2", "v2", "v2"]).await?;
+    let since = cluster.pod_changes();
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 5]).await?;
+    db.expect_one_down_at_most(since)
 }
