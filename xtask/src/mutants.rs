@@ -26,13 +26,13 @@ use crate::process::{Running, die_with_us};
 pub(crate) enum Action {
     /// Mutants of the embedded cluster
     Cluster {
-        /// Only those whose name contains this
-        filter: Option<String>,
+        /// Only those whose name contains one of these
+        names: Vec<String>,
     },
     /// Mutants of the engine, its plugin and its shell
     Engine {
-        /// Only those whose name contains this
-        filter: Option<String>,
+        /// Only those whose name contains one of these
+        names: Vec<String>,
     },
 }
 
@@ -42,6 +42,23 @@ struct Mutant {
     file: &'static str,
     truth: &'static str,
     lie: &'static str,
+}
+
+impl Mutant {
+    /// The text with the mistake in it.
+    fn spoil(&self, text: &str) -> Result<String> {
+        let Self {
+            name,
+            file,
+            truth,
+            lie,
+        } = self;
+        let found = text.matches(truth).count();
+        if found != 1 {
+            bail!("mutant {name}: its line is in {file} {found} times, and must be there once: {truth}");
+        }
+        Ok(text.replace(truth, lie))
+    }
 }
 
 /// Tests that are run together.
@@ -110,17 +127,21 @@ const BEHAVIOUR: [Suite; 5] = [
     },
 ];
 
+/// Mutants, and the directory that their files are named from.
+const CLUSTER: (&str, &[Mutant]) = ("crates/cluster/src", cluster::MUTANTS);
+const ENGINE: (&str, &[Mutant]) = ("crates", engine::MUTANTS);
+
 /// Longer than any suite takes, with its build: a mutant that goes round in circles is noticed too.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Tries every mutant; the exit code is 1 when one survives.
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
-    let (filter, mutants, below, suites): (_, _, _, &[Suite]) = match action {
-        Action::Cluster { filter } => (filter, cluster::MUTANTS, "crates/cluster/src", &TRACES),
-        Action::Engine { filter } => (filter, engine::MUTANTS, "crates", &BEHAVIOUR),
+    let (names, (below, mutants), suites): (_, _, &[Suite]) = match action {
+        Action::Cluster { names } => (names, CLUSTER, &TRACES),
+        Action::Engine { names } => (names, ENGINE, &BEHAVIOUR),
     };
     let copy = Copy::make(layout)?;
-    let wanted = |mutant: &&Mutant| filter.as_ref().is_none_or(|filter| mutant.name.contains(filter));
+    let wanted = |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| mutant.name.contains(name));
     let mut tried: Vec<(&Mutant, Option<String>)> = mutants
         .iter()
         .filter(wanted)
@@ -201,18 +222,10 @@ impl Copy {
 
     /// Puts the mutant in.
     fn mutate(&self, mutant: &Mutant, path: &Path) -> Result<Spoiled> {
-        let Mutant {
-            name,
-            file,
-            truth,
-            lie,
-        } = mutant;
+        let file = mutant.file;
         let original = fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-        let found = original.matches(truth).count();
-        if found != 1 {
-            bail!("mutant {name}: its line is in {file} {found} times, and must be there once: {truth}");
-        }
-        fs::write(path, original.replace(truth, lie)).with_context(|| format!("cannot write {file}"))?;
+        let spoiled = mutant.spoil(&original)?;
+        fs::write(path, spoiled).with_context(|| format!("cannot write {file}"))?;
         Ok(Spoiled {
             path: path.to_owned(),
             original,
@@ -283,4 +296,20 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_finds_its_line() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for (below, mutants) in [CLUSTER, ENGINE] {
+            for mutant in mutants {
+                let text = fs::read_to_string(root.join(below).join(mutant.file)).unwrap();
+                mutant.spoil(&text).unwrap();
+            }
+        }
+    }
 }

@@ -90,8 +90,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts a pod that goes as updated",
         file: "controllers/statefulset/status.rs",
-        truth: "let counted = pod.is_created() && !pod.is_terminating();",
-        lie: "let counted = pod.is_created();",
+        truth: "let counted = created && !pod.is_terminating();",
+        lie: "let counted = created;",
     },
     Mutant {
         name: "tells apart whatever differs",
@@ -102,14 +102,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "loses the owner of a field that an update leaves as it is",
         file: "patch/managed.rs",
-        truth: "set: gained.union(&previous),",
-        lie: "set: gained,",
+        truth: "own.owned.add(gained);",
+        lie: "own.owned = Owned::of(gained);",
     },
     Mutant {
         name: "leaves a changed field with its old owner too",
         file: "patch/managed.rs",
-        truth: "let lost = taken.union(&changed.removed);",
-        lie: "let lost = changed.removed.clone();",
+        truth: "managers.subtract(&[&taken, &removed]);",
+        lie: "managers.subtract(&[&removed]);",
     },
     Mutant {
         name: "lets a stale resourceVersion through",
