@@ -93,9 +93,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether the way back is over, after which the guard is all there is to do.
+    /// The way back is over. That is written down; the guard is all there is to do afterwards.
     pub(super) fn arrive(&mut self, workload: &Workload) -> Outcome {
         self.memory.activity = Activity::Idle;
-        self.idle(workload)
+        Outcome::wait(match &self.world.plan {
+            Ok(_) => self.describe_idle(workload, self.was_rejected(workload)),
+            Err(problems) => invalid(problems),
+        })
     }
 }
