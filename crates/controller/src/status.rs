@@ -7,24 +7,17 @@ use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
 
 use crate::error::Error;
 
-/// Writes `new` in the place of `object`'s status. A command that came in meanwhile makes it a conflict: it is not lost.
+/// Writes `new` in the place of `object`'s status. Commands are not in it, and so are taken away; one that came in meanwhile
+/// makes it a conflict: it is not lost.
 pub(crate) async fn write(
     client: &Client,
     object: &RolloutPlugin,
     new: &RolloutPluginStatus,
 ) -> Result<RolloutPlugin, Error> {
     let old = object.status.clone().unwrap_or_default();
-    let (old, new) = (json!(old), json!(new));
-    let mut change = difference(&old, &new);
-    // Commands are never copied, only taken away.
-    for command in ["abort", "promoteFull", "restart"] {
-        if old.get(command).is_some() {
-            change.insert(command.into(), Value::Null);
-        }
-    }
     let patch = json!({
         "metadata": {"resourceVersion": object.resource_version(), "uid": object.uid()},
-        "status": change,
+        "status": difference(&json!(old), &json!(new)),
     });
     let api: Api<RolloutPlugin> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     let params = PatchParams {

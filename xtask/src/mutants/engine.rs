@@ -462,8 +462,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "leaves a command in the status",
         file: "controller/src/status.rs",
-        truth: "if old.get(command).is_some() {",
-        lie: "if old.get(command).is_none() {",
+        truth: "removed.chain(changed).collect()",
+        lie: "removed.take(0).chain(changed).collect()",
     },
     Mutant {
         name: "releases on over a broken pod",
