@@ -77,6 +77,14 @@ impl Command {
                 "is being rolled to {}; there is nothing to retry",
                 attempt.target
             )),
+            (Self::Retry, _) if stage.status.aborted_template_replaced => because(&format!(
+                "has the stable template again; apply {} first, then retry",
+                stage
+                    .status
+                    .aborted_revision
+                    .as_deref()
+                    .unwrap_or("the aborted revision")
+            )),
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
@@ -224,7 +232,7 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{aborted, at_rest, paused, returning, stepping, unseen};
+    use crate::fixtures::{aborted, at_rest, paused, replaced, returning, stepping, unseen};
     use rstest::rstest;
 
     fn held() -> RolloutPlugin {
@@ -280,6 +288,11 @@ mod tests {
         Command::Retry,
         at_rest(),
         "rolloutplugin cache has no aborted revision in its template; there is nothing to retry"
+    )]
+    #[case(
+        Command::Retry,
+        replaced(),
+        "rolloutplugin queue has the stable template again; apply queue-2 first, then retry"
     )]
     #[case(
         Command::Retry,

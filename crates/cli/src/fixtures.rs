@@ -94,6 +94,15 @@ pub(crate) fn aborted() -> RolloutPlugin {
     object
 }
 
+/// The same, where the stable template had to be put back.
+pub(crate) fn replaced() -> RolloutPlugin {
+    let mut object = aborted();
+    let status = object.status.as_mut().unwrap();
+    status.updated_revision.clone_from(&status.stable_revision);
+    status.aborted_template_replaced = true;
+    object
+}
+
 /// One that no operator has looked at.
 pub(crate) fn unseen() -> RolloutPlugin {
     let mut object = rollout("new", json!({}));

@@ -22,6 +22,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use stateward_clock::Clock;
+use stateward_plugin::Watches;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::fence::Fence;
@@ -191,6 +192,7 @@ pub struct Election {
     candidate: Candidate,
     timing: Timing,
     clock: Clock,
+    watches: Watches,
 }
 
 impl Election {
@@ -208,7 +210,14 @@ impl Election {
             candidate: Candidate::new(name, identity, timing.lease),
             timing,
             clock,
+            watches: Watches::default(),
         }
+    }
+
+    /// Tells `watches` whether the Lease can be reached.
+    pub fn watches(mut self, watches: Watches) -> Self {
+        self.watches = watches;
+        self
     }
 
     /// Waits until we lead. The fence is open for as long as we do.
@@ -221,6 +230,10 @@ impl Election {
             let patience = Instant::now() + self.timing.renew;
             let attempt = timeout_at(patience, self.attempt()).await;
             let attempt = attempt.unwrap_or_else(|_| Err(kube::Error::Service("no answer".into())));
+            match &attempt {
+                Ok(_) => self.watches.works(self.api.resource_url()),
+                Err(error) => self.watches.broke(self.api.resource_url(), &error.to_string()),
+            }
             match attempt {
                 Ok(Ok(fence)) => {
                     tracing::info!(lease = self.candidate.name, "leads");

@@ -27,7 +27,11 @@ pub(crate) async fn notify(
     };
     let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
     for notice in notices {
-        tracing::info!(reason = notice.reason, "{}", notice.message);
+        if notice.warning {
+            tracing::warn!(reason = notice.reason, "{}", notice.message);
+        } else {
+            tracing::info!(reason = notice.reason, "{}", notice.message);
+        }
         let Ok(event) = serde_json::from_value(event(object, notice, now)) else {
             continue;
         };

@@ -12,7 +12,7 @@ use serde_json::json;
 use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
-use stateward_core::world::{Action, Decision, World};
+use stateward_core::world::{Action, Decision, Notice, World};
 use stateward_core::{decide, rolloutplugin};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
 use tracing::Instrument;
@@ -35,6 +35,9 @@ const VERIFY_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait for the watch to tell why a pod could not be removed.
 const A_MOMENT: Duration = Duration::from_millis(100);
 
+/// How many failures in a row are worth telling people.
+const SOME_FAILURES: u32 = 3;
+
 /// How often one turn may write before others get theirs.
 const WRITES_PER_TURN: usize = 8;
 
@@ -49,8 +52,8 @@ pub(crate) struct Context {
     /// Failures in a row, by object.
     failures: Mutex<HashMap<String, u32>>,
     contest: Contest,
-    /// The pod that a disruption budget did not let go when last asked, by object.
-    protected: Mutex<HashMap<String, String>>,
+    /// What keeps the requests of an object from being carried out.
+    hindrances: Mutex<HashMap<String, String>>,
 }
 
 impl Context {
@@ -68,7 +71,7 @@ impl Context {
             latest: Mutex::default(),
             failures: Mutex::default(),
             contest: Contest::default(),
-            protected: Mutex::default(),
+            hindrances: Mutex::default(),
         }
     }
 
@@ -102,21 +105,27 @@ impl Context {
             .unwrap_or_else(PoisonError::into_inner)
             .remove(uid);
         self.contest.forget(uid);
-        self.protect(uid, None);
+        self.hinder(uid, None);
     }
 
-    fn protected(&self, uid: &str) -> Option<String> {
-        let protected = self.protected.lock().unwrap_or_else(PoisonError::into_inner);
-        protected.get(uid).cloned()
+    fn hindrance(&self, uid: &str) -> Option<String> {
+        let hindrances = self.hindrances.lock().unwrap_or_else(PoisonError::into_inner);
+        hindrances.get(uid).cloned()
     }
 
-    /// Takes down which pod a disruption budget protects. Whether that is news.
-    fn protect(&self, uid: &str, pod: Option<&str>) -> bool {
-        let mut protected = self.protected.lock().unwrap_or_else(PoisonError::into_inner);
-        match pod {
-            Some(pod) => protected.insert(uid.to_owned(), pod.to_owned()).as_deref() != Some(pod),
-            None => protected.remove(uid).is_some(),
-        }
+    /// Takes down what keeps an object's request from being carried out. Whether that is news.
+    fn hinder(&self, uid: &str, why: Option<String>) -> bool {
+        let mut hindrances = self.hindrances.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match why.clone() {
+            Some(why) => hindrances.insert(uid.to_owned(), why),
+            None => hindrances.remove(uid),
+        };
+        why.is_some() && before != why
+    }
+
+    fn failures(&self, uid: &str) -> u32 {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.get(uid).copied().unwrap_or(0)
     }
 
     /// A moment of the clock's as a wait on the timer's.
@@ -215,7 +224,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         }
         let uid = object.uid().unwrap_or_default();
         let mut world = world(&object, &seen, context.clock.now());
-        world.protected = context.protected(&uid);
+        world.hindrance = context.hindrance(&uid);
         let decision = decide(&world);
         if !ours {
             object = set_finalizer(&object, true, context).await?;
@@ -251,21 +260,30 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(context.at(later.at));
             }
-            let done = act(action, &object, &target, &seen, context).await?;
-            let protected = match (done, action) {
-                (Done::NotNow, Action::Remove { pod, .. }) => Some(pod.as_str()),
-                _ => None,
+            let done = act(action, &object, &target, &seen, context).await;
+            let why = match &done {
+                Ok(Done::NotNow(why)) => Some(why.clone()),
+                Err(error) if !error.is_conflict() && context.failures(&uid) >= SOME_FAILURES => {
+                    Some(error.to_string())
+                }
+                Ok(_) | Err(_) => None,
             };
-            if context.protect(&uid, protected) && protected.is_some() {
+            if context.hinder(&uid, why.clone()) {
                 // To be told, before it is tried again.
+                let notice = why.map(refusal);
+                notify(&context.client, &object, notice.as_slice(), world.now).await;
                 continue;
             }
-            return Ok(match done {
-                Done::NotNow => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
+            return Ok(match done? {
+                Done::NotNow(_) => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
                 // What it changed will be told by a watch.
                 Done::Changed => Next::await_change(),
                 Done::Unchanged => Next::requeue(context.clock.on_the_timer(A_MOMENT)),
             });
+        }
+        if world.hindrance.is_some() {
+            context.hinder(&uid, None);
+            continue;
         }
         return Ok(match decision.look_again {
             Some(moment) => context.at(moment),
@@ -273,6 +291,14 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         });
     }
     Ok(Next::requeue(Duration::from_millis(1)))
+}
+
+fn refusal(why: String) -> Notice {
+    Notice {
+        warning: true,
+        reason: "RequestRefused",
+        message: why,
+    }
 }
 
 /// What came of letting go of a workload.
@@ -349,7 +375,7 @@ fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
         commands: rolloutplugin::commands(&status),
         memory: rolloutplugin::memory(&status),
         workload: seen.workload.clone(),
-        protected: None,
+        hindrance: None,
         name: format!(
             "{} -n {}",
             object.name_any(),

@@ -23,8 +23,8 @@ pub struct World {
     pub memory: Memory,
     /// What it is all about; `Err` says why there is none to decide on.
     pub workload: Result<Workload, NoWorkload>,
-    /// The pod that a disruption budget did not let go when last asked.
-    pub protected: Option<String>,
+    /// What kept the last request from being carried out, if it was refused again and again.
+    pub hindrance: Option<String>,
     /// How people address this object in a command: `my-rollout -n prod`.
     pub name: String,
 }

@@ -54,14 +54,14 @@ pub struct Version(pub String);
 pub struct Snapshot(pub serde_json::Value);
 
 /// A request that was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Something was changed.
     Changed,
     /// It was so already.
     Unchanged,
-    /// A disruption budget says not now.
-    NotNow,
+    /// A disruption budget says not now, in these words.
+    NotNow(String),
 }
 
 /// Why a request was not carried out.

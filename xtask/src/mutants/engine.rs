@@ -426,8 +426,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "does not look again for a disruption budget",
         file: "controller/src/reconcile.rs",
-        truth: "Done::NotNow => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),",
-        lie: "Done::NotNow => Next::await_change(),",
+        truth: "Done::NotNow(_) => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),",
+        lie: "Done::NotNow(_) => Next::await_change(),",
     },
     Mutant {
         name: "does not wake when a pause is over",
@@ -474,7 +474,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "blames a step for the operator's absence",
         file: "core/src/engine/deadline.rs",
-        truth: "if late && attempt.progressed == attempt.entered {",
+        truth: "if late {",
         lie: "if late && attempt.progressed < attempt.entered {",
     },
     Mutant {
@@ -492,8 +492,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps to itself what a step waits for",
         file: "core/src/rolloutplugin/status.rs",
-        truth: "new.message != old.message || outline(&new) != outline(old)",
-        lie: "outline(&new) != outline(old)",
+        truth: "if moves && world.workload.is_ok() && world.hindrance.is_none() {",
+        lie: "if world.workload.is_ok() {",
     },
     Mutant {
         name: "fights over a status at any rate",

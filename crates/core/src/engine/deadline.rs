@@ -72,11 +72,11 @@ impl Turn<'_> {
         since.saturating_add(plan.deadline).ok()
     }
 
-    /// Gives an attempt its time anew whose step nobody has begun to carry out: the operator was away. Once only: a step that
-    /// cannot be carried out is late one day.
-    pub(super) fn excuse_absence(&self, attempt: &mut Attempt, plan: &Plan) {
+    /// Gives an attempt its time anew whose share is not released yet: the operator was away, or its request is refused. That
+    /// is told, and no fault of the version's.
+    pub(super) fn excuse(&self, attempt: &mut Attempt, plan: &Plan) {
         let late = Self::deadline(attempt, plan).is_some_and(|at| at <= self.world.now);
-        if late && attempt.progressed == attempt.entered {
+        if late {
             attempt.progressed = self.world.now;
         }
     }

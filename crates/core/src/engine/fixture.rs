@@ -59,7 +59,7 @@ pub(crate) fn settled() -> World {
             told: Counters::default(),
             pods: Vec::new(),
         }),
-        protected: None,
+        hindrance: None,
         name: "db -n prod".into(),
     };
     world.pods(["a"; 5]);

@@ -139,9 +139,15 @@ impl Turn<'_> {
 
     fn decision(self, outcome: Outcome) -> Decision {
         let remembered = self.memory == self.world.memory;
+        let report = outcome.report.map(|mut report| {
+            if let Some(hindrance) = &self.world.hindrance {
+                report.message = format!("{}; {hindrance}", report.message);
+            }
+            report
+        });
         Decision {
             action: outcome.action.filter(|_| remembered),
-            report: outcome.report,
+            report,
             memory: self.memory,
             notices: self.notices,
             look_again: self.look_again,

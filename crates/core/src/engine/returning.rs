@@ -123,10 +123,6 @@ impl Turn<'_> {
             .rev()
             .find_map(|index| match workload.at(index) {
                 Some(pod) if pod.runs(home) && pod.ready() => None,
-                Some(pod) if self.world.protected.as_ref() == Some(&pod.name) => Some(format!(
-                    "pod {} is next, when a disruption budget lets it go",
-                    pod.name
-                )),
                 Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
                 Some(pod) => Some(unready(pod)),
                 None => Some(format!("waiting for pod {index} to be created")),

@@ -62,7 +62,7 @@ impl Turn<'_> {
         let must_set =
             !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
         if must_set {
-            self.excuse_absence(&mut attempt, plan);
+            self.excuse(&mut attempt, plan);
         }
         // A gate is passed and a version turned down only from where the record says we stand, each written down.
         let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
@@ -73,10 +73,10 @@ impl Turn<'_> {
         }
 
         let ahead = gate(workload, &attempt, self.stable_revision(), due, self.world.now);
-        if let Ahead::Waiting { until, .. } = &ahead {
-            // To say what it waits for, and to see whether it has waited long enough.
-            self.wake(attempt.stands_still_from());
-            until.iter().for_each(|at| self.wake(*at));
+        // To say how things stand, and to see whether it has waited long enough.
+        self.wake(attempt.stands_still_from());
+        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
+            self.wake(*at);
         }
         let progress = workload.members().filter(|pod| {
             pod.runs(&attempt.target)
@@ -216,7 +216,7 @@ impl Turn<'_> {
                 Reason::ManuallyPaused,
                 format!(
                     "paused by spec.paused at step {} of {}; go on with: {}",
-                    attempt.step.0,
+                    (attempt.step.0 + 1).min(plan.end().0),
                     plan.end().0,
                     self.command("resume")
                 ),
@@ -224,10 +224,7 @@ impl Turn<'_> {
         }
         let waiting = match ahead {
             Ahead::Open => String::new(),
-            Ahead::Waiting { what, .. } => match &self.world.protected {
-                Some(pod) => format!(": {what}; a disruption budget does not let pod {pod} go"),
-                None => format!(": {what}"),
-            },
+            Ahead::Waiting { what, .. } => format!(": {what}"),
         };
         match plan.step(attempt.step) {
             Some(Step::Pause(duration)) => {
@@ -254,7 +251,7 @@ impl Turn<'_> {
                     Phase::Paused,
                     Reason::StepPaused,
                     format!(
-                        "step {} of {}: paused{until}; go on with: {}",
+                        "step {} of {}: paused{until}{waiting}; go on with: {}",
                         attempt.step.0 + 1,
                         plan.end().0,
                         self.command("promote")

@@ -33,7 +33,8 @@ pub(super) fn of(
         ("Reconciling", truth(!done && (!failed || returning))),
         ("Stalled", truth(failed && !returning)),
     ];
-    if report.reason == Reason::InvalidSpec {
+    // One that means what cannot be rolled is as wrong as one that says what cannot be done.
+    if let Reason::InvalidSpec | Reason::WorkloadUnfit | Reason::WorkloadClaimed = report.reason {
         conditions.push(("InvalidSpec", "True"));
     }
     let condition = |(kind, status): (&str, &str)| {

@@ -12,8 +12,8 @@ const SHOWN_PODS: usize = 20;
 
 /// The status that writes a decision down. `None` when there is nothing worth a write.
 ///
-/// While pods are rolled their counters ride along with the writes that steps and progress cause anyway, and so does the
-/// message as long as they come soon; at rest every change is told.
+/// While pods are rolled their counters and what they are waited for ride along with the writes that steps and progress cause
+/// anyway, as long as these come soon. Where a rollout stands still, and at rest, every change is told.
 pub fn next_status(
     old: &RolloutPluginStatus,
     generation: Option<i64>,
@@ -47,14 +47,14 @@ pub fn next_status(
         }
     }
     // Without a workload nothing else is being told.
-    let differs = match &decision.memory.activity {
-        Activity::Rolling(attempt) if world.workload.is_ok() && !attempt.stands_still(world.now) => {
-            outline(&new) != outline(old)
-        }
-        Activity::Rolling(_) if world.workload.is_ok() => {
-            new.message != old.message || outline(&new) != outline(old)
-        }
-        Activity::Idle | Activity::Rolling(_) | Activity::Returning(_) => new != *old,
+    let moves = match &decision.memory.activity {
+        Activity::Rolling(attempt) => !attempt.stands_still(world.now),
+        Activity::Idle | Activity::Returning(_) => false,
+    };
+    let differs = if moves && world.workload.is_ok() && world.hindrance.is_none() {
+        outline(&new) != outline(old)
+    } else {
+        new != *old
     };
     differs.then_some(new)
 }

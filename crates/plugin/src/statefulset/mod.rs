@@ -86,6 +86,17 @@ fn refusal(error: kube::Error, target: &Target, what: &str) -> PluginError {
     }
 }
 
+/// What a refused eviction says of the budget: its cause names it and its numbers.
+fn budget(status: &kube::core::Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes: Vec<_> = causes.map(|cause| cause.message.as_str()).collect();
+    if causes.is_empty() {
+        status.message.clone()
+    } else {
+        causes.join("; ")
+    }
+}
+
 #[async_trait]
 impl ResourcePlugin for StatefulSets {
     async fn init(&self) -> Result<(), PluginError> {
@@ -150,7 +161,10 @@ impl ResourcePlugin for StatefulSets {
                 Ok(Done::Changed)
             }
             Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(Done::Unchanged),
-            Err(kube::Error::Api(status)) if status.code == 429 => Ok(Done::NotNow),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(Done::NotNow(format!(
+                "pod {pod} may not go now: {}",
+                budget(&status)
+            ))),
             Err(error) => Err(PluginError::Failed {
                 what: format!("cannot remove pod {pod}"),
                 cause: error.to_string(),

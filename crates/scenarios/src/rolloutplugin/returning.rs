@@ -20,6 +20,7 @@ scenarios![
     pods_return_under_a_minimum_of_ready_time,
     pods_that_count_from_five_return,
     a_disruption_budget_is_waited_for,
+    a_request_that_is_refused_again_and_again_is_told,
     a_rollout_that_is_paused_by_hand_can_be_aborted,
     an_abort_while_a_pod_is_being_replaced_returns_it,
     an_operator_killed_again_and_again_brings_every_pod_back,
@@ -120,32 +121,62 @@ async fn pods_that_count_from_five_return(cluster: &mut Cluster) -> Outcome {
     db.expect_rest(["v2"; 5]).await
 }
 
-async fn a_disruption_budget_is_waited_for(cluster: &mut Cluster) -> Outcome {
-    cluster.with_operator().await?;
-    let (db, rollout) = paused_at(cluster, 3, 67).await?;
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(cluster.client(), cluster.namespace());
+fn budgets(cluster: &Cluster) -> Api<PodDisruptionBudget> {
+    Api::namespaced(cluster.client(), cluster.namespace())
+}
+
+/// A budget for the pods of `db`.
+async fn protect(cluster: &Cluster, name: &str, away: i32) -> Outcome {
     let budget = json!({
-        "metadata": {"name": "db"},
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
+        "metadata": {"name": name},
+        "spec": {"maxUnavailable": away, "selector": {"matchLabels": {"app": "db"}}},
     });
     let budget = serde_json::from_value(budget)
         .map_err(kube::Error::SerdeError)
         .doing("read a budget")?;
-    budgets
-        .create(&PostParams::default(), &budget)
-        .await
-        .doing("create a disruption budget")?;
+    let created = budgets(cluster).create(&PostParams::default(), &budget).await;
+    created.doing("create a disruption budget").map(drop)
+}
+
+async fn unprotect(cluster: &Cluster, name: &str) -> Outcome {
+    let deleted = budgets(cluster).delete(name, &DeleteParams::default()).await;
+    deleted.doing("delete a disruption budget").map(drop)
+}
+
+/// Kubernetes itself cannot tell which of two budgets to ask, and answers 500.
+async fn a_request_that_is_refused_again_and_again_is_told(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    protect(cluster, "one", 1).await?;
+    protect(cluster, "two", 1).await?;
     let before = db.pods().await?;
     rollout.abort().await?;
     rollout
-        .expect_message("pod db-2 is next, when a disruption budget lets it go")
+        .expect_message("more than one PodDisruptionBudget")
+        .await?;
+    rollout
+        .expect_event("RequestRefused", "cannot remove pod db-2")
+        .await?;
+    db.expect_same_pods(&before).await?;
+    unprotect(cluster, "two").await?;
+    rollout
+        .expect_message("every pod is back on the stable version; change the template")
+        .await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn a_disruption_budget_is_waited_for(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 67).await?;
+    protect(cluster, "db", 0).await?;
+    let before = db.pods().await?;
+    rollout.abort().await?;
+    rollout
+        .expect_message("pod db-2 may not go now: The disruption budget db needs")
         .await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await?;
-    budgets
-        .delete("db", &DeleteParams::default())
-        .await
-        .doing("delete the disruption budget")?;
+    unprotect(cluster, "db").await?;
     rollout.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 3]).await
 }

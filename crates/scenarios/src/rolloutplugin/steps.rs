@@ -1,6 +1,7 @@
 //! Through the steps to the end.
 
 use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
 
 use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Outcome, partition};
@@ -17,6 +18,7 @@ scenarios![
     one_percent_of_three_pods_is_one_pod,
     thirds_of_three_pods_come_to_their_end_by_themselves,
     a_pause_is_told_as_a_condition_and_taken_back,
+    a_pod_that_is_unwell_in_a_pause_is_told,
     a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps,
 ];
 
@@ -209,4 +211,35 @@ async fn a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps(cluste
     rollout.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 5]).await?;
     db.expect_one_down_at_most(since)
+}
+
+/// Somebody is about to decide whether to go on, and should see it.
+async fn a_pod_that_is_unwell_in_a_pause_is_told(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (_db, rollout) = paused_at(cluster, 3, 34).await?;
+    let lowest = Match::image("example.com/db:v1").ordinal(0);
+    cluster.pods().program(lowest.clone(), Behaviour::never_ready());
+    rollout
+        .eventually("db-0 is told", |status| {
+            let told = status
+                .message
+                .contains("paused: waiting for pod db-0 to be Ready");
+            if told && status.ready_replicas == Some(2) {
+                Ok(())
+            } else {
+                Err(format!("{:?} Ready", status.ready_replicas))
+            }
+        })
+        .await?;
+    cluster.pods().program(lowest, Behaviour::default());
+    rollout
+        .eventually("all is well again", |status| {
+            if status.ready_replicas == Some(3) && !status.message.contains("waiting") {
+                Ok(())
+            } else {
+                Err(format!("{:?} Ready", status.ready_replicas))
+            }
+        })
+        .await
+        .map(drop)
 }

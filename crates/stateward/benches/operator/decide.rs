@@ -59,7 +59,7 @@ fn half_way() -> World {
     });
     World {
         now,
-        protected: None,
+        hindrance: None,
         memory: Memory {
             workload: Some("uid".into()),
             setting: Some("0".into()),

@@ -15,20 +15,28 @@ pub(super) fn definition() -> Value {
     json!(rolloutplugin::definition())
 }
 
+/// The namespace that is the operator's own. In another one others may live: what it enforces is not ours to say, and taking our
+/// objects away must not take theirs.
+pub(super) const OWN_NAMESPACE: &str = "stateward-system";
+
+fn own_namespace() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": OWN_NAMESPACE, "labels": {
+            "app.kubernetes.io/name": NAME,
+            "pod-security.kubernetes.io/enforce": "restricted",
+        }},
+    })
+}
+
 /// Who the operator is and what it may do.
 pub(super) fn identity(namespace: &str) -> Vec<Value> {
     let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels()});
     let cluster_wide = json!({"name": NAME, "labels": labels()});
     let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
-    vec![
-        json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {
-                "app.kubernetes.io/name": NAME,
-                "pod-security.kubernetes.io/enforce": "restricted",
-            }},
-        }),
+    let own = (namespace == OWN_NAMESPACE).then(own_namespace);
+    let objects = [
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
         json!({"apiVersion": api, "kind": "ClusterRole", "metadata": cluster_wide, "rules": rbac::rules()}),
         json!({
@@ -40,7 +48,8 @@ pub(super) fn identity(namespace: &str) -> Vec<Value> {
             "apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
             "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME}, "subjects": subjects,
         }),
-    ]
+    ];
+    own.into_iter().chain(objects).collect()
 }
 
 /// Two operators, of which one leads.

@@ -16,11 +16,11 @@ pub(crate) struct Args {
     /// Print the custom resource definitions; without --crds and --rbac everything is printed
     #[arg(long)]
     crds: bool,
-    /// Print the namespace, the service account, its roles and their bindings
+    /// Print the namespace if it is the default one, the service account, its roles and their bindings
     #[arg(long)]
     rbac: bool,
-    /// The namespace to install into
-    #[arg(short, long, default_value = "stateward-system")]
+    /// The namespace to install into; any but the default one has to be there already
+    #[arg(short, long, default_value = manifests::OWN_NAMESPACE)]
     namespace: String,
     /// The image of the operator
     #[arg(long, default_value = manifests::IMAGE)]
@@ -148,6 +148,10 @@ mod tests {
             .collect();
         assert_eq!(read, objects(&args).unwrap());
         assert!(!yaml.contains("stateward-system"), "{yaml}");
+        assert!(
+            !yaml.contains("kind: Namespace"),
+            "it may be the home of others: {yaml}"
+        );
     }
 
     #[rstest]

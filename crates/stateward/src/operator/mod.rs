@@ -113,7 +113,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let outcome = if args.leader_elect {
         let namespace = args.lease_namespace.unwrap_or(home);
         let timing = Timing::of(args.lease_duration);
-        let election = Election::new(client, &namespace, &args.lease_name, &identity(), timing, clock);
+        let election = Election::new(client, &namespace, &args.lease_name, &identity(), timing, clock)
+            .watches(term.metrics.watches().clone());
         lead_by_turns(term, election, &readiness, stop).await
     } else {
         readiness.set(State::Leading);

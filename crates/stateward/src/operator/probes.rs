@@ -48,15 +48,17 @@ impl Readiness {
         self.0.store(state as u8, Ordering::Relaxed);
     }
 
-    /// The answer for an operator with these watches. One that stands by has none.
+    /// The answer for an operator with these watches. One that stands by has only that of the lease.
     fn answer(&self, watches: &Watches) -> (StatusCode, String) {
         let (state, text) = STATES[usize::from(self.0.load(Ordering::Relaxed))];
         let (code, text) = match (state, watches.complaint()) {
             (State::Connecting | State::NoDefinition, _) => {
                 (StatusCode::SERVICE_UNAVAILABLE, text.to_owned())
             }
-            (State::Leading, Some(complaint)) => (StatusCode::SERVICE_UNAVAILABLE, complaint),
-            (State::StandingBy | State::Leading, _) => (StatusCode::OK, text.to_owned()),
+            (State::StandingBy | State::Leading, Some(complaint)) => {
+                (StatusCode::SERVICE_UNAVAILABLE, complaint)
+            }
+            (State::StandingBy | State::Leading, None) => (StatusCode::OK, text.to_owned()),
         };
         (code, text)
     }
@@ -101,8 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_does_not_see_is_not_ready() {
+    fn who_does_not_see_is_not_ready() {
         let (readiness, watches) = (Readiness::default(), Watches::default());
+        readiness.set(State::StandingBy);
+        assert_eq!(readiness.answer(&watches).0, StatusCode::OK);
         readiness.set(State::Leading);
         watches.broke("/apis/apps/v1/statefulsets", "it is forbidden");
         let (code, text) = readiness.answer(&watches);
@@ -112,8 +116,7 @@ mod tests {
             "the watch of /apis/apps/v1/statefulsets does not work: it is forbidden"
         );
         readiness.set(State::StandingBy);
-        assert_eq!(readiness.answer(&watches).0, StatusCode::OK);
-        readiness.set(State::Leading);
+        assert_eq!(readiness.answer(&watches).0, StatusCode::SERVICE_UNAVAILABLE);
         watches.works("/apis/apps/v1/statefulsets");
         assert_eq!(readiness.answer(&watches).0, StatusCode::OK);
     }

@@ -27,7 +27,7 @@ fn no_progress_for_too_long_fails_and_a_longer_deadline_takes_it_back() {
 
 /// Rule 11: a step that nobody carried out has not used its time.
 #[test]
-fn the_operators_absence_does_not_count_against_the_deadline() {
+fn the_operators_absence_and_refused_requests_do_not_count_against_the_deadline() {
     let mut world = rolling(0);
     world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
     world.now = NOW + SignedDuration::from_mins(10);
@@ -38,7 +38,17 @@ fn the_operators_absence_does_not_count_against_the_deadline() {
 
     world.now += SignedDuration::from_mins(10);
     let decision = decide(&world);
-    assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected), "once only");
+    assert_eq!(
+        phase(&decision),
+        (Phase::Progressing, Reason::Stepping),
+        "it is refused"
+    );
+
+    world.memory = decision.memory;
+    world.view().released = 1;
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::Aborting));
 }
 
 /// Rule 11

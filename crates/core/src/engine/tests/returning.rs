@@ -73,11 +73,11 @@ fn a_forgotten_version_is_restored_from_our_copy() {
 
 /// Rule 5
 #[test]
-fn a_pod_that_a_disruption_budget_protects_is_named() {
+fn what_keeps_a_pod_from_going_is_told() {
     let mut world = returning(["a", "a", "a", "b", "b"]);
-    world.protected = Some("db-4".into());
+    world.hindrance = Some("pod db-4 may not go now".into());
     let decision = decide(&world);
-    assert!(message(&decision).contains("pod db-4 is next, when a disruption budget lets it go"));
+    assert!(message(&decision).ends_with("pod db-4 is next; pod db-4 may not go now"));
     assert!(matches!(decision.action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
 }
 
