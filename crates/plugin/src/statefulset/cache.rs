@@ -15,7 +15,7 @@ use stateward_core::world::NoWorkload;
 use tokio::sync::{mpsc, watch};
 
 use super::read;
-use super::view::{PodView, SetView};
+use super::view::{Owner, PodView, SetView};
 use crate::{Observation, Target, Version, Watches};
 
 /// Namespace and name.
@@ -124,7 +124,6 @@ impl Caches {
         let mut listed: Vec<K> = Vec::new();
         let mut first = true;
         let mut events = watcher(api, config)
-            .modify(|object| object.meta_mut().managed_fields = None)
             .default_backoff()
             .inspect(|told| watches.note(&path, told))
             .boxed();
@@ -352,18 +351,9 @@ impl Cached for SetView {
 }
 
 impl PodView {
-    /// The UID and the name of the set that owns the pod.
-    fn owner(&self) -> Option<(String, String)> {
-        let owners = self.metadata.owner_references.as_ref()?;
-        let owner = owners
-            .iter()
-            .find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
-        Some((owner.uid.clone(), owner.name.clone()))
-    }
-
     fn insert(self, inner: &mut Inner) -> Option<Changed> {
         let key = key_of(&self);
-        let (uid, set) = self.owner()?;
+        let Owner { uid, name: set } = self.owner.clone()?;
         // A pod of the same name may belong to a new set of the same name.
         if let Some(before) = inner.owners.insert(key.clone(), uid.clone())
             && before != uid
@@ -392,7 +382,7 @@ impl Cached for PodView {
                 inner.pods.remove(&uid);
             }
         }
-        let (_, set) = self.owner()?;
+        let set = self.owner?.name;
         Some(changed((key.0, set), None))
     }
 
@@ -406,7 +396,7 @@ impl Cached for PodView {
             };
             if let Some(pods) = inner.pods.get_mut(&uid)
                 && let Some(pod) = pods.remove(&key.1)
-                && let Some((_, set)) = pod.owner()
+                && let Some(Owner { name: set, .. }) = pod.owner.clone()
             {
                 told.push(changed((key.0, set), None));
             }

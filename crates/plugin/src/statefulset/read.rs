@@ -96,15 +96,13 @@ fn claim(set: &SetView, manager: &Manager, holder_lives: impl Fn(&str) -> bool) 
 fn row(pod: &PodView, set: &str, start: i32) -> Option<Pod> {
     let name = pod.metadata.name.as_deref()?;
     let ordinal: i64 = name.strip_prefix(set)?.strip_prefix('-')?.parse().ok()?;
-    let labels = pod.metadata.labels.as_ref();
-    let revision = labels.and_then(|labels| labels.get("controller-revision-hash"));
     // An ordinal below the first is one that scaling takes away: it sorts behind all others.
     let index = u32::try_from(ordinal - i64::from(start)).unwrap_or(u32::MAX);
     Some(Pod {
         name: name.to_owned(),
         uid: pod.metadata.uid.clone()?,
         index,
-        revision: revision.map(RevisionName::from_api),
+        revision: pod.revision.as_ref().map(RevisionName::from_api),
         terminating: pod.metadata.deletion_timestamp.is_some(),
         ready_since: pod.status.ready_since,
         restarts: pod.status.restarts,

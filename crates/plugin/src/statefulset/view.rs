@@ -1,11 +1,12 @@
 //! Sets and pods with just the fields that decisions read. Ten thousand sets fit where a few hundred whole ones would.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -49,13 +50,69 @@ macro_rules! stands_for {
 stands_for!(SetView, StatefulSet);
 stands_for!(PodView, Pod);
 
+/// What is read of an object's metadata. The rest, above all `managedFields`, is skipped and not thrown away later.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    deletion_timestamp: Option<Time>,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    owner_references: Vec<OwnerReference>,
+}
+
+impl Meta {
+    /// Who the object is, without what it carries along.
+    fn slim(self) -> ObjectMeta {
+        ObjectMeta {
+            name: self.name,
+            namespace: self.namespace,
+            uid: self.uid,
+            resource_version: self.resource_version,
+            generation: self.generation,
+            deletion_timestamp: self.deletion_timestamp,
+            ..ObjectMeta::default()
+        }
+    }
+}
+
 /// A StatefulSet.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "WholeSet")]
 pub(crate) struct SetView {
     pub(crate) metadata: ObjectMeta,
+    /// Who claims it.
+    claim: Option<String>,
     pub(crate) spec: SetSpec,
     pub(crate) status: SetStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WholeSet {
+    metadata: Meta,
+    spec: SetSpec,
+    status: SetStatus,
+}
+
+impl From<WholeSet> for SetView {
+    fn from(whole: WholeSet) -> Self {
+        let WholeSet {
+            mut metadata,
+            spec,
+            status,
+        } = whole;
+        Self {
+            claim: metadata.annotations.remove(super::MANAGED_BY),
+            metadata: metadata.slim(),
+            spec,
+            status,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -117,8 +174,7 @@ impl SetView {
 
     /// The claim that is written on it: `RolloutPlugin/my-rollout/0f3c…`
     pub(crate) fn claim(&self) -> Option<&str> {
-        let annotations = self.metadata.annotations.as_ref()?;
-        annotations.get(super::MANAGED_BY).map(String::as_str)
+        self.claim.as_deref()
     }
 
     /// The name of the object that claims it.
@@ -134,11 +190,44 @@ pub(crate) fn count(number: i32) -> u32 {
 
 /// A pod of a StatefulSet.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "WholePod")]
 pub(crate) struct PodView {
     pub(crate) metadata: ObjectMeta,
-    #[serde(deserialize_with = "condensed")]
+    pub(crate) owner: Option<Owner>,
+    pub(crate) revision: Option<String>,
     pub(crate) status: Condition,
+}
+
+/// The set that a pod belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) uid: String,
+    pub(crate) name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WholePod {
+    metadata: Meta,
+    #[serde(deserialize_with = "condensed")]
+    status: Condition,
+}
+
+impl From<WholePod> for PodView {
+    fn from(whole: WholePod) -> Self {
+        let WholePod { mut metadata, status } = whole;
+        let mut owners = std::mem::take(&mut metadata.owner_references).into_iter();
+        let owner = owners.find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet");
+        Self {
+            owner: owner.map(|owner| Owner {
+                uid: owner.uid,
+                name: owner.name,
+            }),
+            revision: metadata.labels.remove("controller-revision-hash"),
+            metadata: metadata.slim(),
+            status,
+        }
+    }
 }
 
 /// What a pod's status comes down to.
