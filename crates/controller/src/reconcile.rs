@@ -120,12 +120,24 @@ impl Context {
             Some(why) => hindrances.insert(uid.to_owned(), why),
             None => hindrances.remove(uid),
         };
-        why.is_some() && before != why
+        before != why
     }
 
-    fn failures(&self, uid: &str) -> u32 {
+    /// What came of a request, if that keeps it from being carried out and is news. One failure is nothing to tell.
+    fn hindered(&self, uid: &str, done: &Result<Done, Error>) -> Option<Notice> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.get(uid).copied().unwrap_or(0)
+        let failures = failures.get(uid).copied().unwrap_or(0);
+        let why = match done {
+            Ok(Done::NotNow(why)) => Some(why.clone()),
+            Err(error) if !error.is_conflict() && failures >= SOME_FAILURES => Some(error.to_string()),
+            Ok(_) | Err(_) => None,
+        };
+        let news = self.hinder(uid, why.clone());
+        why.filter(|_| news).map(|message| Notice {
+            warning: true,
+            reason: "RequestRefused",
+            message,
+        })
     }
 
     /// A moment of the clock's as a wait on the timer's.
@@ -261,17 +273,9 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
                 return Ok(context.at(later.at));
             }
             let done = act(action, &object, &target, &seen, context).await;
-            let why = match &done {
-                Ok(Done::NotNow(why)) => Some(why.clone()),
-                Err(error) if !error.is_conflict() && context.failures(&uid) >= SOME_FAILURES => {
-                    Some(error.to_string())
-                }
-                Ok(_) | Err(_) => None,
-            };
-            if context.hinder(&uid, why.clone()) {
-                // To be told, before it is tried again.
-                let notice = why.map(refusal);
-                notify(&context.client, &object, notice.as_slice(), world.now).await;
+            if let Some(news) = context.hindered(&uid, &done) {
+                // To be told in the status too, before it is tried again.
+                notify(&context.client, &object, &[news], world.now).await;
                 continue;
             }
             return Ok(match done? {
@@ -291,14 +295,6 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         });
     }
     Ok(Next::requeue(Duration::from_millis(1)))
-}
-
-fn refusal(why: String) -> Notice {
-    Notice {
-        warning: true,
-        reason: "RequestRefused",
-        message: why,
-    }
 }
 
 /// What came of letting go of a workload.

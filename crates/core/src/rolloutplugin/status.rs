@@ -62,22 +62,25 @@ pub fn next_status(
 /// What to tell when a decision gets stuck on something new: once, not at every look at it.
 pub fn stall(old: &RolloutPluginStatus, decision: &Decision) -> Option<Notice> {
     let report = decision.report.as_ref()?;
-    // An abort has told of itself.
-    let aborted = matches!(report.reason, Reason::Rejected | Reason::Aborting);
-    if report.phase != Phase::Failed || aborted {
-        return None;
-    }
+    let (condition, warning) = match (report.phase, report.reason) {
+        // An abort has told of itself.
+        (_, Reason::Rejected | Reason::Aborting) => return None,
+        (Phase::Failed, _) => ("Stalled", true),
+        // It may come later.
+        (_, Reason::WorkloadMissing) => ("Progressing", false),
+        _ => return None,
+    };
     let reason = conditions::reason(report.reason);
     // Pods and deadlines put it in other words every time.
     let same_words = matches!(report.reason, Reason::PodBroken | Reason::DeadlineExceeded);
     let told = old.conditions.iter().any(|before| {
-        before.kind == "Stalled"
+        before.kind == condition
             && before.status == "True"
             && before.reason == reason
             && (same_words || before.message == report.message)
     });
     (!told).then(|| Notice {
-        warning: true,
+        warning,
         reason,
         message: report.message.clone(),
     })
@@ -219,12 +222,12 @@ mod tests {
     use rstest::rstest;
     use stateward_api::rolloutplugin::Condition;
 
-    fn failed(reason: Reason, message: &str) -> Decision {
+    fn report(phase: Phase, reason: Reason, message: &str) -> Decision {
         Decision {
             memory: Memory::default(),
             action: None,
             report: Some(Report {
-                phase: Phase::Failed,
+                phase,
                 reason,
                 message: message.into(),
             }),
@@ -312,7 +315,20 @@ mod tests {
         #[case] message: &str,
         #[case] told: bool,
     ) {
-        assert_eq!(stall(&old, &failed(reason, message)).is_some(), told);
+        let decision = report(Phase::Failed, reason, message);
+        assert_eq!(stall(&old, &decision).is_some(), told);
+    }
+
+    #[test]
+    fn a_workload_that_is_missing_is_told_once() {
+        let decision = report(Phase::Progressing, Reason::WorkloadMissing, "waiting for it");
+        let notice = stall(&RolloutPluginStatus::default(), &decision).unwrap();
+        assert!(!notice.warning);
+        let old = RolloutPluginStatus {
+            conditions: conditions::of(decision.report.as_ref().unwrap(), &[], None, at(0)),
+            ..RolloutPluginStatus::default()
+        };
+        assert_eq!(stall(&old, &decision), None);
     }
 
     /// What is waited for rides along with other writes, unless none come.
