@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
 
 use super::paused_at;
-use crate::harness::{Cluster, Outcome};
+use crate::harness::{Cluster, Doing, Failure, Outcome, Set};
 use crate::scenarios;
 
 scenarios![
@@ -27,6 +32,7 @@ scenarios![
     a_new_pod_that_breaks_in_a_pause_is_caught,
     a_pause_by_hand_outlasts_a_timed_one,
     a_pod_that_is_unwell_at_rest_meets_no_deadline,
+    a_partition_that_is_refused_is_told_and_no_fault_of_the_version,
 ];
 
 /// Every pod of the new version behaves like this.
@@ -356,4 +362,100 @@ async fn a_pod_that_is_unwell_at_rest_meets_no_deadline(cluster: &mut Cluster) -
     db.expect_same_pods(&before).await?;
     cluster.pods().program(middle, Behaviour::default());
     rollout.expect_phase("Successful").await.map(drop)
+}
+
+/// Has the server refuse every change of the set's partition.
+async fn freeze_partition(cluster: &Cluster, db: &Set<'_>) -> Outcome {
+    let name = policy(cluster);
+    let partition = |object: &str| format!("{object}.spec.updateStrategy.rollingUpdate.partition");
+    let rule = format!(
+        "object.metadata.name != '{}' || {} == {}",
+        db.name(),
+        partition("object"),
+        partition("oldObject")
+    );
+    let sets = json!({
+        "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["statefulsets"],
+    });
+    let policy = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [sets]},
+            "validations": [{"expression": rule, "message": "partitions are frozen"}],
+        },
+    });
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace()}});
+    let binding = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here},
+        },
+    });
+    let policy = serde_json::from_value(policy).map_err(kube::Error::SerdeError);
+    let policy: ValidatingAdmissionPolicy = policy.doing("read a policy")?;
+    let binding = serde_json::from_value(binding).map_err(kube::Error::SerdeError);
+    let binding: ValidatingAdmissionPolicyBinding = binding.doing("read a binding")?;
+    let created = policies(cluster).create(&PostParams::default(), &policy).await;
+    if let Err(kube::Error::Api(status)) = &created
+        && matches!(status.code, 404 | 501)
+    {
+        return Err(Failure::NotHere("it has no admission policies".into()));
+    }
+    created.doing("create a policy")?;
+    let bound = bindings(cluster).create(&PostParams::default(), &binding).await;
+    bound.doing("bind a policy")?;
+    // The server takes a moment to know its own policies.
+    let trial = Patch::Merge(json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}));
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    while db.api().patch(db.name(), &params, &trial).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+async fn thaw_partition(cluster: &Cluster) -> Outcome {
+    let (name, now) = (policy(cluster), DeleteParams::default());
+    let unbound = bindings(cluster).delete(&name, &now).await;
+    unbound.doing("unbind the policy")?;
+    let deleted = policies(cluster).delete(&name, &now).await;
+    deleted.doing("delete the policy").map(drop)
+}
+
+/// Policies belong to the whole cluster.
+fn policy(cluster: &Cluster) -> String {
+    format!("partitions.{}", cluster.namespace())
+}
+
+fn policies(cluster: &Cluster) -> Api<ValidatingAdmissionPolicy> {
+    Api::all(cluster.client())
+}
+
+fn bindings(cluster: &Cluster) -> Api<ValidatingAdmissionPolicyBinding> {
+    Api::all(cluster.client())
+}
+
+async fn a_partition_that_is_refused_is_told_and_no_fault_of_the_version(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}, {"pause": {}}]))
+        .spec(json!({"progressDeadlineSeconds": 2, "progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    let before = db.pods().await?;
+    freeze_partition(cluster, &db).await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("partitions are frozen").await?;
+    rollout
+        .expect_event("RequestRefused", "partitions are frozen")
+        .await?;
+    time_passes(cluster, "4s").await?;
+    db.expect_same_pods(&before).await?;
+    thaw_partition(cluster).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
 }
