@@ -7,18 +7,24 @@ use crate::engine::decide;
 use crate::engine::fixture::{NOW, plan, rolling, weight};
 use crate::memory::Activity;
 use crate::plan::{Share, Step};
-use crate::world::{Action, Phase, Reason};
+use crate::world::{Action, Phase, Reason, World};
 
-/// Rule 14
-#[test]
-fn a_timed_pause_lasts_its_time() {
+/// In a pause of its second step, with the pod of the first new and well.
+fn pausing_for(duration: SignedDuration) -> World {
     let mut world = rolling(1);
-    let minute = SignedDuration::from_mins(1);
-    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(duration)), weight(60)]));
     world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
     world.attempt().reached = 1;
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
+    world
+}
+
+/// Rule 14
+#[test]
+fn a_timed_pause_lasts_its_time() {
+    let minute = SignedDuration::from_mins(1);
+    let mut world = pausing_for(minute);
     world.now = NOW + SignedDuration::from_secs(59);
     let decision = decide(&world);
     assert_eq!((step(&decision), decision.look_again), (1, Some(NOW + minute)));
@@ -63,13 +69,8 @@ fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {
 /// Rule 11: what is waited for after a pause is named, and not for ever.
 #[test]
 fn a_pause_that_is_over_says_what_it_waits_for() {
-    let mut world = rolling(1);
     let minute = SignedDuration::from_mins(1);
-    world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(minute)), weight(60)]));
-    world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
-    world.attempt().reached = 1;
-    world.view().released = 1;
-    world.pods(["a", "a", "a", "a", "b"]);
+    let mut world = pausing_for(minute);
     world.view().pods[0].ready_since = None;
     world.count();
     assert_eq!(phase(&decide(&world)).0, Phase::Paused);
