@@ -15,7 +15,7 @@ use stateward_core::world::NoWorkload;
 use tokio::sync::{mpsc, watch};
 
 use super::read;
-use super::view::{Owner, PodView, SetView};
+use super::view::{Owned, PodRow, PodView, SetView};
 use crate::{Observation, Target, Version, Watches};
 
 /// Namespace and name.
@@ -45,10 +45,10 @@ struct Inner {
     sets: HashMap<Key, Arc<SetView>>,
     /// The sets with each claim.
     held: HashMap<String, BTreeSet<Key>>,
-    /// By the UID of their set, then by name.
-    pods: HashMap<String, HashMap<String, Arc<PodView>>>,
-    /// The set of each pod, to find it again when only the pod is known.
-    owners: HashMap<Key, String>,
+    /// By the UID of their set.
+    pods: HashMap<Arc<str>, PodsOfSet>,
+    /// The UID of each pod's set, to find it again when only the pod is known.
+    owners: HashMap<Key, Arc<str>>,
     /// The newest version of a set that we wrote and have not seen yet.
     written: HashMap<Key, u64>,
     /// The UID of a pod that we removed and have not seen go yet.
@@ -57,7 +57,28 @@ struct Inner {
     managers: HashSet<String>,
 }
 
+/// The pods of one set.
+#[derive(Default)]
+struct PodsOfSet {
+    /// The set's name.
+    set: String,
+    /// By name.
+    rows: HashMap<String, Box<PodRow>>,
+}
+
 impl Inner {
+    /// Takes a pod out, and says whose it was.
+    fn remove_pod(&mut self, key: &Key) -> Option<Changed> {
+        let uid = self.owners.remove(key)?;
+        let pods = self.pods.get_mut(&uid)?;
+        pods.rows.remove(&key.1);
+        let told = changed((key.0.clone(), pods.set.clone()), None);
+        if pods.rows.is_empty() {
+            self.pods.remove(&uid);
+        }
+        Some(told)
+    }
+
     fn insert_set(&mut self, key: Key, set: SetView) -> Option<Arc<SetView>> {
         let before = self.remove_set(&key);
         if let Some(claim) = set.claim() {
@@ -121,7 +142,7 @@ impl Caches {
         watches: &Watches,
     ) {
         let path = api.resource_url().to_owned();
-        let mut listed: Vec<K> = Vec::new();
+        let mut listed: Vec<K::Kept> = Vec::new();
         let mut first = true;
         let mut events = watcher(api, config)
             .default_backoff()
@@ -130,7 +151,7 @@ impl Caches {
         loop {
             match events.try_next().await {
                 Ok(Some(watcher::Event::Init)) => listed.clear(),
-                Ok(Some(watcher::Event::InitApply(object))) => listed.push(object),
+                Ok(Some(watcher::Event::InitApply(object))) => listed.extend(object.keep()),
                 Ok(Some(watcher::Event::InitDone)) => {
                     let changed = K::replace(&mut self.lock(), namespace, std::mem::take(&mut listed));
                     self.tell(changed);
@@ -139,11 +160,11 @@ impl Caches {
                     }
                 }
                 Ok(Some(watcher::Event::Apply(object))) => {
-                    let changed = object.put(&mut self.lock());
+                    let changed = object.keep().and_then(|kept| K::put(kept, &mut self.lock()));
                     self.tell(changed);
                 }
                 Ok(Some(watcher::Event::Delete(object))) => {
-                    let changed = object.take(&mut self.lock());
+                    let changed = object.keep().and_then(|kept| K::take(kept, &mut self.lock()));
                     self.tell(changed);
                 }
                 Ok(None) => return,
@@ -231,18 +252,17 @@ impl Caches {
             written.remove();
         }
         let none = HashMap::new();
-        let uid = set.metadata.uid.clone().unwrap_or_default();
+        let uid = set.metadata.uid.as_deref().unwrap_or_default();
         let Inner {
             pods,
             removed,
             managers,
             ..
         } = &mut *inner;
-        let pods = pods.get(&uid).unwrap_or(&none);
+        let pods = pods.get(uid).map_or(&none, |pods| &pods.rows);
         for (name, pod) in pods {
             if let Entry::Occupied(gone) = removed.entry(key(&target.namespace, name)) {
-                let same = pod.metadata.uid.as_ref() == Some(gone.get());
-                if same && pod.metadata.deletion_timestamp.is_none() {
+                if pod.uid == *gone.get() && !pod.terminating {
                     return None;
                 }
                 gone.remove();
@@ -250,7 +270,12 @@ impl Caches {
         }
         let lives = |uid: &str| managers.contains(uid);
         Some(Observation {
-            workload: read::workload(&set, pods.values().map(Arc::as_ref), &target.manager, lives),
+            workload: read::workload(
+                &set,
+                pods.iter().map(|(name, pod)| (name.as_str(), &**pod)),
+                &target.manager,
+                lives,
+            ),
             version: Version(set.resource_version().unwrap_or_default()),
         })
     }
@@ -296,14 +321,20 @@ trait Cached:
     + Send
     + 'static
 {
+    /// What is kept of it.
+    type Kept: Send;
+
+    /// `None` for one that is nobody's.
+    fn keep(self) -> Option<Self::Kept>;
+
     /// Puts one in. Says which set has changed.
-    fn put(self, inner: &mut Inner) -> Option<Changed>;
+    fn put(kept: Self::Kept, inner: &mut Inner) -> Option<Changed>;
 
     /// Takes one out.
-    fn take(self, inner: &mut Inner) -> Option<Changed>;
+    fn take(kept: Self::Kept, inner: &mut Inner) -> Option<Changed>;
 
     /// Puts `all` in the place of everything in `namespace`.
-    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed>;
+    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self::Kept>) -> Vec<Changed>;
 }
 
 fn changed((namespace, name): Key, holder: Option<String>) -> Changed {
@@ -315,19 +346,25 @@ fn changed((namespace, name): Key, holder: Option<String>) -> Changed {
 }
 
 impl Cached for SetView {
-    fn put(self, inner: &mut Inner) -> Option<Changed> {
-        let key = key_of(&self);
-        let holder = self.holder();
-        let before = inner.insert_set(key.clone(), self);
+    type Kept = Self;
+
+    fn keep(self) -> Option<Self> {
+        Some(self)
+    }
+
+    fn put(set: Self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&set);
+        let holder = set.holder();
+        let before = inner.insert_set(key.clone(), set);
         let holder = holder.or_else(|| before?.holder());
         Some(changed(key, holder))
     }
 
-    fn take(self, inner: &mut Inner) -> Option<Changed> {
-        let key = key_of(&self);
+    fn take(set: Self, inner: &mut Inner) -> Option<Changed> {
+        let key = key_of(&set);
         inner.remove_set(&key);
         inner.written.remove(&key);
-        Some(changed(key, self.holder()))
+        Some(changed(key, set.holder()))
     }
 
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
@@ -350,59 +387,43 @@ impl Cached for SetView {
     }
 }
 
-impl PodView {
-    fn insert(self, inner: &mut Inner) -> Option<Changed> {
-        let key = key_of(&self);
-        let Owner { uid, name: set } = self.owner.clone()?;
-        // A pod of the same name may belong to a new set of the same name.
-        if let Some(before) = inner.owners.insert(key.clone(), uid.clone())
-            && before != uid
-            && let Some(pods) = inner.pods.get_mut(&before)
-        {
-            pods.remove(&key.1);
-        }
-        let namespace = key.0.clone();
-        inner.pods.entry(uid).or_default().insert(key.1, Arc::new(self));
-        Some(changed((namespace, set), None))
-    }
-}
-
 impl Cached for PodView {
-    fn put(self, inner: &mut Inner) -> Option<Changed> {
-        self.insert(inner)
+    type Kept = Owned;
+
+    fn keep(self) -> Option<Owned> {
+        self.owned()
     }
 
-    fn take(self, inner: &mut Inner) -> Option<Changed> {
-        let key = key_of(&self);
-        let uid = inner.owners.remove(&key)?;
-        inner.removed.remove(&key);
-        if let Some(pods) = inner.pods.get_mut(&uid) {
-            pods.remove(&key.1);
-            if pods.is_empty() {
-                inner.pods.remove(&uid);
-            }
+    fn put(pod: Owned, inner: &mut Inner) -> Option<Changed> {
+        let Owned { key, owner, row } = pod;
+        // A pod of the same name may belong to a new set of the same name.
+        if inner
+            .owners
+            .get(&key)
+            .is_some_and(|before| **before != *owner.uid)
+        {
+            inner.remove_pod(&key);
         }
-        let set = self.owner?.name;
-        Some(changed((key.0, set), None))
+        let known = inner.pods.get_key_value(owner.uid.as_str());
+        let uid = known.map_or_else(|| Arc::from(owner.uid.as_str()), |(uid, _)| Arc::clone(uid));
+        inner.owners.insert(key.clone(), Arc::clone(&uid));
+        let (namespace, name) = key;
+        let pods = inner.pods.entry(uid).or_default();
+        pods.set.clone_from(&owner.name);
+        pods.rows.insert(name, Box::new(row));
+        Some(changed((namespace, owner.name), None))
     }
 
-    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self>) -> Vec<Changed> {
+    fn take(pod: Owned, inner: &mut Inner) -> Option<Changed> {
+        inner.removed.remove(&pod.key);
+        inner.remove_pod(&pod.key)
+    }
+
+    fn replace(inner: &mut Inner, namespace: &str, all: Vec<Owned>) -> Vec<Changed> {
         let here = |key: &Key| namespace.is_empty() || key.0 == namespace;
         let gone: Vec<Key> = inner.owners.keys().filter(|key| here(key)).cloned().collect();
-        let mut told: Vec<Changed> = Vec::new();
-        for key in gone {
-            let Some(uid) = inner.owners.remove(&key) else {
-                continue;
-            };
-            if let Some(pods) = inner.pods.get_mut(&uid)
-                && let Some(pod) = pods.remove(&key.1)
-                && let Some(Owner { name: set, .. }) = pod.owner.clone()
-            {
-                told.push(changed((key.0, set), None));
-            }
-        }
-        inner.pods.retain(|_, pods| !pods.is_empty());
-        told.extend(all.into_iter().filter_map(|pod| pod.insert(inner)));
+        let mut told: Vec<Changed> = gone.iter().filter_map(|key| inner.remove_pod(key)).collect();
+        told.extend(all.into_iter().filter_map(|pod| Self::put(pod, inner)));
         // What went while nobody watched is told by nobody.
         let Inner { owners, removed, .. } = inner;
         removed.retain(|key, _| !here(key) || owners.contains_key(key));
@@ -452,8 +473,8 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    fn put(caches: &Caches, object: impl Cached) {
-        object.put(&mut caches.lock());
+    fn put<K: Cached>(caches: &Caches, object: K) {
+        K::put(object.keep().unwrap(), &mut caches.lock());
     }
 
     /// Rule 16
@@ -494,7 +515,7 @@ mod tests {
         caches.removed_pod("ns", "db-0", "1");
         PodView::replace(&mut caches.lock(), "other", vec![]);
         assert!(caches.observe(&target()).is_none(), "that is another namespace");
-        PodView::replace(&mut caches.lock(), "ns", vec![pod("1", false)]);
+        PodView::replace(&mut caches.lock(), "ns", vec![pod("1", false).keep().unwrap()]);
         assert!(caches.observe(&target()).is_none(), "it is still there");
         PodView::replace(&mut caches.lock(), "", vec![]);
         assert!(caches.observe(&target()).is_some());

@@ -5,7 +5,7 @@ use stateward_core::revision::RevisionName;
 use stateward_core::workload::{Claim, Counters, Pod, Workload};
 use stateward_core::world::NoWorkload;
 
-use super::view::{PodView, SetView, count};
+use super::view::{PodRow, SetView, count};
 use crate::Manager;
 
 impl Manager {
@@ -18,7 +18,7 @@ impl Manager {
 /// The workload that `set` and `pods` show, or why it cannot be rolled.
 pub(super) fn workload<'p>(
     set: &SetView,
-    pods: impl Iterator<Item = &'p PodView>,
+    pods: impl Iterator<Item = (&'p str, &'p PodRow)>,
     manager: &Manager,
     holder_lives: impl Fn(&str) -> bool,
 ) -> Result<Workload, NoWorkload> {
@@ -47,7 +47,7 @@ pub(super) fn workload<'p>(
         .as_ref()
         .map_or(0, |rolling| rolling.partition);
     let mut pods: Vec<Pod> = pods
-        .filter_map(|pod| row(pod, name, set.spec.ordinals.start))
+        .filter_map(|(pod_name, pod)| row(pod_name, pod, name, set.spec.ordinals.start))
         .collect();
     pods.sort_by(|one, other| (one.index, &one.uid).cmp(&(other.index, &other.uid)));
     Ok(Workload {
@@ -93,17 +93,16 @@ fn claim(set: &SetView, manager: &Manager, holder_lives: impl Fn(&str) -> bool) 
 }
 
 /// The row of a pod; `None` for one whose name is not `<set>-<ordinal>`.
-fn row(pod: &PodView, set: &str, start: i32) -> Option<Pod> {
-    let name = pod.metadata.name.as_deref()?;
+fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
     let ordinal: i64 = name.strip_prefix(set)?.strip_prefix('-')?.parse().ok()?;
     // An ordinal below the first is one that scaling takes away: it sorts behind all others.
     let index = u32::try_from(ordinal - i64::from(start)).unwrap_or(u32::MAX);
     Some(Pod {
         name: name.to_owned(),
-        uid: pod.metadata.uid.clone()?,
+        uid: pod.uid.clone(),
         index,
         revision: pod.revision.as_ref().map(RevisionName::from_api),
-        terminating: pod.metadata.deletion_timestamp.is_some(),
+        terminating: pod.terminating,
         ready_since: pod.status.ready_since,
         restarts: pod.status.restarts,
         restarted_at: pod.status.restarted_at,
@@ -114,6 +113,7 @@ fn row(pod: &PodView, set: &str, start: i32) -> Option<Pod> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statefulset::view::{Owned, PodView};
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -132,22 +132,29 @@ mod tests {
         serde_json::from_value(set).unwrap()
     }
 
-    fn pod(name: &str, phase: &str) -> PodView {
+    fn pod(name: &str, phase: &str) -> Owned {
         let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        serde_json::from_value(json!({
-            "metadata": {"name": name, "uid": name, "labels": {"controller-revision-hash": "b"}},
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "set", "controller": true,
+        });
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {
+                "name": name, "uid": name, "labels": {"controller-revision-hash": "b"}, "ownerReferences": [owner],
+            },
             "status": {"phase": phase, "conditions": [ready]},
         }))
-        .unwrap()
+        .unwrap();
+        pod.owned().unwrap()
     }
 
-    fn read(patch: &Value, pods: &[PodView]) -> Workload {
+    fn read(patch: &Value, pods: &[Owned]) -> Workload {
         let us = Manager {
             kind: "RolloutPlugin".into(),
             name: "db".into(),
             uid: "us".into(),
         };
-        workload(&set(patch), pods.iter(), &us, |uid| uid == "lives").unwrap()
+        let pods = pods.iter().map(|pod| (pod.key.1.as_str(), &pod.row));
+        workload(&set(patch), pods, &us, |uid| uid == "lives").unwrap()
     }
 
     #[test]

@@ -192,10 +192,52 @@ pub(crate) fn count(number: i32) -> u32 {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "WholePod")]
 pub(crate) struct PodView {
-    pub(crate) metadata: ObjectMeta,
-    pub(crate) owner: Option<Owner>,
+    metadata: ObjectMeta,
+    owner: Option<Owner>,
+    revision: Option<String>,
+    status: Condition,
+}
+
+/// What is kept of a pod beside its name.
+#[derive(Clone, Debug)]
+pub(crate) struct PodRow {
+    pub(crate) uid: String,
+    pub(crate) terminating: bool,
     pub(crate) revision: Option<String>,
     pub(crate) status: Condition,
+}
+
+/// A pod and whose it is.
+pub(crate) struct Owned {
+    /// Namespace and name.
+    pub(crate) key: (String, String),
+    pub(crate) owner: Owner,
+    pub(crate) row: PodRow,
+}
+
+impl PodView {
+    /// `None` for a pod that no set controls.
+    pub(crate) fn owned(self) -> Option<Owned> {
+        let Self {
+            metadata,
+            owner,
+            revision,
+            status,
+        } = self;
+        Some(Owned {
+            key: (
+                metadata.namespace.unwrap_or_default(),
+                metadata.name.unwrap_or_default(),
+            ),
+            owner: owner?,
+            row: PodRow {
+                uid: metadata.uid.unwrap_or_default(),
+                terminating: metadata.deletion_timestamp.is_some(),
+                revision,
+                status,
+            },
+        })
+    }
 }
 
 /// The set that a pod belongs to.
