@@ -56,8 +56,8 @@ impl Picture {
         words.extend(stage.progress_in_words());
         match &stage.activity {
             Activity::Rolling(attempt) => {
-                let share = stage.share().map_or_else(String::new, stage::share);
-                words.push(format!("{share} to {}", attempt.target));
+                let share = stage.share().map(|share| format!("{} ", stage::share(share)));
+                words.push(format!("{}to {}", share.unwrap_or_default(), attempt.target));
                 words.push(format!("for {}", age(Some(attempt.entered), now)));
             }
             Activity::Returning(back) => {
@@ -65,6 +65,9 @@ impl Picture {
                 words.push(format!("for {}", age(Some(back.since), now)));
             }
             Activity::Idle => {}
+        }
+        if self.rollout.metadata.deletion_timestamp.is_some() {
+            words.push("being deleted".into());
         }
         let row = vec![
             format!("rolloutplugin/{}", self.rollout.name_any()),
@@ -258,6 +261,27 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             pods: Vec::new(),
         };
         assert!(draw(&picture, Style::default()).contains("no operator has looked at it yet"));
+    }
+
+    #[test]
+    fn a_spec_without_a_plan_and_a_deletion_are_said_plainly() {
+        let mut rollout = paused();
+        let canary = rollout.spec.strategy.canary.as_mut().unwrap();
+        canary.steps[0].set_weight = Some(140);
+        rollout.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            NOW.parse().unwrap(),
+        ));
+        let picture = Picture {
+            rollout,
+            set: None,
+            pods: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        let headline = drawn.lines().next().unwrap();
+        assert_eq!(
+            headline,
+            "rolloutplugin/db   Paused   step 2 of 4, to db-2, for 3m10s, being deleted"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::gate::Ahead;
 use super::{Turn, report};
 use crate::memory::Attempt;
 use crate::plan::{OnFailure, Plan, Step};
@@ -19,7 +20,13 @@ pub(super) struct Verdict {
 }
 
 impl Turn<'_> {
-    pub(super) fn failure(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Verdict> {
+    pub(super) fn failure(
+        &mut self,
+        attempt: &Attempt,
+        plan: &Plan,
+        workload: &Workload,
+        ahead: &Ahead,
+    ) -> Option<Verdict> {
         if attempt.held {
             return None;
         }
@@ -27,7 +34,7 @@ impl Turn<'_> {
             .broken(attempt, workload)
             .map(|why| (Reason::PodBroken, why))
             .or_else(|| {
-                let why = self.overdue(attempt, plan)?;
+                let why = self.overdue(attempt, plan, ahead)?;
                 Some((Reason::DeadlineExceeded, why))
             })?;
         Some(Verdict {
@@ -81,14 +88,15 @@ impl Turn<'_> {
         }
     }
 
-    fn overdue(&mut self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+    fn overdue(&mut self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Option<String> {
         let at = Self::deadline(attempt, plan)?;
         if at <= self.world.now {
             return Some(format!(
-                "no progress for {:#} at step {} of {}",
+                "no progress for {:#} at step {} of {}{}",
                 plan.deadline,
                 (attempt.step.0 + 1).min(plan.end().0),
-                plan.end().0
+                plan.end().0,
+                ahead.clause()
             ));
         }
         self.wake(at);

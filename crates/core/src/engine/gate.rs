@@ -26,6 +26,14 @@ impl Ahead {
     fn waiting(what: String) -> Self {
         Self::Waiting { what, until: None }
     }
+
+    /// To be put behind a sentence: `: waiting for pod db-2 to be Ready`, or nothing.
+    pub(super) fn clause(&self) -> String {
+        match self {
+            Self::Open => String::new(),
+            Self::Waiting { what, .. } => format!(": {what}"),
+        }
+    }
 }
 
 /// Looks at every pod from the last to the first, as Kubernetes updates them, and names the first that is not there yet.

@@ -119,18 +119,20 @@ impl Turn<'_> {
                 self.pause(&mut attempt, plan, duration, workload)
             }
             (Ahead::Open, None) if converged => return self.complete(attempt, workload),
-            (Ahead::Waiting { .. } | Ahead::Open, _) => match self.failure(&attempt, plan, workload) {
-                Some(verdict) if verdict.abort && recorded => {
-                    self.memory.activity = Activity::Rolling(attempt);
-                    self.reject(verdict.why);
-                    return self.bring_back(workload);
+            (Ahead::Waiting { .. } | Ahead::Open, _) => {
+                match self.failure(&attempt, plan, workload, &ahead) {
+                    Some(verdict) if verdict.abort && recorded => {
+                        self.memory.activity = Activity::Rolling(attempt);
+                        self.reject(verdict.why);
+                        return self.bring_back(workload);
+                    }
+                    Some(verdict) if !verdict.abort => {
+                        broken = verdict.report.reason == Reason::PodBroken;
+                        verdict.report
+                    }
+                    _ => self.describe(&attempt, plan, &ahead),
                 }
-                Some(verdict) if !verdict.abort => {
-                    broken = verdict.report.reason == Reason::PodBroken;
-                    verdict.report
-                }
-                _ => self.describe(&attempt, plan, &ahead),
-            },
+            }
         };
         // What is known to be broken goes to no further pod, also where the step that says so is on record.
         let exposes = broken && i64::from(allowed) > workload.released;
@@ -145,9 +147,10 @@ impl Turn<'_> {
         }
     }
 
-    /// Steps that were edited are counted anew from the first; the pods that are new already stay so.
+    /// Steps that were edited are counted anew from the first, as is a place that no step has; the pods that are new already
+    /// stay so.
     fn recount(&mut self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
-        if attempt.steps == plan.fingerprint() {
+        if attempt.steps == plan.fingerprint() && attempt.step <= plan.end() {
             return;
         }
         let exposed = workload.exposed_from_the_top(&attempt.target);
@@ -222,10 +225,7 @@ impl Turn<'_> {
                 ),
             );
         }
-        let waiting = match ahead {
-            Ahead::Open => String::new(),
-            Ahead::Waiting { what, .. } => format!(": {what}"),
-        };
+        let waiting = ahead.clause();
         match plan.step(attempt.step) {
             Some(Step::Pause(duration)) => {
                 let until = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());

@@ -68,7 +68,7 @@ impl Turn<'_> {
         let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
             return;
         };
-        let at_the_end = attempt.steps == plan.fingerprint() && plan.step(attempt.step).is_none();
+        let at_the_end = attempt.steps == plan.fingerprint() && attempt.step == plan.end();
         let replaced = attempt.target == workload.current && attempt.target != workload.update;
         if let Some(template) = &workload.current_template
             && at_the_end

@@ -117,6 +117,14 @@ fn edited_steps_begin_again_and_move_no_pod() {
 }
 
 #[test]
+fn a_place_that_no_step_has_skips_no_gate() {
+    let mut world = rolling(1);
+    world.attempt().step = StepIndex(99);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), notices(&decision)), (0, vec!["StepsChanged"]));
+}
+
+#[test]
 fn all_steps_done_every_pod_follows_and_then_it_is_stable() {
     let mut world = rolling(3);
     assert_eq!(decide(&world).action, Some(Action::Release(Share::ALL)));
