@@ -4,5 +4,10 @@
 //! cannot is checked here once more from the start, because an object may have come in before its schema did: `problems`
 //! names the field, the value and what is allowed. No IO, no clock.
 
+pub mod analysis;
 pub mod duration;
+mod problem;
 pub mod rolloutplugin;
+mod schema;
+
+pub use self::problem::Problem;

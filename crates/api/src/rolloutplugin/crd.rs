@@ -1,13 +1,13 @@
 //! The CustomResourceDefinition: the types' schema, with what attributes cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
-    ValidationRule,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaPropsOrArray, ValidationRule,
 };
 use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::RolloutPlugin;
+use crate::schema::{at, column, wide_column};
 
 /// The definition to apply to a cluster.
 pub fn definition() -> CustomResourceDefinition {
@@ -32,26 +32,7 @@ pub fn definition() -> CustomResourceDefinition {
     definition
 }
 
-fn at<'s>(schema: &'s mut JSONSchemaProps, path: &[&str]) -> Option<&'s mut JSONSchemaProps> {
-    path.iter().try_fold(schema, |schema, field| {
-        schema
-            .properties
-            .as_mut()
-            .and_then(|fields| fields.get_mut(*field))
-    })
-}
-
 fn columns() -> Vec<CustomResourceColumnDefinition> {
-    let column = |name: &str, type_: &str, path: &str| CustomResourceColumnDefinition {
-        name: name.into(),
-        type_: type_.into(),
-        json_path: path.into(),
-        ..Default::default()
-    };
-    let wide = |column: CustomResourceColumnDefinition| CustomResourceColumnDefinition {
-        priority: Some(1),
-        ..column
-    };
     vec![
         column("Status", "string", ".status.phase"),
         column("Step", "integer", ".status.currentStepIndex"),
@@ -59,21 +40,11 @@ fn columns() -> Vec<CustomResourceColumnDefinition> {
         column("Updated", "integer", ".status.updatedReplicas"),
         column("Ready", "integer", ".status.readyReplicas"),
         column("Age", "date", ".metadata.creationTimestamp"),
-        wide(column("Workload", "string", ".spec.workloadRef.name")),
-        wide(column("Plugin", "string", ".spec.plugin.name")),
-        wide(column("Stable", "string", ".status.stableRevision")),
-        wide(column("Message", "string", ".status.message")),
+        wide_column("Workload", "string", ".spec.workloadRef.name"),
+        wide_column("Plugin", "string", ".spec.plugin.name"),
+        wide_column("Stable", "string", ".status.stableRevision"),
+        wide_column("Message", "string", ".status.message"),
     ]
-}
-
-/// An object that is kept as it is.
-pub(super) fn anything(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
-}
-
-/// A number or a text.
-pub(super) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"x-kubernetes-int-or-string": true})
 }
 
 /// A list in which every condition has its own entry, for whoever applies to it.

@@ -14,7 +14,6 @@ pub use self::crd::definition;
 pub use self::status::{
     AnalysisRunReference, CanaryStatus, Condition, PauseCondition, PodStatus, RolloutPluginStatus,
 };
-pub use self::validate::Problem;
 
 /// How long a rollout may go without progress, unless it says otherwise.
 pub const DEFAULT_DEADLINE_SECONDS: i32 = 600;
@@ -79,7 +78,7 @@ pub struct PluginRef {
     /// For the plugin. `timeoutSeconds` and `timeoutAbort` are other names of `progressDeadlineSeconds` and
     /// `progressDeadlineAbort`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crd::anything")]
+    #[schemars(schema_with = "crate::schema::anything")]
     pub config: Option<Map<String, Value>>,
 }
 
@@ -124,7 +123,7 @@ pub struct Step {
 pub struct Pause {
     /// Seconds, or a duration such as `5m`. Without it the pause lasts until somebody promotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crd::int_or_string")]
+    #[schemars(schema_with = "crate::schema::int_or_string")]
     pub duration: Option<IntOrString>,
 }
 

@@ -113,7 +113,7 @@ pub struct RolloutPluginStatus {
     /// The stable template itself, because Kubernetes forgets it. Not read back with the rest: it is large and rarely
     /// needed.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "leave_out")]
-    #[schemars(schema_with = "crd::anything")]
+    #[schemars(schema_with = "crate::schema::anything")]
     pub stable_template: Option<Value>,
 
     /// Pods asked for.

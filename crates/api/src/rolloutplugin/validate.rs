@@ -4,21 +4,7 @@ use std::fmt;
 
 use super::{RolloutPlugin, RolloutPluginSpec, Step};
 use crate::duration;
-
-/// One thing that is wrong: where, what, and what would be right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// `spec.strategy.canary.steps[2].setWeight`
-    pub field: String,
-    /// `140 is not between 0 and 100`
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
+use crate::problem::{Problem, Problems};
 
 impl RolloutPlugin {
     /// Everything that is wrong with the spec; nothing, when it can be carried out.
@@ -26,18 +12,6 @@ impl RolloutPlugin {
         let mut problems = Problems::default();
         self.spec.check(self.metadata.namespace.as_deref(), &mut problems);
         problems.0
-    }
-}
-
-#[derive(Default)]
-struct Problems(Vec<Problem>);
-
-impl Problems {
-    fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Problem {
-            field: field.into(),
-            message: message.into(),
-        });
     }
 }
 
