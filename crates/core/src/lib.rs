@@ -4,6 +4,7 @@
 //! value); what flows out is data (a [`Decision`](world::Decision)). No client, no clock, no randomness, no environment:
 //! `clippy.toml` beside this crate's manifest refuses them.
 
+pub mod analysis;
 mod engine;
 pub mod memory;
 pub mod plan;
