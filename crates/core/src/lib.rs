@@ -5,6 +5,7 @@
 //! `clippy.toml` beside this crate's manifest refuses them.
 
 mod engine;
+pub mod expr;
 pub mod memory;
 pub mod plan;
 pub mod revision;
