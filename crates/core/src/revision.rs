@@ -124,7 +124,8 @@ fn write_like_go(out: &mut String, value: &Value) {
 }
 
 /// Go writes a float64 without an exponent between 1e-6 and 1e21, and every whole number there without a fraction.
-fn write_number(out: &mut String, number: f64) {
+/// Writes a number as Go does in JSON.
+pub(crate) fn write_number(out: &mut String, number: f64) {
     use fmt::Write;
     let size = number.abs();
     let written = if size != 0.0 && !(1e-6..1e21).contains(&size) {
@@ -145,7 +146,8 @@ fn write_number(out: &mut String, number: f64) {
     debug_assert!(written.is_ok(), "writing to a string cannot fail");
 }
 
-fn write_string(out: &mut String, text: &str) {
+/// Writes a string as Go does in JSON.
+pub(crate) fn write_string(out: &mut String, text: &str) {
     let quoted = Value::from(text).to_string();
     for character in quoted.chars() {
         match character {

@@ -1,0 +1,78 @@
+//! How much an evaluation may cost, so that none can hang or fill the memory.
+
+/// Steps that an evaluation may take. A loop over a million elements fits.
+const STEPS: u64 = 10_000_000;
+/// Elements of lists and maps that an evaluation may make, as in Go's expr.
+const ELEMENTS: u64 = 1_000_000;
+/// Bytes of text that an evaluation may make.
+const TEXT: u64 = 16 * 1024 * 1024;
+
+/// Why a step of an evaluation failed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A value does not fit what is done with it.
+    Value(String),
+    /// The evaluation is too costly.
+    Budget(&'static str),
+}
+
+impl Fault {
+    pub(super) fn value(message: impl Into<String>) -> Self {
+        Self::Value(message.into())
+    }
+
+    /// A list in a list in a list, without an end in sight.
+    pub(super) fn too_deep() -> Self {
+        Self::Budget("lists and maps are nested deeper than 200 levels")
+    }
+}
+
+/// What is left.
+#[derive(Debug)]
+pub(super) struct Budget {
+    steps: u64,
+    elements: u64,
+    text: u64,
+}
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self {
+            steps: STEPS,
+            elements: ELEMENTS,
+            text: TEXT,
+        }
+    }
+
+    pub(super) fn steps(&mut self, count: usize) -> Result<(), Fault> {
+        self.steps = self
+            .steps
+            .checked_sub(count as u64)
+            .ok_or(Fault::Budget("the expression takes more than 10 million steps"))?;
+        Ok(())
+    }
+
+    /// Before that many elements of lists or maps are made.
+    pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
+        self.steps(count / 8)?;
+        self.elements = self
+            .elements
+            .checked_sub(count as u64)
+            // Go's budget has to have something left.
+            .filter(|left| *left > 0)
+            .ok_or(Fault::Budget(
+                "the expression makes lists of more than 1 million elements",
+            ))?;
+        Ok(())
+    }
+
+    /// Before that many bytes of text are made.
+    pub(super) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.steps(bytes / 64)?;
+        self.text = self
+            .text
+            .checked_sub(bytes as u64)
+            .ok_or(Fault::Budget("the expression makes more than 16 MiB of text"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! Code and an answer to a value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::ast::Binary;
+use super::budget::{Budget, Fault};
+use super::builtins::{self, Surroundings};
+use super::code::{Code, Op, Strict};
+use super::loops::Scope;
+use super::operators;
+use super::pattern::Pattern;
+use super::value::{Key, ListKind, MapKind, Value};
+
+/// Why an evaluation stopped.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// An optional member is missing: the chain it is in is nil.
+    Missing,
+    /// Something is wrong at that character of the source.
+    Fault(usize, Fault),
+}
+
+/// Where a fault is said to be.
+pub(super) trait At<T> {
+    fn at(self, at: usize) -> Result<T, Stop>;
+}
+
+impl<T> At<T> for Result<T, Fault> {
+    fn at(self, at: usize) -> Result<T, Stop> {
+        self.map_err(|fault| Stop::Fault(at, fault))
+    }
+}
+
+/// Evaluates `code`.
+pub(super) fn evaluate(
+    code: &Code,
+    variables: usize,
+    result: &Value,
+    now: Timestamp,
+) -> Result<Value, (usize, Fault)> {
+    let mut evaluation = Evaluation {
+        around: Surroundings { result, now },
+        budget: Budget::new(),
+        variables: vec![Value::Nil; variables],
+        scopes: Vec::new(),
+        last_pattern: None,
+    };
+    evaluation.value(code).map_err(|stop| match stop {
+        Stop::Fault(at, fault) => (at, fault),
+        // Chains end all of these; nothing else makes them.
+        Stop::Missing => (code.at, Fault::value("a member is missing")),
+    })
+}
+
+pub(super) struct Evaluation<'a> {
+    around: Surroundings<'a>,
+    pub(super) budget: Budget,
+    variables: Vec<Value>,
+    pub(super) scopes: Vec<Scope>,
+    /// A pattern that is not a constant is often the same for every element.
+    last_pattern: Option<(Arc<str>, Pattern)>,
+}
+
+impl Evaluation<'_> {
+    pub(super) fn value(&mut self, code: &Code) -> Result<Value, Stop> {
+        let at = code.at;
+        self.budget.steps(1).at(at)?;
+        match &code.op {
+            Op::Constant(value) => Ok(value.clone()),
+            Op::Result => Ok(self.around.result.clone()),
+            Op::Variable(slot) => Ok(self.variables.get(*slot).cloned().unwrap_or(Value::Nil)),
+            Op::Item => self.item(at),
+            Op::Index => Ok(Value::Int(
+                self.scopes.last().map_or(0, |scope| scope.index as i64),
+            )),
+            Op::Accumulated => Ok(self
+                .scopes
+                .last()
+                .map_or(Value::Nil, |scope| scope.accumulated.clone())),
+            Op::Not(operand) => Ok(Value::Bool(!self.bool(operand)?)),
+            Op::Negate(operand) => {
+                let value = self.value(operand)?;
+                operators::negate(&value).at(at)
+            }
+            Op::And(left, right) => match self.bool(left)? {
+                true => self.value(right),
+                false => Ok(Value::Bool(false)),
+            },
+            Op::Or(left, right) => match self.bool(left)? {
+                true => Ok(Value::Bool(true)),
+                false => self.value(right),
+            },
+            Op::Coalesce(left, right) => {
+                let value = self.value(left)?;
+                if value.is_nil() {
+                    self.value(right)
+                } else {
+                    Ok(value)
+                }
+            }
+            Op::Binary(Binary::Matches, left, right) => self.matches(at, left, right),
+            Op::Binary(operator, left, right) => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                operators::binary(*operator, &left, &right, &mut self.budget).at(at)
+            }
+            Op::Equal {
+                left,
+                right,
+                strict,
+                negated,
+            } => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                let equal = self.equal(&left, &right, *strict).at(at)?;
+                Ok(Value::Bool(equal != *negated))
+            }
+            Op::Comparisons(first, rest) => self.comparisons(at, first, rest),
+            Op::Matches(operand, pattern) => {
+                let value = self.value(operand)?;
+                self.matches_pattern(&value, pattern).at(at)
+            }
+            Op::InNumbers(operand, set) => match self.value(operand)? {
+                Value::Int(int) => Ok(Value::Bool(set.contains(&int))),
+                // Asked for nothing, Go looks for the zero of the keys.
+                Value::Nil => Ok(Value::Bool(set.contains(&0))),
+                other => Err(Stop::Fault(at, not_there(&other))),
+            },
+            Op::InTexts(operand, set) => match self.value(operand)? {
+                Value::Text(text) => Ok(Value::Bool(set.contains(&text))),
+                Value::Nil => Ok(Value::Bool(set.contains(""))),
+                other => Err(Stop::Fault(at, not_there(&other))),
+            },
+            Op::InRange(operand, from, to) => {
+                let value = self.value(operand)?;
+                let after = operators::compare(Binary::MoreOrEqual, &value, &Value::Int(*from)).at(at)?;
+                let before =
+                    after && operators::compare(Binary::LessOrEqual, &value, &Value::Int(*to)).at(at)?;
+                Ok(Value::Bool(before))
+            }
+            Op::Chain(inner) => match self.value(inner) {
+                Err(Stop::Missing) => Ok(Value::Nil),
+                Ok(value) if value.is_nil() => Ok(Value::Nil),
+                other => other,
+            },
+            Op::Member { base, key, optional } => {
+                let base = self.value(base)?;
+                if *optional && base.is_nil() {
+                    return Err(Stop::Missing);
+                }
+                let key = self.value(key)?;
+                operators::fetch(&base, &key).at(at)
+            }
+            Op::Slice { base, from, to } => self.slice(at, base, from.as_deref(), to.as_deref()),
+            Op::Call(function, arguments) => {
+                let arguments = self.values(arguments)?;
+                builtins::call(*function, &arguments, &self.around, &mut self.budget).at(at)
+            }
+            Op::Method {
+                base,
+                name,
+                optional,
+                arguments,
+            } => {
+                let arguments = self.values(arguments)?;
+                let base = self.value(base)?;
+                if *optional && base.is_nil() {
+                    return Err(Stop::Missing);
+                }
+                builtins::call_method(&base, name, &arguments).at(at)
+            }
+            Op::Loop(inner) => self.loop_over(at, inner),
+            Op::Sum(codes) => {
+                let values = self.values(codes)?;
+                let mut from_end = values.into_iter().rev();
+                let mut sum = from_end.next().unwrap_or(Value::Int(0));
+                for value in from_end {
+                    sum = operators::add(&value, &sum, &mut self.budget).at(at)?;
+                }
+                Ok(sum)
+            }
+            Op::Let(slot, value, body) => {
+                let value = self.value(value)?;
+                if let Some(place) = self.variables.get_mut(*slot) {
+                    *place = value;
+                }
+                self.value(body)
+            }
+            Op::Sequence(codes) => {
+                let mut last = Value::Nil;
+                for code in codes {
+                    last = self.value(code)?;
+                }
+                Ok(last)
+            }
+            Op::If(condition, then, otherwise) => match (self.bool(condition)?, then) {
+                (true, Some(then)) => self.value(then),
+                (true, None) => Ok(Value::Bool(true)),
+                (false, _) => self.value(otherwise),
+            },
+            Op::List(codes) => {
+                self.budget.elements(codes.len()).at(at)?;
+                let values = self.values(codes)?;
+                self.list(at, values)
+            }
+            Op::Map(pairs) => self.map(at, pairs),
+            Op::Broken(message) => Err(Stop::Fault(at, Fault::value(&**message))),
+        }
+    }
+
+    /// A list of anything.
+    pub(super) fn list(&mut self, at: usize, items: Vec<Value>) -> Result<Value, Stop> {
+        Value::list(ListKind::Any, items)
+            .ok_or_else(Fault::too_deep)
+            .at(at)
+    }
+
+    fn values(&mut self, codes: &[Code]) -> Result<Vec<Value>, Stop> {
+        codes.iter().map(|code| self.value(code)).collect()
+    }
+
+    pub(super) fn bool(&mut self, code: &Code) -> Result<bool, Stop> {
+        match self.value(code)? {
+            Value::Bool(bool) => Ok(bool),
+            other => Err(Stop::Fault(
+                code.at,
+                Fault::value(format!("this has to be a bool, and it is {}", other.name())),
+            )),
+        }
+    }
+
+    fn equal(&mut self, left: &Value, right: &Value, strict: Strict) -> Result<bool, Fault> {
+        match (strict, left, right) {
+            (Strict::No, _, _) => operators::equal(left, right, &mut self.budget),
+            (Strict::Ints, Value::Int(a), Value::Int(b)) => Ok(a == b),
+            (Strict::Texts, Value::Text(a), Value::Text(b)) => Ok(a == b),
+            (Strict::Ints | Strict::Texts, _, _) => Err(operators::no_meaning(Binary::Equal, left, right)),
+        }
+    }
+
+    fn comparisons(&mut self, at: usize, first: &Code, rest: &[(Binary, Code)]) -> Result<Value, Stop> {
+        let mut before = self.value(first)?;
+        for (operator, code) in rest {
+            let value = self.value(code)?;
+            if !operators::compare(*operator, &before, &value).at(at)? {
+                return Ok(Value::Bool(false));
+            }
+            before = value;
+        }
+        Ok(Value::Bool(true))
+    }
+
+    fn matches(&mut self, at: usize, left: &Code, right: &Code) -> Result<Value, Stop> {
+        let (left, right) = (self.value(left)?, self.value(right)?);
+        if left.is_nil() || right.is_nil() {
+            return Ok(Value::Bool(false));
+        }
+        let Value::Text(source) = &right else {
+            return Err(Stop::Fault(
+                at,
+                operators::no_meaning(Binary::Matches, &left, &right),
+            ));
+        };
+        let pattern = match self.last_pattern.take() {
+            Some((known, pattern)) if known == *source => pattern,
+            _ => {
+                self.budget.steps(Pattern::COST).at(at)?;
+                Pattern::new(source).map_err(Fault::value).at(at)?
+            }
+        };
+        let outcome = self.matches_pattern(&left, &pattern).at(at);
+        self.last_pattern = Some((source.clone(), pattern));
+        outcome
+    }
+
+    fn matches_pattern(&mut self, value: &Value, pattern: &Pattern) -> Result<Value, Fault> {
+        match value {
+            Value::Text(text) => {
+                self.budget.steps(text.len() / 8)?;
+                Ok(Value::Bool(pattern.is_match(text)))
+            }
+            value if value.is_nil() => Ok(Value::Bool(false)),
+            other => Err(Fault::value(format!(
+                "matches looks at a string, and this is {}",
+                other.name()
+            ))),
+        }
+    }
+
+    fn slice(
+        &mut self,
+        at: usize,
+        base: &Code,
+        from: Option<&Code>,
+        to: Option<&Code>,
+    ) -> Result<Value, Stop> {
+        let base = self.value(base)?;
+        let to = match to {
+            Some(to) => self.value(to)?,
+            None => Value::Int(i64::MAX),
+        };
+        let from = match from {
+            Some(from) => self.value(from)?,
+            None => Value::Int(0),
+        };
+        operators::slice(&base, &from, &to, &mut self.budget).at(at)
+    }
+
+    fn map(&mut self, at: usize, pairs: &[(Code, Code)]) -> Result<Value, Stop> {
+        self.budget.elements(pairs.len()).at(at)?;
+        let mut entries = BTreeMap::new();
+        for (key, value) in pairs {
+            let (key, value) = (self.value(key)?, self.value(value)?);
+            let Value::Text(key) = key else {
+                return Err(Stop::Fault(
+                    at,
+                    Fault::value(format!(
+                        "the keys of a map are strings, and this is {}",
+                        key.name()
+                    )),
+                ));
+            };
+            // Of two pairs with one key the first counts.
+            entries.entry(Key::Text(key)).or_insert(value);
+        }
+        Value::map(MapKind::Fields, entries)
+            .ok_or_else(Fault::too_deep)
+            .at(at)
+    }
+}
+
+fn not_there(value: &Value) -> Fault {
+    Fault::value(format!("{} cannot be in this list", value.name()))
+}

@@ -1,0 +1,183 @@
+//! The language of conditions: `result[0] >= 0.95`.
+//!
+//! It is the language of Argo Rollouts, [expr](https://expr-lang.org) v1.17, read and evaluated here: what users wrote for
+//! Argo Rollouts gives the same verdict, a mistake is the same kind of mistake. What flows in is a source and an
+//! [`Answer`]; what flows out is a bool, a time, or an error that says where it is. The rows under `golden/` are the answers of the Go
+//! implementation, which a test replays.
+//!
+//! Source becomes words ([`lexer`]), a tree ([`parser`]), checked code ([`check`]) that does no more than it must
+//! ([`simplify`]), and with an answer a value ([`eval`]). Everything is bounded: the length of the source, how deep it is
+//! nested, the steps and the memory of an evaluation. Nothing here waits, reads a clock or panics.
+
+mod answer;
+mod ast;
+mod budget;
+mod builtins;
+mod check;
+mod check_calls;
+mod code;
+mod error;
+mod eval;
+mod format;
+mod lexer;
+mod loops;
+mod operators;
+mod parser;
+mod pattern;
+mod postfix;
+mod shape;
+mod simplify;
+#[cfg(test)]
+mod tests;
+mod token;
+mod value;
+
+use jiff::Timestamp;
+
+pub use answer::Answer;
+pub use error::{CompileError, ExprError, Place, RunError, RunErrorKind};
+pub use shape::Shape;
+
+use budget::Fault;
+use check::{Checked, Environment};
+use code::Code;
+use error::Wrong;
+use shape::Type;
+use value::Value;
+
+/// Checks the syntax of an expression and no more.
+pub fn parse(source: &str) -> Result<(), CompileError> {
+    parser::parse(source)
+        .map(|_| ())
+        .map_err(|wrong| wrong.in_source(source))
+}
+
+/// What holds or not of an answer.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    program: Program,
+    shape: Shape,
+}
+
+impl Condition {
+    /// Compiles a condition for answers of one shape.
+    pub fn compile(source: &str, shape: Shape) -> Result<Self, CompileError> {
+        let environment = Environment {
+            result: Some(shape.into()),
+        };
+        let (program, kind) = Program::compile(source, &environment)?;
+        if kind != Type::Bool && !kind.is_unknown() {
+            let message = format!("a condition is true or false, and this is {}", kind.name());
+            return Err(Wrong::new(program.code.at, message).in_source(source));
+        }
+        Ok(Self { program, shape })
+    }
+
+    /// Whether some answer could make it hold, as far as that can be told without one: for checking manifests.
+    pub fn check(source: &str) -> Result<(), CompileError> {
+        Self::compile(source, Shape::Unknown).map(|_| ())
+    }
+
+    /// Whether it holds of `answer`, when it is `now`.
+    pub fn holds(&self, answer: &Answer, now: Timestamp) -> Result<bool, RunError> {
+        if answer.cut {
+            let message = "the answer is nested deeper than 200 levels";
+            return Err(self.program.error(RunErrorKind::Budget, 0, message));
+        }
+        if self.shape != Shape::Unknown && self.shape != answer.shape() {
+            let message = "the answer is of another shape than the condition was compiled for";
+            return Err(self.program.error(RunErrorKind::Shape, 0, message));
+        }
+        match self.program.run(&answer.value, now)? {
+            Value::Bool(holds) => Ok(holds),
+            other => {
+                let message = format!("a condition is true or false, and this is {}", other.name());
+                Err(self
+                    .program
+                    .error(RunErrorKind::Outcome, self.program.code.at, &message))
+            }
+        }
+    }
+}
+
+/// Compiles and evaluates a condition at once, as Argo Rollouts does for every measurement.
+pub fn holds(source: &str, answer: &Answer, now: Timestamp) -> Result<bool, ExprError> {
+    Ok(Condition::compile(source, answer.shape())?.holds(answer, now)?)
+}
+
+/// A time that depends on when it is asked: `now() - duration("5m")`.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    program: Program,
+}
+
+impl Moment {
+    /// Compiles an expression that gives a time.
+    pub fn compile(source: &str) -> Result<Self, CompileError> {
+        let (program, kind) = Program::compile(source, &Environment { result: None })?;
+        if kind != Type::Time && !kind.is_unknown() {
+            let message = format!("this has to be a time such as now(), and it is {}", kind.name());
+            return Err(Wrong::new(program.code.at, message).in_source(source));
+        }
+        Ok(Self { program })
+    }
+
+    /// The time, when it is `now`.
+    pub fn at(&self, now: Timestamp) -> Result<Timestamp, RunError> {
+        match self.program.run(&Value::Nil, now)? {
+            Value::Time(time) => Ok(time.at),
+            other => {
+                let message = format!("this has to be a time such as now(), and it is {}", other.name());
+                Err(self
+                    .program
+                    .error(RunErrorKind::Outcome, self.program.code.at, &message))
+            }
+        }
+    }
+}
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+struct Program {
+    source: String,
+    code: Code,
+    variables: usize,
+}
+
+impl Program {
+    fn compile(source: &str, environment: &Environment) -> Result<(Self, Type), CompileError> {
+        let compiled = parser::parse(source)
+            .and_then(|node| check::check(&node, environment))
+            .and_then(|checked| {
+                let Checked {
+                    code,
+                    kind,
+                    variables,
+                } = checked;
+                Ok((simplify::simplify(code)?, kind, variables))
+            });
+        let (code, kind, variables) = compiled.map_err(|wrong| wrong.in_source(source))?;
+        let source = source.to_owned();
+        let program = Self {
+            source,
+            code,
+            variables,
+        };
+        Ok((program, kind))
+    }
+
+    fn run(&self, result: &Value, now: Timestamp) -> Result<Value, RunError> {
+        eval::evaluate(&self.code, self.variables, result, now).map_err(|(at, fault)| match fault {
+            Fault::Value(message) => self.error(RunErrorKind::Value, at, &message),
+            Fault::Budget(message) => self.error(RunErrorKind::Budget, at, message),
+        })
+    }
+
+    fn error(&self, kind: RunErrorKind, at: usize, message: &str) -> RunError {
+        RunError {
+            kind,
+            message: message.to_owned(),
+            place: Place::of(&self.source, at),
+        }
+    }
+}

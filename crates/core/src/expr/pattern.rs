@@ -1,0 +1,319 @@
+//! Regular expressions in Go's syntax.
+//!
+//! Go and Rust share most of it. What differs is translated (`\d`, `\w`, `\s` and `\b` are about ASCII in Go, `\Q…\E`
+//! quotes, `a{` is a literal brace) or refused (what only Rust knows).
+
+use regex::{Regex, RegexBuilder};
+
+/// A compiled regular expression.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    source: String,
+    regex: Regex,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+/// Bytes a compiled expression may take.
+const SIZE: usize = 512 * 1024;
+/// Go refuses to repeat more often.
+const MOST_REPEATS: u32 = 1000;
+
+impl Pattern {
+    /// Steps that compiling one while evaluating counts for.
+    pub(super) const COST: usize = 20_000;
+
+    /// Compiles what Go would compile.
+    pub(super) fn new(source: &str) -> Result<Self, String> {
+        let wrong = |message: String| format!("{source:?} is not a regular expression: {message}");
+        let translated = Translator::new(source).translate().map_err(wrong)?;
+        let regex = RegexBuilder::new(&translated)
+            .size_limit(SIZE)
+            .dfa_size_limit(SIZE)
+            .build()
+            .map_err(|error| {
+                // The last line says what is wrong; the ones before show the translation.
+                let message = error.to_string();
+                wrong(message.lines().last().unwrap_or_default().trim().to_owned())
+            })?;
+        Ok(Self {
+            source: source.to_owned(),
+            regex,
+        })
+    }
+
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+struct Translator {
+    characters: Vec<char>,
+    at: usize,
+    out: String,
+}
+
+impl Translator {
+    fn new(source: &str) -> Self {
+        Self {
+            characters: source.chars().collect(),
+            at: 0,
+            out: String::new(),
+        }
+    }
+
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.characters.get(self.at + ahead).copied()
+    }
+
+    fn translate(mut self) -> Result<String, String> {
+        while let Some(character) = self.peek(0) {
+            match character {
+                '\\' => self.escape(false)?,
+                '[' => self.class()?,
+                '(' => self.group()?,
+                '*' | '+' | '?' => {
+                    self.out.push(character);
+                    self.at += 1;
+                    self.after_repeat()?;
+                }
+                '{' => match self.counts()? {
+                    Some(end) => {
+                        self.copy_to(end);
+                        self.after_repeat()?;
+                    }
+                    None => {
+                        self.out.push_str("\\{");
+                        self.at += 1;
+                    }
+                },
+                ']' | '}' => {
+                    self.out.push('\\');
+                    self.copy_to(self.at + 1);
+                }
+                _ => self.copy_to(self.at + 1),
+            }
+        }
+        Ok(self.out)
+    }
+
+    fn copy_to(&mut self, end: usize) {
+        self.out.extend(&self.characters[self.at..end]);
+        self.at = end;
+    }
+
+    /// A question mark makes a repeat lazy; what is repeated cannot be repeated again.
+    fn after_repeat(&mut self) -> Result<(), String> {
+        if self.peek(0) == Some('?') {
+            self.copy_to(self.at + 1);
+        }
+        let again = match self.peek(0) {
+            Some('*' | '+' | '?') => true,
+            Some('{') => self.counts()?.is_some(),
+            _ => false,
+        };
+        match again {
+            true => Err("a repeat cannot be repeated without parentheses".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The end of `{2}`, `{2,}` or `{2,5}`, if that stands here.
+    fn counts(&self) -> Result<Option<usize>, String> {
+        let Some(length) = self.characters[self.at..]
+            .iter()
+            .position(|character| *character == '}')
+        else {
+            return Ok(None);
+        };
+        let inside: String = self.characters[self.at + 1..self.at + length].iter().collect();
+        let (least, most) = inside.split_once(',').unwrap_or((&inside, ""));
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !number(least) || !most.is_empty() && !number(most) {
+            return Ok(None);
+        }
+        let large =
+            |text: &str| !text.is_empty() && text.parse::<u32>().map_or(true, |count| count > MOST_REPEATS);
+        if large(least) || large(most) {
+            return Err(format!("a repeat counts to {MOST_REPEATS} at most"));
+        }
+        Ok(Some(self.at + length + 1))
+    }
+
+    fn group(&mut self) -> Result<(), String> {
+        self.copy_to(self.at + 1);
+        if self.peek(0) != Some('?') || matches!(self.peek(1), Some('P' | '<')) {
+            return Ok(());
+        }
+        let flags = self.characters[self.at + 1..]
+            .iter()
+            .take_while(|character| !matches!(character, ':' | ')'));
+        match flags.clone().find(|flag| !"imsU-".contains(**flag)) {
+            Some(flag) => Err(format!("(?{flag} has no meaning; the flags are i, m, s and U")),
+            None => {
+                self.copy_to(self.at + 1 + flags.count());
+                Ok(())
+            }
+        }
+    }
+
+    fn escape(&mut self, in_class: bool) -> Result<(), String> {
+        let Some(letter) = self.peek(1) else {
+            return Err("there is a \\ at the end".into());
+        };
+        let inside = |class: &str| match in_class {
+            true => class.to_owned(),
+            false => format!("[{class}]"),
+        };
+        let translated = match letter {
+            'd' => inside("0-9"),
+            'w' => inside("0-9A-Za-z_"),
+            's' => inside("\\t\\n\\f\\r "),
+            'D' => "[^0-9]".into(),
+            'W' => "[^0-9A-Za-z_]".into(),
+            'S' => "[^\\t\\n\\f\\r ]".into(),
+            'b' if !in_class => "(?-u:\\b)".into(),
+            'B' if !in_class => "(?-u:\\B)".into(),
+            'Q' if !in_class => {
+                self.at += 2;
+                while let Some(character) = self.peek(0) {
+                    if character == '\\' && self.peek(1) == Some('E') {
+                        self.at += 2;
+                        break;
+                    }
+                    self.out.push_str(&regex::escape(&character.to_string()));
+                    self.at += 1;
+                }
+                return Ok(());
+            }
+            'A' | 'z' if !in_class => format!("\\{letter}"),
+            'a' | 'f' | 't' | 'n' | 'r' | 'v' => format!("\\{letter}"),
+            'p' | 'P' | 'x' => return self.braced(letter),
+            '0'..='7' => return self.octal(letter),
+            _ if letter.is_ascii_alphanumeric() => {
+                return Err(format!("\\{letter} has no meaning"));
+            }
+            '<' | '>' => letter.to_string(),
+            _ if letter.is_ascii() => format!("\\{letter}"),
+            _ => return Err(format!("\\{letter} has no meaning")),
+        };
+        self.out.push_str(&translated);
+        self.at += 2;
+        Ok(())
+    }
+
+    /// `\pL`, `\p{Greek}`, `\x7F` or `\x{10FFFF}`.
+    fn braced(&mut self, letter: char) -> Result<(), String> {
+        let end = match (letter, self.peek(2)) {
+            (_, Some('{')) => self.characters[self.at..]
+                .iter()
+                .position(|character| *character == '}')
+                .map(|length| self.at + length + 1),
+            ('x', _) => Some(self.at + 4),
+            _ => Some(self.at + 3),
+        };
+        match end.filter(|end| *end <= self.characters.len()) {
+            Some(end) => {
+                self.copy_to(end);
+                Ok(())
+            }
+            None => Err(format!("\\{letter} is not complete")),
+        }
+    }
+
+    fn octal(&mut self, first: char) -> Result<(), String> {
+        let digits: String = self.characters[self.at + 1..]
+            .iter()
+            .take(3)
+            .take_while(|digit| ('0'..='7').contains(*digit))
+            .collect();
+        if first != '0' && digits.len() == 1 {
+            return Err("references to groups have no meaning".into());
+        }
+        let code = u32::from_str_radix(&digits, 8).unwrap_or(0);
+        self.out.push_str(&format!("\\x{{{code:X}}}"));
+        self.at += 1 + digits.len();
+        Ok(())
+    }
+
+    fn class(&mut self) -> Result<(), String> {
+        self.copy_to(self.at + 1);
+        if self.peek(0) == Some('^') {
+            self.copy_to(self.at + 1);
+        }
+        if self.peek(0) == Some(']') {
+            self.out.push('\\');
+            self.copy_to(self.at + 1);
+        }
+        loop {
+            match self.peek(0) {
+                None => return Err("] is missing".into()),
+                Some(']') => {
+                    self.copy_to(self.at + 1);
+                    return Ok(());
+                }
+                Some('\\') => self.escape(true)?,
+                Some('[') if self.peek(1) == Some(':') => {
+                    let name: String = self.characters[self.at..].iter().collect();
+                    match name.find(":]") {
+                        Some(length) => self.copy_to(self.at + name[..length].chars().count() + 2),
+                        None => {
+                            self.out.push_str("\\[");
+                            self.at += 1;
+                        }
+                    }
+                }
+                // Rust knows sets inside of sets.
+                Some('[' | '&' | '~') => {
+                    self.out.push('\\');
+                    self.copy_to(self.at + 1);
+                }
+                Some(_) => self.copy_to(self.at + 1),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r"^\d+$", "12", true)]
+    #[case(r"^\d+$", "\u{0661}", false)]
+    #[case(r"^\w$", "é", false)]
+    #[case(r"\bok\b", "é ok", true)]
+    #[case(r"^\Qa.b\E$", "a.b", true)]
+    #[case(r"^\Qa.b\E$", "axb", false)]
+    #[case(r"a{", "a{", true)]
+    #[case(r"^a{2,3}$", "aaa", true)]
+    #[case(r"^[[:alpha:]&&b]+$", "&ab", true)]
+    #[case(r"^[^\D]$", "1", true)]
+    #[case(r"(?i)OK", "ok", true)]
+    #[case(r"^\101$", "A", true)]
+    #[case(r"^.$", "é", true)]
+    fn patterns_mean_what_they_mean_in_go(#[case] pattern: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(Pattern::new(pattern).unwrap().is_match(text), expected);
+    }
+
+    #[rstest]
+    #[case("a**")]
+    #[case("(")]
+    #[case("[a")]
+    #[case(r"\1")]
+    #[case("a{1001}")]
+    #[case("(?x)a")]
+    #[case(r"\y")]
+    #[case("a\\")]
+    #[case(r"((((\w{900}){900}){900}){900})")]
+    fn what_go_refuses_is_refused(#[case] pattern: &str) {
+        let message = Pattern::new(pattern).unwrap_err();
+        assert!(message.contains("is not a regular expression"), "{message}");
+    }
+}

@@ -1,0 +1,48 @@
+//! The words of the language.
+
+use std::fmt;
+
+/// A word, and where it starts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    /// Characters before it.
+    pub(super) at: usize,
+    pub(super) kind: Kind,
+}
+
+/// A word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Name(String),
+    /// As it is written, without underscores taken out.
+    Number(String),
+    Text(String),
+    /// Signs, and the words that stand between or before values: `in`, `not`, `let`.
+    Operator(&'static str),
+    /// One of `()[]{}`.
+    Bracket(char),
+    End,
+}
+
+impl Token {
+    pub(super) fn is_operator(&self, sign: &str) -> bool {
+        matches!(self.kind, Kind::Operator(operator) if operator == sign)
+    }
+
+    pub(super) fn is_bracket(&self, bracket: char) -> bool {
+        self.kind == Kind::Bracket(bracket)
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Name(name) => write!(f, "{name}"),
+            Kind::Number(number) => write!(f, "{number}"),
+            Kind::Text(text) => write!(f, "{text:?}"),
+            Kind::Operator(operator) => write!(f, "{operator}"),
+            Kind::Bracket(bracket) => write!(f, "{bracket}"),
+            Kind::End => write!(f, "the end"),
+        }
+    }
+}
