@@ -59,11 +59,17 @@ const RANDOM_CONDITIONS: [&str; 3] = ["random", "1500", "20260131"];
 /// Asks the Go implementation of the language of conditions: for the ones that are written down, and for random ones.
 fn conditions(layout: &Layout) -> Result<()> {
     let oracle = layout.testbed.join("expr");
-    let written = File::open(oracle.join("conditions.txt")).context("cannot open testbed/expr/conditions.txt")?;
+    let written =
+        File::open(oracle.join("conditions.txt")).context("cannot open testbed/expr/conditions.txt")?;
     let run = ["run", "."];
     let made = output(Command::new("go").args(run).current_dir(&oracle).stdin(written))?;
     write(layout, "crates/core/src/expr/golden/written.jsonl", &made)?;
-    let made = output(Command::new("go").args(run).args(RANDOM_CONDITIONS).current_dir(&oracle))?;
+    let made = output(
+        Command::new("go")
+            .args(run)
+            .args(RANDOM_CONDITIONS)
+            .current_dir(&oracle),
+    )?;
     write(layout, "crates/core/src/expr/golden/random.jsonl", &made)
 }
 

@@ -169,7 +169,7 @@ impl Parser {
                 }
                 self.advance();
                 let (at, name) = self.expect_name()?;
-                left = self.call(at, name, Some(left), true)?;
+                left = self.call(at, name, Some(left))?;
                 after_coalesce = false;
                 continue;
             }
@@ -316,7 +316,7 @@ impl Parser {
             Kind::Operator("::") => {
                 self.advance();
                 let (at, name) = self.expect_name()?;
-                let node = self.call(at, name, None, false)?;
+                let node = self.call(at, name, None)?;
                 self.postfix(node)
             }
             Kind::Name(name) => self.name(token.at, name),
@@ -357,7 +357,7 @@ impl Parser {
             "nil" => self.node(at, Syntax::Nil),
             _ => {
                 let node = if self.current().is_bracket('(') {
-                    self.call(at, name, None, true)?
+                    self.call(at, name, None)?
                 } else {
                     self.node(at, Syntax::Name(name))?
                 };

@@ -91,13 +91,7 @@ impl Parser {
     }
 
     /// A call of `name`, with `piped` as its first argument.
-    pub(super) fn call(
-        &mut self,
-        at: usize,
-        name: String,
-        piped: Option<Node>,
-        ours: bool,
-    ) -> Result<Node, Wrong> {
+    pub(super) fn call(&mut self, at: usize, name: String, piped: Option<Node>) -> Result<Node, Wrong> {
         let arguments: Vec<Node> = piped.into_iter().collect();
         if let Some((name, parts)) = builtins::parts(&name) {
             let arguments = self.parts(name, parts, arguments)?;
@@ -106,9 +100,6 @@ impl Parser {
         if let Some(name) = builtins::known(&name) {
             let arguments = self.arguments(arguments)?;
             return self.node(at, Syntax::Builtin(name, arguments));
-        }
-        if !ours {
-            return Err(Wrong::new(at, format!("there is no built-in function {name}")));
         }
         let arguments = self.arguments(arguments)?;
         self.node(at, Syntax::Call(name, arguments))
