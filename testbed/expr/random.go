@@ -68,7 +68,9 @@ func (g *generator) boolean(depth int) string {
 		return g.pick("true", "false", "result == nil", "isNil(result)", "result", "1 < 2")
 	}
 	d := depth - 1
-	switch g.Intn(16) {
+	switch g.Intn(17) {
+	case 15:
+		return g.text(0) + " matches `" + g.pattern() + "`"
 	case 0:
 		return g.boolean(d) + g.pick(" && ", " || ", " and ", " or ") + g.boolean(d)
 	case 1:
@@ -98,6 +100,18 @@ func (g *generator) boolean(depth int) string {
 	default:
 		return "(" + g.any(d) + " ?? " + g.any(d) + ") == " + g.any(d)
 	}
+}
+
+// fragments of regular expressions, good ones and bad ones.
+var fragments = strings.Fields(`a b O K . \d \w \s \D \W \S \b \B ^ $ * + ? *? {2} {1,2} {,2} {1001} ( ) (?: (?P<n> (?x) | [ab] [^ab]
+	[a-z] [a-] []a] [\d] [\D] [[:alpha:]] [[:foo:]] [a&&b] [z-a] \. \< \x41 \p{L} \pL \p{^L} \Q.\E \A \z \1 \101 \y 1 { } ] (a|b)*`)
+
+func (g *generator) pattern() string {
+	pattern := ""
+	for range g.Intn(4) + 1 {
+		pattern += g.pick(fragments...)
+	}
+	return pattern
 }
 
 func (g *generator) predicate(depth int) string {

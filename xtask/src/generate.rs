@@ -54,7 +54,7 @@ fn types(layout: &Layout) -> Result<()> {
 }
 
 /// Random conditions in the table; the seed makes them the same every time.
-const RANDOM_CONDITIONS: [&str; 3] = ["random", "1500", "20260131"];
+const RANDOM_CONDITIONS: [&str; 3] = ["random", "2000", "20260131"];
 
 /// Asks the Go implementation of the language of conditions: for the ones that are written down, and for random ones.
 fn conditions(layout: &Layout) -> Result<()> {

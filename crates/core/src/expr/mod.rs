@@ -25,6 +25,7 @@ mod operators;
 mod parser;
 mod pattern;
 mod postfix;
+mod rules;
 mod shape;
 mod simplify;
 #[cfg(test)]

@@ -74,15 +74,19 @@ fn answer_of(row: &Json) -> Answer {
     }
 }
 
+fn differences() -> Vec<&'static str> {
+    DIFFERENCES
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .collect()
+}
+
 #[rstest]
 #[case(0)]
 #[case(1)]
 fn conditions_answer_as_in_go(#[case] table: usize) {
     let (name, rows) = TABLES[table];
-    let differences: Vec<&str> = DIFFERENCES
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with("//"))
-        .collect();
+    let differences = differences();
     let (mut rows_seen, mut wrong) = (0, Vec::new());
     for row in rows.lines() {
         let row: Json = serde_json::from_str(row).unwrap();
@@ -106,6 +110,21 @@ fn conditions_answer_as_in_go(#[case] table: usize) {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn every_difference_that_is_written_down_is_one() {
+    let rows: Vec<Json> = TABLES
+        .iter()
+        .flat_map(|(_, rows)| rows.lines())
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    for difference in differences() {
+        let differs = rows.iter().any(|row| {
+            row["expression"] == difference && row["outcome"] != outcome(&answer_of(row), difference)
+        });
+        assert!(differs, "{difference} is answered as in Go, or not asked");
+    }
 }
 
 fn condition(source: &str, json: &Json) -> Result<bool, ExprError> {
