@@ -11,7 +11,7 @@ use super::token::{Kind, Token};
 /// Characters an expression may have.
 pub(super) const LONGEST: usize = 16 * 1024;
 /// Levels that parentheses, operators and calls may be nested.
-pub(super) const DEEPEST: usize = 150;
+pub(super) const DEEPEST: usize = 100;
 /// Parts an expression may have, as in Go's expr.
 const MOST_PARTS: usize = 10_000;
 

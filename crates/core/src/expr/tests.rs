@@ -370,3 +370,31 @@ proptest! {
         prop_assert_eq!(holds(&source, &answer, now()), Ok(number >= limit));
     }
 }
+
+#[rstest]
+#[case("all([1], ", "true", ")")]
+#[case("map([1], {", "1", "})")]
+#[case("(", "true", ")")]
+#[case("[", "1", "]")]
+#[case("{a: ", "1", "}")]
+#[case("not ", "true", "")]
+#[case("if true { ", "true", " } else { false }")]
+#[case("len(", "result", ")")]
+#[case("result[", "0", "]")]
+#[case("1 + (", "1", ")")]
+#[case("true && (true ? ", "true", " : false)")]
+fn the_deepest_expression_that_is_let_through_leaves_the_stack_whole(
+    #[case] open: &str,
+    #[case] inside: &str,
+    #[case] close: &str,
+) {
+    let mut deepest = 0;
+    for levels in 1..200 {
+        let source = open.repeat(levels) + inside + &close.repeat(levels);
+        survives(&source);
+        if parse(&source).is_ok() {
+            deepest = levels;
+        }
+    }
+    assert!((30..200).contains(&deepest), "{deepest} levels");
+}
