@@ -6,6 +6,9 @@ use super::error::Wrong;
 use super::parser::Parser;
 use super::token::Kind;
 
+/// A loop takes more room on the stack than other levels do, and so counts for more.
+const LEVELS_OF_A_LOOP: usize = 2;
+
 impl Parser {
     /// Members, indices, slices and method calls after `node`.
     pub(super) fn postfix(&mut self, mut node: Node) -> Result<Node, Wrong> {
@@ -132,11 +135,13 @@ impl Parser {
     fn predicate(&mut self) -> Result<Node, Wrong> {
         let braces = self.take_bracket('{');
         self.in_predicate += 1;
+        self.depth += LEVELS_OF_A_LOOP;
         let node = if braces {
             self.sequence()
         } else {
             self.expression(0)
         };
+        self.depth -= LEVELS_OF_A_LOOP;
         self.in_predicate -= 1;
         let node = node?;
         if braces {

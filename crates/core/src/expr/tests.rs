@@ -382,19 +382,19 @@ proptest! {
 #[case("len(", "result", ")")]
 #[case("result[", "0", "]")]
 #[case("1 + (", "1", ")")]
+#[case("true && ", "true", "")]
+#[case("", "result", ".a")]
 #[case("true && (true ? ", "true", " : false)")]
 fn the_deepest_expression_that_is_let_through_leaves_the_stack_whole(
     #[case] open: &str,
     #[case] inside: &str,
     #[case] close: &str,
 ) {
-    let mut deepest = 0;
-    for levels in 1..200 {
-        let source = open.repeat(levels) + inside + &close.repeat(levels);
-        survives(&source);
-        if parse(&source).is_ok() {
-            deepest = levels;
-        }
-    }
-    assert!((30..200).contains(&deepest), "{deepest} levels");
+    let source = |levels: usize| open.repeat(levels) + inside + &close.repeat(levels);
+    let deepest = (1..200)
+        .take_while(|levels| parse(&source(*levels)).is_ok())
+        .count();
+    assert!((15..200).contains(&deepest), "{deepest} levels");
+    survives(&source(deepest));
+    survives(&source(deepest + 1));
 }
