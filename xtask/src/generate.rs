@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +20,8 @@ pub(crate) enum Action {
     Resources,
     /// The manifests under deploy/, as stateward install prints them
     Manifests,
+    /// What Go answers to conditions, for the tests of our own evaluator
+    Conditions,
     /// As resources, of the cluster of KUBECONFIG
     #[command(hide = true)]
     ResourcesOfThisCluster,
@@ -36,6 +38,7 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
             return kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command);
         }
         Action::Manifests => manifests(layout)?,
+        Action::Conditions => conditions(layout)?,
         Action::ResourcesOfThisCluster => resources(layout)?,
     }
     Ok(0)
@@ -48,6 +51,26 @@ fn types(layout: &Layout) -> Result<()> {
             .current_dir(&layout.testbed),
     )?;
     write(layout, "crates/cluster/data/types.json", &made)
+}
+
+/// Random conditions in the table; the seed makes them the same every time.
+const RANDOM_CONDITIONS: [&str; 3] = ["random", "2000", "20260131"];
+
+/// Asks the Go implementation of the language of conditions: for the ones that are written down, and for random ones.
+fn conditions(layout: &Layout) -> Result<()> {
+    let oracle = layout.testbed.join("expr");
+    let written =
+        File::open(oracle.join("conditions.txt")).context("cannot open testbed/expr/conditions.txt")?;
+    let run = ["run", "."];
+    let made = output(Command::new("go").args(run).current_dir(&oracle).stdin(written))?;
+    write(layout, "crates/core/src/expr/golden/written.jsonl", &made)?;
+    let made = output(
+        Command::new("go")
+            .args(run)
+            .args(RANDOM_CONDITIONS)
+            .current_dir(&oracle),
+    )?;
+    write(layout, "crates/core/src/expr/golden/random.jsonl", &made)
 }
 
 /// What `stateward install` prints, so that a cluster can be set up without the binary.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::ast::Binary;
 use super::budget::{Budget, Fault};
-use super::builtins::{self, Surroundings};
+use super::builtins::{self, Function, Surroundings};
 use super::code::{Code, Op, Strict};
 use super::loops::Scope;
 use super::operators;
@@ -65,148 +65,211 @@ pub(super) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
+    /// Every level of an expression is a call of this, so what needs room on the stack is done elsewhere.
     pub(super) fn value(&mut self, code: &Code) -> Result<Value, Stop> {
         let at = code.at;
         self.budget.steps(1).at(at)?;
         match &code.op {
             Op::Constant(value) => Ok(value.clone()),
             Op::Result => Ok(self.around.result.clone()),
-            Op::Variable(slot) => Ok(self.variables.get(*slot).cloned().unwrap_or(Value::Nil)),
+            Op::Variable(slot) => Ok(self.variable(*slot)),
             Op::Item => self.item(at),
-            Op::Index => Ok(Value::Int(
-                self.scopes.last().map_or(0, |scope| scope.index as i64),
-            )),
-            Op::Accumulated => Ok(self
-                .scopes
-                .last()
-                .map_or(Value::Nil, |scope| scope.accumulated.clone())),
-            Op::Not(operand) => Ok(Value::Bool(!self.bool(operand)?)),
-            Op::Negate(operand) => {
-                let value = self.value(operand)?;
-                operators::negate(&value).at(at)
-            }
-            Op::And(left, right) => match self.bool(left)? {
-                true => self.value(right),
-                false => Ok(Value::Bool(false)),
-            },
-            Op::Or(left, right) => match self.bool(left)? {
-                true => Ok(Value::Bool(true)),
-                false => self.value(right),
-            },
-            Op::Coalesce(left, right) => {
-                let value = self.value(left)?;
-                if value.is_nil() {
-                    self.value(right)
-                } else {
-                    Ok(value)
-                }
-            }
+            Op::Index | Op::Accumulated => Ok(self.pointer(&code.op)),
+            Op::Not(operand) => self.not(operand),
+            Op::Negate(operand) => self.negate(at, operand),
+            Op::And(left, right) => self.logic(left, right, false),
+            Op::Or(left, right) => self.logic(left, right, true),
+            Op::Coalesce(left, right) => self.coalesce(left, right),
             Op::Binary(Binary::Matches, left, right) => self.matches(at, left, right),
-            Op::Binary(operator, left, right) => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
-                operators::binary(*operator, &left, &right, &mut self.budget).at(at)
-            }
+            Op::Binary(operator, left, right) => self.binary(at, *operator, left, right),
             Op::Equal {
                 left,
                 right,
                 strict,
                 negated,
-            } => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
-                let equal = self.equal(&left, &right, *strict).at(at)?;
-                Ok(Value::Bool(equal != *negated))
-            }
+            } => self.equal(at, left, right, *strict, *negated),
             Op::Comparisons(first, rest) => self.comparisons(at, first, rest),
-            Op::Matches(operand, pattern) => {
-                let value = self.value(operand)?;
-                self.matches_pattern(&value, pattern).at(at)
-            }
-            Op::InNumbers(operand, set) => match self.value(operand)? {
-                Value::Int(int) => Ok(Value::Bool(set.contains(&int))),
-                // Asked for nothing, Go looks for the zero of the keys.
-                Value::Nil => Ok(Value::Bool(set.contains(&0))),
-                other => Err(Stop::Fault(at, not_there(&other))),
-            },
-            Op::InTexts(operand, set) => match self.value(operand)? {
-                Value::Text(text) => Ok(Value::Bool(set.contains(&text))),
-                Value::Nil => Ok(Value::Bool(set.contains(""))),
-                other => Err(Stop::Fault(at, not_there(&other))),
-            },
-            Op::InRange(operand, from, to) => {
-                let value = self.value(operand)?;
-                let after = operators::compare(Binary::MoreOrEqual, &value, &Value::Int(*from)).at(at)?;
-                let before =
-                    after && operators::compare(Binary::LessOrEqual, &value, &Value::Int(*to)).at(at)?;
-                Ok(Value::Bool(before))
-            }
-            Op::Chain(inner) => match self.value(inner) {
-                Err(Stop::Missing) => Ok(Value::Nil),
-                Ok(value) if value.is_nil() => Ok(Value::Nil),
-                other => other,
-            },
-            Op::Member { base, key, optional } => {
-                let base = self.value(base)?;
-                if *optional && base.is_nil() {
-                    return Err(Stop::Missing);
-                }
-                let key = self.value(key)?;
-                operators::fetch(&base, &key).at(at)
-            }
+            Op::Matches(operand, _)
+            | Op::InNumbers(operand, _)
+            | Op::InTexts(operand, _)
+            | Op::InRange(operand, _, _) => self.test(at, operand, &code.op),
+            Op::Chain(inner) => self.chain(inner),
+            Op::Member { base, key, optional } => self.member(at, base, key, *optional),
             Op::Slice { base, from, to } => self.slice(at, base, from.as_deref(), to.as_deref()),
-            Op::Call(function, arguments) => {
-                let arguments = self.values(arguments)?;
-                builtins::call(*function, &arguments, &self.around, &mut self.budget).at(at)
-            }
+            Op::Call(function, arguments) => self.call(at, *function, arguments),
             Op::Method {
                 base,
                 name,
                 optional,
                 arguments,
-            } => {
-                let arguments = self.values(arguments)?;
-                let base = self.value(base)?;
-                if *optional && base.is_nil() {
-                    return Err(Stop::Missing);
-                }
-                builtins::call_method(&base, name, &arguments).at(at)
-            }
+            } => self.method(at, base, name, *optional, arguments),
             Op::Loop(inner) => self.loop_over(at, inner),
-            Op::Sum(codes) => {
-                let values = self.values(codes)?;
-                let mut from_end = values.into_iter().rev();
-                let mut sum = from_end.next().unwrap_or(Value::Int(0));
-                for value in from_end {
-                    sum = operators::add(&value, &sum, &mut self.budget).at(at)?;
-                }
-                Ok(sum)
-            }
-            Op::Let(slot, value, body) => {
-                let value = self.value(value)?;
-                if let Some(place) = self.variables.get_mut(*slot) {
-                    *place = value;
-                }
-                self.value(body)
-            }
-            Op::Sequence(codes) => {
-                let mut last = Value::Nil;
-                for code in codes {
-                    last = self.value(code)?;
-                }
-                Ok(last)
-            }
-            Op::If(condition, then, otherwise) => match (self.bool(condition)?, then) {
-                (true, Some(then)) => self.value(then),
-                (true, None) => Ok(Value::Bool(true)),
-                (false, _) => self.value(otherwise),
-            },
-            Op::List(codes) => {
-                self.budget.elements(codes.len()).at(at)?;
-                let values = self.values(codes)?;
-                self.list(at, values)
-            }
+            Op::Sum(codes) => self.sum_of(at, codes),
+            Op::Let(slot, value, body) => self.variable_in(*slot, value, body),
+            Op::Sequence(codes) => self.sequence(codes),
+            Op::If(condition, then, otherwise) => self.if_else(condition, then.as_deref(), otherwise),
+            Op::List(codes) => self.list_of(at, codes),
             Op::Map(pairs) => self.map(at, pairs),
             Op::Broken(message) => Err(Stop::Fault(at, Fault::value(&**message))),
         }
+    }
+
+    fn variable(&self, slot: usize) -> Value {
+        self.variables.get(slot).cloned().unwrap_or(Value::Nil)
+    }
+
+    fn pointer(&self, op: &Op) -> Value {
+        match (op, self.scopes.last()) {
+            (Op::Index, Some(scope)) => Value::Int(scope.index as i64),
+            (_, Some(scope)) => scope.accumulated.clone(),
+            (_, None) => Value::Nil,
+        }
+    }
+
+    fn not(&mut self, operand: &Code) -> Result<Value, Stop> {
+        Ok(Value::Bool(!self.bool(operand)?))
+    }
+
+    fn negate(&mut self, at: usize, operand: &Code) -> Result<Value, Stop> {
+        let value = self.value(operand)?;
+        operators::negate(&value).at(at)
+    }
+
+    /// The right side counts unless the left one is `enough`.
+    fn logic(&mut self, left: &Code, right: &Code, enough: bool) -> Result<Value, Stop> {
+        if self.bool(left)? == enough {
+            return Ok(Value::Bool(enough));
+        }
+        self.value(right)
+    }
+
+    fn coalesce(&mut self, left: &Code, right: &Code) -> Result<Value, Stop> {
+        let value = self.value(left)?;
+        if value.is_nil() {
+            return self.value(right);
+        }
+        Ok(value)
+    }
+
+    fn binary(&mut self, at: usize, operator: Binary, left: &Code, right: &Code) -> Result<Value, Stop> {
+        let left = self.value(left)?;
+        let right = self.value(right)?;
+        operators::binary(operator, &left, &right, &mut self.budget).at(at)
+    }
+
+    fn equal(
+        &mut self,
+        at: usize,
+        left: &Code,
+        right: &Code,
+        strict: Strict,
+        negated: bool,
+    ) -> Result<Value, Stop> {
+        let left = self.value(left)?;
+        let right = self.value(right)?;
+        let equal = self.are_equal(&left, &right, strict).at(at)?;
+        Ok(Value::Bool(equal != negated))
+    }
+
+    /// What asks one value something that is known beforehand.
+    fn test(&mut self, at: usize, operand: &Code, op: &Op) -> Result<Value, Stop> {
+        let value = self.value(operand)?;
+        self.passes(&value, op).at(at)
+    }
+
+    fn passes(&mut self, value: &Value, op: &Op) -> Result<Value, Fault> {
+        Ok(Value::Bool(match (op, value) {
+            (Op::Matches(_, pattern), value) => return self.matches_pattern(value, pattern),
+            (Op::InNumbers(_, set), Value::Int(int)) => set.contains(int),
+            // Asked for nothing, Go looks for the zero of the keys.
+            (Op::InNumbers(_, set), Value::Nil) => set.contains(&0),
+            (Op::InTexts(_, set), Value::Text(text)) => set.contains(text),
+            (Op::InTexts(_, set), Value::Nil) => set.contains(""),
+            (Op::InRange(_, from, to), value) => {
+                operators::compare(Binary::MoreOrEqual, value, &Value::Int(*from))?
+                    && operators::compare(Binary::LessOrEqual, value, &Value::Int(*to))?
+            }
+            (_, other) => {
+                return Err(Fault::value(format!("{} cannot be in this list", other.name())));
+            }
+        }))
+    }
+
+    fn chain(&mut self, inner: &Code) -> Result<Value, Stop> {
+        match self.value(inner) {
+            Err(Stop::Missing) => Ok(Value::Nil),
+            Ok(value) if value.is_nil() => Ok(Value::Nil),
+            other => other,
+        }
+    }
+
+    fn member(&mut self, at: usize, base: &Code, key: &Code, optional: bool) -> Result<Value, Stop> {
+        let base = self.value(base)?;
+        if optional && base.is_nil() {
+            return Err(Stop::Missing);
+        }
+        let key = self.value(key)?;
+        operators::fetch(&base, &key).at(at)
+    }
+
+    fn call(&mut self, at: usize, function: Function, arguments: &[Code]) -> Result<Value, Stop> {
+        let arguments = self.values(arguments)?;
+        builtins::call(function, &arguments, &self.around, &mut self.budget).at(at)
+    }
+
+    fn method(
+        &mut self,
+        at: usize,
+        base: &Code,
+        name: &str,
+        optional: bool,
+        arguments: &[Code],
+    ) -> Result<Value, Stop> {
+        let arguments = self.values(arguments)?;
+        let base = self.value(base)?;
+        if optional && base.is_nil() {
+            return Err(Stop::Missing);
+        }
+        builtins::call_method(&base, name, &arguments).at(at)
+    }
+
+    fn sum_of(&mut self, at: usize, codes: &[Code]) -> Result<Value, Stop> {
+        let mut from_end = self.values(codes)?.into_iter().rev();
+        let mut sum = from_end.next().unwrap_or(Value::Int(0));
+        for value in from_end {
+            sum = operators::add(&value, &sum, &mut self.budget).at(at)?;
+        }
+        Ok(sum)
+    }
+
+    fn variable_in(&mut self, slot: usize, value: &Code, body: &Code) -> Result<Value, Stop> {
+        let value = self.value(value)?;
+        if let Some(place) = self.variables.get_mut(slot) {
+            *place = value;
+        }
+        self.value(body)
+    }
+
+    fn sequence(&mut self, codes: &[Code]) -> Result<Value, Stop> {
+        let mut last = Value::Nil;
+        for code in codes {
+            last = self.value(code)?;
+        }
+        Ok(last)
+    }
+
+    fn if_else(&mut self, condition: &Code, then: Option<&Code>, otherwise: &Code) -> Result<Value, Stop> {
+        match (self.bool(condition)?, then) {
+            (true, Some(then)) => self.value(then),
+            (true, None) => Ok(Value::Bool(true)),
+            (false, _) => self.value(otherwise),
+        }
+    }
+
+    fn list_of(&mut self, at: usize, codes: &[Code]) -> Result<Value, Stop> {
+        self.budget.elements(codes.len()).at(at)?;
+        let values = self.values(codes)?;
+        self.list(at, values)
     }
 
     /// A list of anything.
@@ -230,7 +293,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn equal(&mut self, left: &Value, right: &Value, strict: Strict) -> Result<bool, Fault> {
+    fn are_equal(&mut self, left: &Value, right: &Value, strict: Strict) -> Result<bool, Fault> {
         match (strict, left, right) {
             (Strict::No, _, _) => operators::equal(left, right, &mut self.budget),
             (Strict::Ints, Value::Int(a), Value::Int(b)) => Ok(a == b),
@@ -328,8 +391,4 @@ impl Evaluation<'_> {
             .ok_or_else(Fault::too_deep)
             .at(at)
     }
-}
-
-fn not_there(value: &Value) -> Fault {
-    Fault::value(format!("{} cannot be in this list", value.name()))
 }

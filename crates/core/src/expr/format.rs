@@ -72,7 +72,7 @@ fn float_text(float: f64) -> String {
     let text = format!("{float:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..21).contains(&exponent) || float == 0.0 {
+    if (-4..6).contains(&exponent) || float == 0.0 {
         return format!("{float}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };

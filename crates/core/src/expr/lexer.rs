@@ -131,6 +131,10 @@ impl Lexer {
             self.at += 1;
         }
         let word: String = self.characters[start..self.at].iter().collect();
+        // What follows # without a space is a name, even if it is spelled as an operator.
+        if start > 0 && self.characters[start - 1] == '#' {
+            return Kind::Name(word);
+        }
         match WORDS.into_iter().find(|operator| *operator == word) {
             Some(operator) => Kind::Operator(operator),
             None => Kind::Name(word),

@@ -2,11 +2,11 @@
 //!
 //! It is the language of Argo Rollouts, [expr](https://expr-lang.org) v1.17, read and evaluated here: what users wrote for
 //! Argo Rollouts gives the same verdict, a mistake is the same kind of mistake. What flows in is a source and an
-//! [`Answer`]; what flows out is a bool, a time, or an error that says where it is. The rows under `golden/` are the answers of the Go
-//! implementation, which a test replays.
+//! [`Answer`]; what flows out is a bool, a time, or an error that says where it is. The rows under `golden/` are the
+//! answers of the Go implementation, which a test replays; `docs/design/conditions.md` has the differences.
 //!
-//! Source becomes words ([`lexer`]), a tree ([`parser`]), checked code ([`check`]) that does no more than it must
-//! ([`simplify`]), and with an answer a value ([`eval`]). Everything is bounded: the length of the source, how deep it is
+//! Source becomes words (`lexer`), a tree (`parser`), checked code (`check`) that does no more than it must
+//! (`simplify`), and with an answer a value (`eval`). Everything is bounded: the length of the source, how deep it is
 //! nested, the steps and the memory of an evaluation. Nothing here waits, reads a clock or panics.
 
 mod answer;
@@ -25,6 +25,7 @@ mod operators;
 mod parser;
 mod pattern;
 mod postfix;
+mod rules;
 mod shape;
 mod simplify;
 #[cfg(test)]

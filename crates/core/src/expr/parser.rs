@@ -10,8 +10,11 @@ use super::token::{Kind, Token};
 
 /// Characters an expression may have.
 pub(super) const LONGEST: usize = 16 * 1024;
-/// Levels that parentheses, operators and calls may be nested.
-pub(super) const DEEPEST: usize = 150;
+/// Levels that parentheses, brackets and calls may be nested. The usual stack of a thread, two megabytes, is
+/// enough for them without optimisation, too.
+const DEEPEST: usize = 64;
+/// Levels that the tree may have; operators in a row are levels of it.
+const HIGHEST: usize = 100;
 /// Parts an expression may have, as in Go's expr.
 const MOST_PARTS: usize = 10_000;
 
@@ -42,7 +45,7 @@ pub(super) struct Parser {
     next: usize,
     /// How many predicates we are in: `#` and `.field` have a meaning only there.
     pub(super) in_predicate: usize,
-    depth: usize,
+    pub(super) depth: usize,
     parts: usize,
 }
 
@@ -118,8 +121,11 @@ impl Parser {
             ));
         }
         let height = syntax.height();
-        if height > DEEPEST {
-            return Err(too_deep(at));
+        if height > HIGHEST {
+            return Err(Wrong::new(
+                at,
+                format!("an expression may have {HIGHEST} operators in a row; this one has more"),
+            ));
         }
         Ok(Node { at, height, syntax })
     }
@@ -169,7 +175,7 @@ impl Parser {
                 }
                 self.advance();
                 let (at, name) = self.expect_name()?;
-                left = self.call(at, name, Some(left), true)?;
+                left = self.call(at, name, Some(left))?;
                 after_coalesce = false;
                 continue;
             }
@@ -281,64 +287,68 @@ impl Parser {
         Ok(node)
     }
 
+    /// Every level of an expression is a call of this, so what needs room on the stack is done elsewhere.
     fn primary(&mut self) -> Result<Node, Wrong> {
-        let token = self.current().clone();
-        match token.kind {
+        match self.current().kind {
             Kind::Operator("not" | "!") => self.unary(Unary::Not, 50),
             Kind::Operator("-") => self.unary(Unary::Minus, 90),
             Kind::Operator("+") => self.unary(Unary::Plus, 90),
-            Kind::Bracket('(') => {
-                self.advance();
-                let node = self.sequence()?;
-                self.expect_bracket(')')?;
-                self.postfix(node)
-            }
-            Kind::Operator("#") if self.in_predicate > 0 => {
-                self.advance();
-                let name = match self.current().kind {
-                    Kind::Name(_) => self.expect_name()?.1,
-                    _ => String::new(),
-                };
-                let node = self.node(token.at, Syntax::Pointer(name))?;
-                self.postfix(node)
-            }
-            // `.field` is short for `#.field`.
-            Kind::Operator(".") if self.in_predicate > 0 => {
-                let node = self.node(token.at, Syntax::Pointer(String::new()))?;
-                self.postfix(node)
-            }
-            Kind::Operator("#" | ".") => Err(Wrong::new(
+            Kind::Operator("#" | ".") => self.pointer(),
+            Kind::Operator("::") => self.builtin(),
+            Kind::Bracket('(') => self.parentheses(),
+            Kind::Bracket('[') => self.list(),
+            Kind::Bracket('{') => self.map(),
+            Kind::Name(_) => self.name(),
+            Kind::Number(_) | Kind::Text(_) => self.literal(),
+            Kind::Operator(_) | Kind::Bracket(_) | Kind::End => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn parentheses(&mut self) -> Result<Node, Wrong> {
+        self.advance();
+        let node = self.sequence()?;
+        self.expect_bracket(')')?;
+        self.postfix(node)
+    }
+
+    /// `#`, `#index`, or `.field`, which is short for `#.field`.
+    fn pointer(&mut self) -> Result<Node, Wrong> {
+        let token = self.current().clone();
+        if self.in_predicate == 0 {
+            return Err(Wrong::new(
                 token.at,
                 format!(
                     "{token} stands for an element, inside of all(), filter() and their like; there is none here"
                 ),
-            )),
-            Kind::Operator("::") => {
-                self.advance();
-                let (at, name) = self.expect_name()?;
-                let node = self.call(at, name, None, false)?;
-                self.postfix(node)
-            }
-            Kind::Name(name) => self.name(token.at, name),
+            ));
+        }
+        let mut name = String::new();
+        if self.take_operator("#") && matches!(self.current().kind, Kind::Name(_)) {
+            name = self.expect_name()?.1;
+        }
+        let node = self.node(token.at, Syntax::Pointer(name))?;
+        self.postfix(node)
+    }
+
+    fn builtin(&mut self) -> Result<Node, Wrong> {
+        self.advance();
+        let (at, name) = self.expect_name()?;
+        let node = self.call(at, name, None)?;
+        self.postfix(node)
+    }
+
+    fn literal(&mut self) -> Result<Node, Wrong> {
+        let token = self.advance();
+        match token.kind {
             Kind::Number(number) => {
-                self.advance();
                 let syntax = number_of(&number).map_err(|message| Wrong::new(token.at, message))?;
                 self.node(token.at, syntax)
             }
             Kind::Text(text) => {
-                self.advance();
                 let node = self.node(token.at, Syntax::Text(text))?;
                 self.postfix(node)
             }
-            Kind::Bracket('[') => {
-                let node = self.list()?;
-                self.postfix(node)
-            }
-            Kind::Bracket('{') => {
-                let node = self.map()?;
-                self.postfix(node)
-            }
-            Kind::Operator(_) | Kind::Bracket(_) | Kind::End => Err(self.unexpected("a value")),
+            _ => Err(self.unexpected("a value")),
         }
     }
 
@@ -349,15 +359,15 @@ impl Parser {
         self.postfix(node)
     }
 
-    fn name(&mut self, at: usize, name: String) -> Result<Node, Wrong> {
-        self.advance();
+    fn name(&mut self) -> Result<Node, Wrong> {
+        let (at, name) = self.expect_name()?;
         match name.as_str() {
             "true" => self.node(at, Syntax::Bool(true)),
             "false" => self.node(at, Syntax::Bool(false)),
             "nil" => self.node(at, Syntax::Nil),
             _ => {
                 let node = if self.current().is_bracket('(') {
-                    self.call(at, name, None, true)?
+                    self.call(at, name, None)?
                 } else {
                     self.node(at, Syntax::Name(name))?
                 };
@@ -379,7 +389,8 @@ impl Parser {
             nodes.push(self.expression(0)?);
         }
         self.expect_bracket(']')?;
-        self.node(at, Syntax::List(nodes))
+        let node = self.node(at, Syntax::List(nodes))?;
+        self.postfix(node)
     }
 
     fn map(&mut self) -> Result<Node, Wrong> {
@@ -409,7 +420,8 @@ impl Parser {
             pairs.push((key, self.expression(0)?));
         }
         self.expect_bracket('}')?;
-        self.node(at, Syntax::Map(pairs))
+        let node = self.node(at, Syntax::Map(pairs))?;
+        self.postfix(node)
     }
 }
 

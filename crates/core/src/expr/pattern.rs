@@ -20,6 +20,11 @@ impl PartialEq for Pattern {
 
 /// Bytes a compiled expression may take.
 const SIZE: usize = 512 * 1024;
+/// Classes with a name, as in `[[:alpha:]]`.
+const CLASSES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
+];
 /// Go refuses to repeat more often.
 const MOST_REPEATS: u32 = 1000;
 
@@ -145,6 +150,11 @@ impl Translator {
     }
 
     fn group(&mut self) -> Result<(), String> {
+        // Flags that are none.
+        if (self.peek(1), self.peek(2)) == (Some('?'), Some(')')) {
+            self.at += 3;
+            return Ok(());
+        }
         self.copy_to(self.at + 1);
         if self.peek(0) != Some('?') || matches!(self.peek(1), Some('P' | '<')) {
             return Ok(());
@@ -218,6 +228,12 @@ impl Translator {
         };
         match end.filter(|end| *end <= self.characters.len()) {
             Some(end) => {
+                // `\p{^L}` is the other way to write `\P{L}`.
+                let negated = letter != 'x' && self.peek(3) == Some('^') && self.peek(2) == Some('{');
+                if negated {
+                    self.out.push_str(if letter == 'p' { "\\P{" } else { "\\p{" });
+                    self.at += 4;
+                }
                 self.copy_to(end);
                 Ok(())
             }
@@ -245,36 +261,102 @@ impl Translator {
         if self.peek(0) == Some('^') {
             self.copy_to(self.at + 1);
         }
-        if self.peek(0) == Some(']') {
-            self.out.push('\\');
-            self.copy_to(self.at + 1);
-        }
+        let start = self.at;
         loop {
-            match self.peek(0) {
-                None => return Err("] is missing".into()),
-                Some(']') => {
+            match (self.peek(0), self.peek(1)) {
+                (None, _) => return Err("] is missing".into()),
+                (Some(']'), _) if self.at > start => {
                     self.copy_to(self.at + 1);
                     return Ok(());
                 }
-                Some('\\') => self.escape(true)?,
-                Some('[') if self.peek(1) == Some(':') => {
-                    let name: String = self.characters[self.at..].iter().collect();
-                    match name.find(":]") {
-                        Some(length) => self.copy_to(self.at + name[..length].chars().count() + 2),
-                        None => {
-                            self.out.push_str("\\[");
-                            self.at += 1;
-                        }
-                    }
-                }
-                // Rust knows sets inside of sets.
-                Some('[' | '&' | '~') => {
-                    self.out.push('\\');
-                    self.copy_to(self.at + 1);
-                }
-                Some(_) => self.copy_to(self.at + 1),
+                (Some('['), Some(':')) if self.named_class()? => {}
+                (Some('\\'), Some('d' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P')) => self.escape(true)?,
+                _ => self.class_range()?,
             }
         }
+    }
+
+    /// `[:alpha:]`, if that stands here.
+    fn named_class(&mut self) -> Result<bool, String> {
+        let rest: String = self.characters[self.at + 2..].iter().collect();
+        let Some(end) = rest.find(":]") else {
+            return Ok(false);
+        };
+        let name = &rest[..end];
+        if !CLASSES.contains(&name.trim_start_matches('^')) {
+            return Err(format!("there is no class [:{name}:]"));
+        }
+        self.copy_to(self.at + 2 + name.chars().count() + 2);
+        Ok(true)
+    }
+
+    /// A character, or all from one to another.
+    fn class_range(&mut self) -> Result<(), String> {
+        let from = self.class_character()?;
+        let mut to = from;
+        if self.peek(0) == Some('-') && self.peek(1).is_some_and(|next| next != ']') {
+            self.at += 1;
+            to = self.class_character()?;
+        }
+        if to < from {
+            return Err(format!("there is nothing from {from:?} to {to:?}"));
+        }
+        self.out.push_str(&format!(
+            "\\x{{{:X}}}-\\x{{{:X}}}",
+            u32::from(from),
+            u32::from(to)
+        ));
+        Ok(())
+    }
+
+    fn class_character(&mut self) -> Result<char, String> {
+        let Some(character) = self.peek(0) else {
+            return Err("] is missing".into());
+        };
+        self.at += 1;
+        if character != '\\' {
+            return Ok(character);
+        }
+        let Some(letter) = self.peek(0) else {
+            return Err("there is a \\ at the end".into());
+        };
+        self.at += 1;
+        Ok(match letter {
+            'a' => '\u{7}',
+            'f' => '\u{c}',
+            't' => '\t',
+            'n' => '\n',
+            'r' => '\r',
+            'v' => '\u{b}',
+            'x' => {
+                let rest: String = self.characters[self.at..].iter().take(12).collect();
+                let (digits, length) = match rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+                    Some((digits, _)) => (digits, digits.len() + 2),
+                    None => (rest.get(..2).unwrap_or_default(), 2),
+                };
+                let code = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
+                self.at += length;
+                code.ok_or("\\x needs the number of a character")?
+            }
+            '0'..='7' => {
+                self.at -= 1;
+                let digits: String = self.characters[self.at..]
+                    .iter()
+                    .take(3)
+                    .take_while(|digit| ('0'..='7').contains(*digit))
+                    .collect();
+                if letter != '0' && digits.len() == 1 {
+                    return Err("references to groups have no meaning".into());
+                }
+                self.at += digits.len();
+                u32::from_str_radix(&digits, 8)
+                    .ok()
+                    .and_then(char::from_u32)
+                    .ok_or("there is no such character")?
+            }
+            _ if letter.is_ascii() && !letter.is_ascii_alphanumeric() => letter,
+            _ => return Err(format!("\\{letter} has no meaning")),
+        })
     }
 }
 
@@ -295,6 +377,9 @@ mod tests {
     #[case(r"^a{2,3}$", "aaa", true)]
     #[case(r"^[[:alpha:]&&b]+$", "&ab", true)]
     #[case(r"^[^\D]$", "1", true)]
+    #[case(r"^[]a-c^-]+$", "]abc^-", true)]
+    #[case(r"^[\x41-\x{43}\n]$", "B", true)]
+    #[case(r"^\p{^L}$", "1", true)]
     #[case(r"(?i)OK", "ok", true)]
     #[case(r"^\101$", "A", true)]
     #[case(r"^.$", "é", true)]
@@ -308,6 +393,8 @@ mod tests {
     #[case("[a")]
     #[case(r"\1")]
     #[case("a{1001}")]
+    #[case("[[:foo:]]")]
+    #[case("[z-a]")]
     #[case("(?x)a")]
     #[case(r"\y")]
     #[case("a\\")]

@@ -6,6 +6,9 @@ use super::error::Wrong;
 use super::parser::Parser;
 use super::token::Kind;
 
+/// A loop takes more room on the stack than other levels do, and so counts for more.
+const LEVELS_OF_A_LOOP: usize = 2;
+
 impl Parser {
     /// Members, indices, slices and method calls after `node`.
     pub(super) fn postfix(&mut self, mut node: Node) -> Result<Node, Wrong> {
@@ -91,13 +94,7 @@ impl Parser {
     }
 
     /// A call of `name`, with `piped` as its first argument.
-    pub(super) fn call(
-        &mut self,
-        at: usize,
-        name: String,
-        piped: Option<Node>,
-        ours: bool,
-    ) -> Result<Node, Wrong> {
+    pub(super) fn call(&mut self, at: usize, name: String, piped: Option<Node>) -> Result<Node, Wrong> {
         let arguments: Vec<Node> = piped.into_iter().collect();
         if let Some((name, parts)) = builtins::parts(&name) {
             let arguments = self.parts(name, parts, arguments)?;
@@ -106,9 +103,6 @@ impl Parser {
         if let Some(name) = builtins::known(&name) {
             let arguments = self.arguments(arguments)?;
             return self.node(at, Syntax::Builtin(name, arguments));
-        }
-        if !ours {
-            return Err(Wrong::new(at, format!("there is no built-in function {name}")));
         }
         let arguments = self.arguments(arguments)?;
         self.node(at, Syntax::Call(name, arguments))
@@ -141,11 +135,13 @@ impl Parser {
     fn predicate(&mut self) -> Result<Node, Wrong> {
         let braces = self.take_bracket('{');
         self.in_predicate += 1;
+        self.depth += LEVELS_OF_A_LOOP;
         let node = if braces {
             self.sequence()
         } else {
             self.expression(0)
         };
+        self.depth -= LEVELS_OF_A_LOOP;
         self.in_predicate -= 1;
         let node = node?;
         if braces {

@@ -63,7 +63,7 @@ fn whole_of(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A number as Go reads it: decimal or hexadecimal, infinity and not-a-number too, with underscores nowhere.
+/// A number as Go reads it in decimal: infinity and not-a-number too. Underscores may stand between digits.
 fn float_of(text: &str) -> Option<f64> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (if text.starts_with('-') { -1.0 } else { 1.0 }, digits),
@@ -78,10 +78,16 @@ fn float_of(text: &str) -> Option<f64> {
     if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }
-    if digits.starts_with("0x") || digits.starts_with("0X") {
+    let bytes = digits.as_bytes();
+    let between_digits = |at: usize| {
+        let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+        digit(at.checked_sub(1)) && digit(at.checked_add(1))
+    };
+    if digits.match_indices('_').any(|(at, _)| !between_digits(at)) {
         return None;
     }
     digits
+        .replace('_', "")
         .parse::<f64>()
         .ok()
         // What is too large is refused, too.
