@@ -18,6 +18,7 @@ mod error;
 mod graphite;
 mod graphql;
 pub mod http;
+mod influxdb;
 mod new_relic;
 mod prometheus;
 mod providers;

@@ -10,7 +10,8 @@ use stateward_core::analysis::Reply;
 use crate::auth::{AwsCredentials, Doors, Tokens};
 use crate::http::Http;
 use crate::{
-    Ask, AskError, Question, Secrets, datadog, graphite, new_relic, prometheus, skywalking, wavefront, web,
+    Ask, AskError, Question, Secrets, datadog, graphite, influxdb, new_relic, prometheus, skywalking,
+    wavefront, web,
 };
 
 /// Asks whichever provider a metric names.
@@ -83,8 +84,9 @@ impl Ask for Providers {
                 ..
             } => graphite::ask(self, metric, question).await,
             Provider {
-                influxdb: Some(_), ..
-            } => not_served("influxdb", NOBODY),
+                influxdb: Some(metric),
+                ..
+            } => influxdb::ask(self, metric, question).await,
             Provider {
                 wavefront: Some(metric),
                 ..

@@ -146,6 +146,7 @@ async fn a_name_is_resolved_once_and_cannot_change_its_mind() {
 #[case(json!({"wavefront": {"address": "127.0.0.1", "query": "ts(x)"}}))]
 #[case(json!({"datadog": {"query": "q"}}))]
 #[case(json!({"newRelic": {"query": "q"}}))]
+#[case(json!({"influxdb": {"query": "q"}}))]
 #[case(json!({"web": {"url": "http://10.0.0.1/", "authentication": {"oauth2": {"tokenUrl": "http://127.0.0.1/token", "clientId": "i", "clientSecret": "s"}}}}))]
 #[tokio::test]
 async fn every_provider_goes_through_the_guard(#[case] provider: serde_json::Value) {

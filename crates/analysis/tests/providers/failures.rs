@@ -203,6 +203,7 @@ async fn proxies_of_the_environment_are_not_heard_of() {
 #[case(json!({"datadog": {"query": "q"}}), "secret shop/datadog does not exist; it holds the keys for datadog")]
 #[case(json!({"datadog": {"query": "q", "secretRef": {"name": "mine"}}}), "secret shop/mine does not exist; it holds the keys for datadog")]
 #[case(json!({"newRelic": {"query": "q"}}), "secret shop/newrelic does not exist; it holds the keys for newRelic")]
+#[case(json!({"influxdb": {"query": "q"}}), "secret shop/influxdb does not exist; it holds the keys for influxdb")]
 #[case(json!({"wavefront": {"query": "q", "address": "x.wavefront.com"}}), "secret shop/wavefront-api-tokens does not exist; it holds the keys for wavefront")]
 #[case(json!({"wavefront": {"query": "q", "address": "http://x"}}), "provider.wavefront.address: is not a host such as example.wavefront.com")]
 #[tokio::test]

@@ -276,6 +276,64 @@ async fn new_relic_tells_what_is_wrong(#[case] body: &'static str, #[case] expec
     );
 }
 
+fn influxdb(server: &StandIn) -> Providers {
+    let address = server.url("/influx");
+    with_secrets(MapSecrets::default().with(
+        "shop",
+        "influxdb",
+        &[("authToken", "canary"), ("org", "my org"), ("address", &address)],
+    ))
+}
+
+#[rstest]
+#[case("#datatype,string,long,double\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n,,0,0.5\r\n,,0,2\r\n\r\n", Data::Numbers(vec![0.5, 2.0]))]
+#[case("#datatype,string,long,string\r\n#default,_result,,\r\n,result,table,_value\r\n,,0,good\r\n\r\n", Data::Document(json!(["good"])))]
+#[case("\r\n", Data::Numbers(vec![]))]
+#[tokio::test]
+async fn influxdb_gives_the_values_of_a_flux_query(#[case] body: &'static str, #[case] expected: Data) {
+    let server = StandIn::answering(move |_| body).await;
+    let flux = "from(bucket: \"b\") |> range(start: -5m)";
+    let reply = ask(&influxdb(&server), json!({"influxdb": {"query": flux}}))
+        .await
+        .unwrap();
+    assert_eq!(reply.data, expected);
+    let seen = server.only();
+    assert_eq!(
+        (seen.method.as_str(), seen.path.as_str()),
+        ("POST", "/influx/api/v2/query")
+    );
+    assert_eq!(seen.query, owned(&[("org", "my org")]));
+    assert_eq!(seen.header("authorization"), "Token canary");
+    assert_eq!(seen.header("content-type"), "application/json");
+    assert_eq!(seen.header("accept"), "application/csv");
+    let body = seen.json();
+    assert_eq!((&body["query"], &body["type"]), (&json!(flux), &json!("flux")));
+    assert_eq!(
+        body["dialect"]["annotations"],
+        json!(["datatype", "group", "default"])
+    );
+}
+
+#[rstest]
+#[case(
+    200,
+    "#datatype,string,string\n#default,,\n,error,reference\n,canary is out of memory,897\n",
+    "answered with an error: (redacted) is out of memory"
+)]
+#[case(200, "{}", "the answer is not annotated CSV as Flux gives it")]
+#[case(401, "{\"code\":\"unauthorized\"}", "answered with status 401")]
+#[tokio::test]
+async fn influxdb_tells_what_is_wrong(#[case] code: u16, #[case] body: &'static str, #[case] expected: &str) {
+    let server = StandIn::answering(move |_| status(code, body)).await;
+    assert_eq!(
+        ask(&influxdb(&server), json!({"influxdb": {"query": "q"}}))
+            .await
+            .unwrap_err()
+            .to_string(),
+        format!("{}: {expected}", server.url(""))
+    );
+}
+
 /// It is always https, so it has a name and an authority here.
 async fn wavefront(body: Value) -> (StandIn, Providers) {
     let authority = Authority::new();
