@@ -25,6 +25,8 @@ mod providers;
 mod said;
 mod secrets;
 mod skywalking;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timing;
 mod wavefront;
 mod web;
