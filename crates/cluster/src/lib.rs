@@ -17,7 +17,6 @@ mod events;
 pub mod faults;
 mod go;
 mod http;
-mod json_path;
 mod names;
 mod object;
 mod patch;

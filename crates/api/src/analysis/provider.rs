@@ -1,6 +1,7 @@
 //! Whom a metric is asked of. The fields are Argo Rollouts'.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -127,7 +128,7 @@ pub struct Sigv4 {
 }
 
 /// Client credentials.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OAuth2 {
     /// Where to ask for the token.
@@ -144,8 +145,17 @@ pub struct OAuth2 {
     pub scopes: Vec<String>,
 }
 
+/// Without the secret.
+impl fmt::Debug for OAuth2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth2")
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A name and a password.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct BasicAuth {
     /// The name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -155,13 +165,31 @@ pub struct BasicAuth {
     pub password: String,
 }
 
+/// Without the password.
+impl fmt::Debug for BasicAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BasicAuth")
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A header.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Header {
     /// Its name.
     pub key: String,
     /// Its value.
     pub value: String,
+}
+
+/// Without the value, which may be a token.
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Header")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A request.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use stateward_jsonpath::JsonPath;
 
 use super::crd;
 use super::scale::Scale;
 use super::schema::{Schema, flag, text, texts};
-use crate::json_path::JsonPath;
 use crate::status::FieldError;
 use crate::types::Shape;
 

@@ -1,0 +1,171 @@
+//! OAuth2 with client credentials: a token is asked for first, and kept until shortly before its end.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ::http::header::{AUTHORIZATION, HeaderValue};
+use aws_lc_rs::digest::{SHA256, digest};
+use form_urlencoded::Serializer;
+use serde::Deserialize;
+use serde_json::Value;
+use stateward_api::analysis::OAuth2;
+use tokio::time::Instant;
+
+use super::Doors;
+use crate::AskError;
+use crate::address::{Address, basic, origin};
+use crate::http::{Request, Response, Trust};
+
+/// A token is not used in the last seconds of its life.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// How long a token is kept that does not say how long it lives.
+const UNSAID: Duration = Duration::from_secs(300);
+
+/// As many as are kept. Beyond that, those that ended go, and then all.
+const KEPT: usize = 1000;
+
+/// What makes two tokens the same. The secret is in there as a digest: whoever knows only the rest gets no token of others.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    namespace: String,
+    token_url: String,
+    client_id: String,
+    scopes: Vec<String>,
+    secret: [u8; 32],
+    checked: bool,
+}
+
+/// The tokens that are kept.
+#[derive(Default)]
+pub(crate) struct Tokens(Mutex<HashMap<Key, Token>>);
+
+#[derive(Clone)]
+struct Token {
+    value: HeaderValue,
+    until: Instant,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    access_token: String,
+    #[serde(default)]
+    token_type: String,
+    /// A number, or a number as a text.
+    #[serde(default)]
+    expires_in: Value,
+}
+
+impl Tokens {
+    pub(super) async fn token(
+        &self,
+        doors: &Doors<'_>,
+        at: &str,
+        client: &OAuth2,
+        request: &Request,
+    ) -> Result<(HeaderValue, Key), AskError> {
+        let key = Key::of(doors.namespace, client, &request.trust);
+        let kept = self.lock(|tokens| tokens.get(&key).cloned());
+        if let Some(token) = kept.filter(|token| token.until > Instant::now()) {
+            return Ok((token.value, key));
+        }
+        let token = ask(doors, at, client, request).await?;
+        let value = token.value.clone();
+        self.lock(|tokens| {
+            if tokens.len() >= KEPT {
+                let now = Instant::now();
+                tokens.retain(|_, token| token.until > now);
+            }
+            if tokens.len() >= KEPT {
+                tokens.clear();
+            }
+            tokens.insert(key.clone(), token);
+        });
+        Ok((value, key))
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.lock(|tokens| tokens.remove(key));
+    }
+
+    fn lock<T>(&self, with: impl FnOnce(&mut HashMap<Key, Token>) -> T) -> T {
+        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Key {
+    fn of(namespace: &str, client: &OAuth2, trust: &Trust) -> Self {
+        let mut secret = [0; 32];
+        secret.copy_from_slice(digest(&SHA256, client.client_secret.as_bytes()).as_ref());
+        Self {
+            namespace: namespace.to_owned(),
+            token_url: client.token_url.clone(),
+            client_id: client.client_id.clone(),
+            scopes: client.scopes.clone(),
+            secret,
+            checked: !matches!(trust, Trust::Anybody),
+        }
+    }
+}
+
+/// Some servers want the client's name and secret in a header, as the standard prefers, some in the form: the header is tried
+/// first, as Go's client does.
+async fn ask(doors: &Doors<'_>, at: &str, client: &OAuth2, request: &Request) -> Result<Token, AskError> {
+    let address = Address::parse(&format!("{at}.oauth2.tokenUrl"), &client.token_url)?;
+    let form = |secret_too: bool| {
+        let mut form = Serializer::new(String::new());
+        form.append_pair("grant_type", "client_credentials");
+        if !client.scopes.is_empty() {
+            form.append_pair("scope", &client.scopes.join(" "));
+        }
+        if secret_too {
+            form.append_pair("client_id", &client.client_id);
+            form.append_pair("client_secret", &client.client_secret);
+        }
+        let content = "application/x-www-form-urlencoded";
+        let mut asking = Request::post(address.url.clone(), request.timeout, content, form.finish());
+        asking.trust = request.trust.clone();
+        asking
+    };
+    let mut asking = form(false);
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    asking.headers.insert(
+        AUTHORIZATION,
+        basic(&encoded(&client.client_id), &encoded(&client.client_secret)),
+    );
+    let mut response = doors.http.send(asking).await?;
+    if matches!(response.status.as_u16(), 400 | 401 | 403) {
+        response = doors.http.send(form(true)).await?;
+    }
+    read(response, &origin(&address.url))
+}
+
+fn read(response: Response, from: &str) -> Result<Token, AskError> {
+    let (_, body) = response.ok()?;
+    let malformed = || AskError::malformed(from, "JSON with an access_token");
+    let answer: Answer = serde_json::from_slice(&body).map_err(|_| malformed())?;
+    if answer.access_token.is_empty() {
+        return Err(malformed());
+    }
+    let kind = match answer.token_type.to_ascii_lowercase().as_str() {
+        "" | "bearer" => "Bearer",
+        _ => answer.token_type.as_str(),
+    };
+    let mut value =
+        HeaderValue::from_str(&format!("{kind} {}", answer.access_token)).map_err(|_| malformed())?;
+    value.set_sensitive(true);
+    let seconds = match &answer.expires_in {
+        Value::String(text) => text.trim().parse().ok(),
+        number => number.as_f64(),
+    };
+    let life = seconds
+        .filter(|seconds: &f64| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds.min(86_400.0)).ok())
+        .unwrap_or(UNSAID);
+    Ok(Token {
+        value,
+        until: Instant::now() + life.saturating_sub(MARGIN),
+    })
+}

@@ -1,0 +1,62 @@
+//! The first version of Datadog's API: points of a series, of which the last one counts.
+
+use std::collections::BTreeMap;
+
+use form_urlencoded::Serializer;
+use jiff::Timestamp;
+use serde::Deserialize;
+use stateward_api::analysis::Datadog;
+use stateward_core::analysis::{Data, Reply};
+
+use super::Window;
+use crate::AskError;
+use crate::address::Address;
+use crate::http::Request;
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    series: Vec<Series>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    /// Milliseconds and values.
+    #[serde(default)]
+    pointlist: Vec<(f64, Option<f64>)>,
+}
+
+pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> Request {
+    let mut url = address.join("/api/v1/query");
+    let mut form = Serializer::new(String::new());
+    form.append_pair("query", &metric.query)
+        .append_pair("from", &window.from.as_second().to_string())
+        .append_pair("to", &window.to.as_second().to_string());
+    url.set_query(Some(&form.finish()));
+    window.request(url)
+}
+
+/// The last point that has a value: Datadog's newest bucket is often still empty.
+pub(super) fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|_| AskError::malformed(origin, "Datadog's JSON with series and their pointlist"))?;
+    let points = answer.series.into_iter().next().map(|it| it.pointlist);
+    let last = points
+        .unwrap_or_default()
+        .into_iter()
+        .rev()
+        .find_map(|(time, value)| Some((time, value?)));
+    Ok(Reply {
+        data: last.map_or(Data::Nothing, |(_, value)| Data::Number(value)),
+        newest: last.and_then(|(time, _)| timestamp(time)),
+        notes: BTreeMap::new(),
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "what does not fit is no time, and is refused"
+)]
+fn timestamp(milliseconds: f64) -> Option<Timestamp> {
+    Timestamp::from_millisecond(milliseconds as i64).ok()
+}

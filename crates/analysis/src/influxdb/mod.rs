@@ -1,0 +1,83 @@
+//! InfluxDB, by Flux.
+//!
+//! The keys are in a Secret of the run's namespace, `influxdb` unless `profile` names another: `address`, `authToken` and `org`.
+
+mod csv;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use form_urlencoded::Serializer;
+use serde_json::{Value, json};
+use stateward_api::analysis::InfluxDb;
+use stateward_core::analysis::{Data, Reply};
+
+use crate::address::Address;
+use crate::http::Request;
+use crate::providers::Providers;
+use crate::said::shown;
+use crate::secrets::Keys;
+use crate::{AskError, Question};
+
+const AT: &str = "provider.influxdb";
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Asks an InfluxDB.
+pub(crate) async fn ask(
+    providers: &Providers,
+    metric: &InfluxDb,
+    question: &Question<'_>,
+) -> Result<Reply, AskError> {
+    if metric.query.trim().is_empty() {
+        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+    }
+    let profile = Some(metric.profile.as_str()).filter(|profile| !profile.is_empty());
+    let secrets = providers.secrets.as_ref();
+    let keys = Keys::read(
+        secrets,
+        "influxdb",
+        question.namespace,
+        profile.unwrap_or("influxdb"),
+    )
+    .await?;
+    let (token, org) = (keys.need("authToken")?, keys.need("org")?);
+    let address = Address::parse(&keys.field("address"), keys.need("address")?)?;
+
+    let mut url = address.join("/api/v2/query");
+    url.set_query(Some(
+        &Serializer::new(String::new()).append_pair("org", org).finish(),
+    ));
+    let dialect = json!({
+        "annotations": ["datatype", "group", "default"], "delimiter": ",", "header": true,
+    });
+    let body = json!({"query": metric.query, "type": "flux", "dialect": dialect}).to_string();
+    let mut request = Request::post(url, TIMEOUT, "application/json", body)
+        .secret(AUTHORIZATION, &format!("Token {token}"))
+        .ok_or_else(|| AskError::bad_field(keys.field("authToken"), "cannot be sent in a header"))?;
+    request
+        .headers
+        .insert(ACCEPT, HeaderValue::from_static("application/csv"));
+    let (origin, body) = providers.http.send(request).await?.ok()?;
+    let values = csv::values(&body).map_err(|trouble| match trouble {
+        csv::Trouble::Said(said) => AskError::QueryFailed {
+            origin: origin.clone(),
+            said: shown(&said, &[token]),
+        },
+        csv::Trouble::Malformed => AskError::malformed(&origin, "annotated CSV as Flux gives it"),
+    })?;
+    Ok(Reply {
+        data: judge(values),
+        newest: None,
+        notes: BTreeMap::new(),
+    })
+}
+
+/// Numbers where all are, a list where not.
+fn judge(values: Vec<Value>) -> Data {
+    let numbers: Option<Vec<f64>> = values.iter().map(Value::as_f64).collect();
+    match numbers {
+        Some(numbers) => Data::Numbers(numbers),
+        None => Data::Document(values.into()),
+    }
+}

@@ -1,0 +1,103 @@
+//! New Relic, by NRQL over its GraphQL API.
+//!
+//! The keys are in a Secret of the run's namespace, `newrelic` unless `profile` names another: `personal-api-key`, `account-id`
+//! and, where they differ, `region` (us, eu or staging) or `base-url-nerdgraph`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::http::HeaderName;
+use serde_json::{Value, json};
+use stateward_api::analysis::NewRelic;
+use stateward_core::analysis::{Data, Reply};
+
+use crate::address::Address;
+use crate::graphql;
+use crate::http::Request;
+use crate::providers::Providers;
+use crate::secrets::Keys;
+use crate::{AskError, Question, timing};
+
+const AT: &str = "provider.newRelic";
+
+/// What the answer may take beyond the query itself.
+const ON_TOP: Duration = Duration::from_secs(5);
+
+const QUERY: &str = "query ($accountId: Int!, $query: Nrql!, $timeout: Seconds!) { actor { account(id: $accountId) { \
+                     nrql(query: $query, timeout: $timeout) { results } } } }";
+
+/// Asks New Relic.
+pub(crate) async fn ask(
+    providers: &Providers,
+    metric: &NewRelic,
+    question: &Question<'_>,
+) -> Result<Reply, AskError> {
+    if metric.query.trim().is_empty() {
+        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+    }
+    let timeout = timing::seconds(&format!("{AT}.timeout"), metric.timeout, 5)?;
+    let profile = Some(metric.profile.as_str()).filter(|profile| !profile.is_empty());
+    let secrets = providers.secrets.as_ref();
+    let keys = Keys::read(
+        secrets,
+        "newRelic",
+        question.namespace,
+        profile.unwrap_or("newrelic"),
+    )
+    .await?;
+    let key = keys.need("personal-api-key")?;
+    let account: i64 = keys
+        .need("account-id")?
+        .parse()
+        .map_err(|_| AskError::bad_field(keys.field("account-id"), "is not a whole number"))?;
+    let address = address(&keys)?;
+
+    let variables = json!({"accountId": account, "query": metric.query, "timeout": timeout.as_secs()});
+    let body = json!({"query": QUERY, "variables": variables}).to_string();
+    let request = Request::post(address.url.clone(), timeout + ON_TOP, "application/json", body)
+        .secret(HeaderName::from_static("api-key"), key)
+        .ok_or_else(|| AskError::bad_field(keys.field("personal-api-key"), "cannot be sent in a header"))?;
+    let (origin, body) = providers.http.send(request).await?.ok()?;
+    let mut data = graphql::data(&origin, &body, &[key])?;
+    let results = match data.pointer_mut("/actor/account/nrql/results").map(Value::take) {
+        Some(Value::Array(results)) => results,
+        _ => return Err(AskError::malformed(&origin, "New Relic's JSON with results")),
+    };
+    let resolved = ("ResolvedNewRelicQuery".to_owned(), metric.query.clone());
+    Ok(Reply {
+        data: judge(results),
+        newest: None,
+        notes: BTreeMap::from([resolved]),
+    })
+}
+
+fn address(keys: &Keys) -> Result<Address, AskError> {
+    if let Some(given) = keys.find("base-url-nerdgraph") {
+        return Address::parse(&keys.field("base-url-nerdgraph"), given);
+    }
+    let address = match keys.find("region").unwrap_or("us").to_lowercase().as_str() {
+        "us" => "https://api.newrelic.com/graphql",
+        "eu" => "https://api.eu.newrelic.com/graphql",
+        "staging" => "https://staging-api.newrelic.com/graphql",
+        _ => {
+            return Err(AskError::bad_field(
+                keys.field("region"),
+                "is not us, eu or staging",
+            ));
+        }
+    };
+    Address::parse(&keys.field("region"), address)
+}
+
+/// One result stands for itself, several are a list.
+fn judge(mut results: Vec<Value>) -> Data {
+    match results.len() {
+        0 => Data::Nothing,
+        1 => match results.remove(0) {
+            Value::Object(fields) if fields.is_empty() => Data::Nothing,
+            Value::Null => Data::Nothing,
+            result => Data::Document(result),
+        },
+        _ => Data::Document(results.into()),
+    }
+}

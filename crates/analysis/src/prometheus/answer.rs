@@ -1,0 +1,246 @@
+//! What Prometheus answers.
+//!
+//! | result | becomes |
+//! |---|---|
+//! | vector | numbers, in the order of the answer |
+//! | matrix | numbers, one series after the other |
+//! | scalar | a number |
+//! | string | a text |
+//!
+//! The time of an instant vector is the time of the question, however old the samples behind it are: Prometheus looks back for
+//! them. Where their age counts, `timestamp(...)` asks for it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use stateward_core::analysis::{Data, Reply};
+
+use crate::AskError;
+use crate::http::Response;
+use crate::said::shown;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    status: String,
+    data: Option<Found>,
+    #[serde(default)]
+    error_type: String,
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+/// What is read of a refusal, which may come without data or with data of another shape.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Refusal {
+    #[serde(default)]
+    error_type: String,
+    #[serde(default)]
+    error: String,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
+enum Found {
+    Vector(Vec<Instant>),
+    Matrix(Vec<Series>),
+    Scalar(Sample),
+    String(Sample),
+}
+
+#[derive(Deserialize)]
+struct Instant {
+    value: Option<Sample>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    #[serde(default)]
+    values: Vec<Sample>,
+    histograms: Option<IgnoredAny>,
+}
+
+/// A time in seconds, and a value as a text.
+#[derive(Deserialize)]
+struct Sample(f64, String);
+
+/// Reads an answer. `secrets` are not shown, should it repeat them.
+pub(super) fn read(response: Response, secrets: &[&str]) -> Result<Reply, AskError> {
+    let Response { origin, status, body } = response;
+    if !status.is_success() {
+        let refusal = serde_json::from_slice(&body).ok();
+        return Err(AskError::Status {
+            origin,
+            status: status.as_u16(),
+            said: refusal.and_then(|refusal| said(&refusal, secrets)),
+        });
+    }
+    let malformed = |expected: &str| AskError::malformed(&origin, expected);
+    let answer: Answer = serde_json::from_slice(&body)
+        .map_err(|_| malformed("Prometheus' JSON with a status and a vector, matrix, scalar or string"))?;
+    if answer.status != "success" {
+        let refusal = Refusal {
+            error_type: answer.error_type,
+            error: answer.error,
+        };
+        let said = said(&refusal, secrets).unwrap_or_else(|| "without a reason".to_owned());
+        return Err(AskError::QueryFailed { origin, said });
+    }
+    let found = answer
+        .data
+        .ok_or_else(|| malformed("Prometheus' JSON with data"))?;
+    let (data, newest) = found.judge().map_err(malformed)?;
+    let mut notes = BTreeMap::new();
+    if !answer.warnings.is_empty() {
+        let warnings: Vec<_> = answer.warnings.iter().map(|it| format!("{it:?}")).collect();
+        notes.insert("warnings".to_owned(), shown(&warnings.join(", "), secrets));
+    }
+    Ok(Reply { data, newest, notes })
+}
+
+/// `None` where there is nothing of Prometheus' in it.
+fn said(refusal: &Refusal, secrets: &[&str]) -> Option<String> {
+    let Refusal { error_type, error } = refusal;
+    let is_type = (1..=32).contains(&error_type.len())
+        && error_type
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_type.then(|| match shown(error, secrets).as_str() {
+        "" => error_type.clone(),
+        error => format!("{error_type}: {error}"),
+    })
+}
+
+impl Found {
+    fn judge(self) -> Result<(Data, Option<Timestamp>), &'static str> {
+        const NUMBERS: &str = "made of numbers; a query for native histograms has none";
+        let samples = match self {
+            Self::String(Sample(time, text)) => return Ok((Data::Text(text), timestamp(time))),
+            Self::Scalar(sample) => return Ok((Data::Number(sample.number()?), timestamp(sample.0))),
+            Self::Vector(instants) => instants
+                .into_iter()
+                .map(|instant| instant.value.ok_or(NUMBERS))
+                .collect::<Result<Vec<_>, _>>()?,
+            Self::Matrix(series) => {
+                if series.iter().any(|series| series.histograms.is_some()) {
+                    return Err(NUMBERS);
+                }
+                series.into_iter().flat_map(|series| series.values).collect()
+            }
+        };
+        let newest = samples.iter().filter_map(|sample| timestamp(sample.0)).max();
+        let numbers = samples.iter().map(Sample::number).collect::<Result<_, _>>()?;
+        Ok((Data::Numbers(numbers), newest))
+    }
+}
+
+impl Sample {
+    /// Also `NaN`, `+Inf` and `-Inf`.
+    fn number(&self) -> Result<f64, &'static str> {
+        self.1
+            .parse()
+            .map_err(|_| "made of numbers as Prometheus writes them")
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "what does not fit is no time, and is refused"
+)]
+fn timestamp(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_millisecond((seconds * 1000.0).round() as i64).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    fn answer(status: u16, body: &Value) -> Result<Reply, AskError> {
+        read(
+            Response {
+                origin: "http://prometheus:9090".to_owned(),
+                status: status.try_into().unwrap(),
+                body: body.to_string().into(),
+            },
+            &["s3cr3t"],
+        )
+    }
+
+    fn success(kind: &str, result: &Value) -> Result<Reply, AskError> {
+        answer(
+            200,
+            &json!({"status": "success", "data": {"resultType": kind, "result": result, "stats": {}}}),
+        )
+    }
+
+    #[rstest]
+    #[case("vector", json!([]), Data::Numbers(vec![]))]
+    #[case("vector", json!([{"metric": {}, "value": [1.5, "3"]}, {"metric": {"a": "b"}, "value": [1, "-1e+06"]}]), Data::Numbers(vec![3.0, -1e6]))]
+    #[case("vector", json!([{"metric": {}, "value": [1, "+Inf"]}, {"value": [1, "-Inf"]}]), Data::Numbers(vec![f64::INFINITY, f64::NEG_INFINITY]))]
+    #[case("matrix", json!([{"metric": {}, "values": [[1, "1"], [2, "2"]]}, {"metric": {}, "values": [[1, "3"]]}]), Data::Numbers(vec![1.0, 2.0, 3.0]))]
+    #[case("matrix", json!([]), Data::Numbers(vec![]))]
+    #[case("scalar", json!([1, "0.25"]), Data::Number(0.25))]
+    #[case("string", json!([1, "hello"]), Data::Text("hello".to_owned()))]
+    fn a_result_becomes_data(#[case] kind: &str, #[case] result: Value, #[case] expected: Data) {
+        assert_eq!(success(kind, &result).unwrap().data, expected);
+    }
+
+    #[test]
+    fn nan_is_a_number_that_is_none() {
+        let Data::Number(number) = success("scalar", &json!([1, "NaN"])).unwrap().data else {
+            panic!("a number")
+        };
+        assert!(number.is_nan());
+    }
+
+    #[test]
+    fn the_newest_sample_tells_the_age() {
+        let result = json!([{"values": [[100, "1"], [160.5, "2"]]}, {"values": [[130, "3"]]}]);
+        let newest = success("matrix", &result).unwrap().newest;
+        assert_eq!(newest, Timestamp::from_millisecond(160_500).ok());
+        assert_eq!(success("vector", &json!([])).unwrap().newest, None);
+    }
+
+    #[test]
+    fn warnings_are_noted_in_short() {
+        let mut body = json!({"status": "success", "data": {"resultType": "vector", "result": []}});
+        body["warnings"] = json!(["a", "b\nc"]);
+        assert_eq!(answer(200, &body).unwrap().notes["warnings"], r#""a", "b\nc""#);
+        body["warnings"] = json!(["x".repeat(5000)]);
+        assert!(answer(200, &body).unwrap().notes["warnings"].len() < 400);
+    }
+
+    #[rstest]
+    #[case(json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "histogram": [1, {}]}]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "histograms": []}]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "many"]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "streams", "result": []}}))]
+    #[case(json!({"status": "success"}))]
+    #[case(json!({"hello": "world"}))]
+    #[case(json!([]))]
+    fn what_is_not_prometheus_is_malformed(#[case] body: Value) {
+        assert_eq!(answer(200, &body).unwrap_err().kind(), "Malformed");
+    }
+
+    #[rstest]
+    #[case(400, json!({"status": "error", "errorType": "bad_data", "error": "1:1: parse error"}), "http://prometheus:9090: answered with status 400: bad_data: 1:1: parse error")]
+    #[case(503, json!({"status": "error", "errorType": "timeout"}), "http://prometheus:9090: answered with status 503: timeout")]
+    #[case(502, json!({"secret": "body"}), "http://prometheus:9090: answered with status 502")]
+    #[case(401, json!({"errorType": "Not A Type!", "error": "body"}), "http://prometheus:9090: answered with status 401")]
+    #[case(422, json!({"errorType": "execution", "error": "you sent s3cr3t"}), "http://prometheus:9090: answered with status 422: execution: you sent (redacted)")]
+    #[case(200, json!({"status": "error", "errorType": "execution", "error": "no"}), "http://prometheus:9090: answered with an error: execution: no")]
+    fn a_refusal_is_told_in_its_own_words_and_no_others(
+        #[case] status: u16,
+        #[case] body: Value,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(answer(status, &body).unwrap_err().to_string(), expected);
+    }
+}

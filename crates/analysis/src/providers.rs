@@ -1,0 +1,130 @@
+//! All providers behind one trait: the field that is given says who is asked.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stateward_api::analysis::Provider;
+use stateward_core::analysis::Reply;
+
+use crate::auth::{AwsCredentials, Doors, Tokens};
+use crate::http::Http;
+use crate::{
+    Ask, AskError, Question, Secrets, datadog, graphite, influxdb, new_relic, prometheus, skywalking,
+    wavefront, web,
+};
+
+/// Asks whichever provider a metric names.
+pub struct Providers {
+    pub(crate) http: Http,
+    pub(crate) secrets: Arc<dyn Secrets>,
+    pub(crate) default_prometheus: Option<String>,
+    aws: Option<AwsCredentials>,
+    tokens: Tokens,
+}
+
+impl Providers {
+    /// Over this client, with the keys from these Secrets.
+    pub fn new(http: Http, secrets: impl Secrets + 'static) -> Self {
+        Self {
+            http,
+            secrets: Arc::new(secrets),
+            default_prometheus: None,
+            aws: None,
+            tokens: Tokens::default(),
+        }
+    }
+
+    /// Asks the Prometheus at `address` where a metric gives none.
+    pub fn default_prometheus(mut self, address: Option<String>) -> Self {
+        self.default_prometheus = address.filter(|address| !address.trim().is_empty());
+        self
+    }
+
+    /// Signs queries to Amazon Managed Service for Prometheus with these keys.
+    pub fn aws(mut self, keys: Option<AwsCredentials>) -> Self {
+        self.aws = keys;
+        self
+    }
+
+    pub(crate) fn doors<'d>(&'d self, question: &Question<'d>) -> Doors<'d> {
+        Doors {
+            http: &self.http,
+            tokens: &self.tokens,
+            aws: self.aws.as_ref(),
+            namespace: question.namespace,
+            now: question.now,
+        }
+    }
+}
+
+#[async_trait]
+impl Ask for Providers {
+    async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
+        let not_served = |provider, why| Err(AskError::NotServed { provider, why });
+        const NOBODY: &str = "is not served";
+        match &question.metric.provider {
+            Provider {
+                prometheus: Some(metric),
+                ..
+            } => prometheus::ask(self, metric, question).await,
+            Provider {
+                web: Some(metric), ..
+            } => web::ask(self, metric, question).await,
+            Provider {
+                datadog: Some(metric),
+                ..
+            } => datadog::ask(self, metric, question).await,
+            Provider {
+                new_relic: Some(metric),
+                ..
+            } => new_relic::ask(self, metric, question).await,
+            Provider {
+                graphite: Some(metric),
+                ..
+            } => graphite::ask(self, metric, question).await,
+            Provider {
+                influxdb: Some(metric),
+                ..
+            } => influxdb::ask(self, metric, question).await,
+            Provider {
+                wavefront: Some(metric),
+                ..
+            } => wavefront::ask(self, metric, question).await,
+            Provider {
+                skywalking: Some(metric),
+                ..
+            } => skywalking::ask(self, metric, question).await,
+            Provider { job: Some(_), .. } => {
+                not_served("job", "is not asked over HTTP; its Job is run instead")
+            }
+            Provider {
+                cloud_watch: Some(_), ..
+            } => not_served("cloudWatch", NOBODY),
+            Provider { kayenta: Some(_), .. } => not_served("kayenta", NOBODY),
+            Provider { plugin: Some(_), .. } => not_served("plugin", NOBODY),
+            Provider {
+                prometheus: None,
+                web: None,
+                job: None,
+                datadog: None,
+                new_relic: None,
+                cloud_watch: None,
+                graphite: None,
+                influxdb: None,
+                wavefront: None,
+                kayenta: None,
+                skywalking: None,
+                plugin: None,
+            } => Err(AskError::bad_field("provider", "names nobody to ask")),
+        }
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers")
+            .field("http", &self.http)
+            .finish_non_exhaustive()
+    }
+}

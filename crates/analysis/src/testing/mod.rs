@@ -1,0 +1,20 @@
+//! For tests: a real Prometheus and something for it to scrape.
+//!
+//! ```no_run
+//! # async fn example() {
+//! use stateward_analysis::testing::{Exporter, RealPrometheus};
+//!
+//! let exporter = Exporter::start().await.unwrap();
+//! exporter.set("errors_total 3\n");
+//! let Some(prometheus) = RealPrometheus::start(&exporter).await.unwrap() else {
+//!     return; // there is none on this machine, and it was said so
+//! };
+//! prometheus.has("errors_total").await.unwrap();
+//! # }
+//! ```
+
+mod exporter;
+mod prometheus;
+
+pub use self::exporter::Exporter;
+pub use self::prometheus::{RealPrometheus, TestError};

@@ -1,0 +1,204 @@
+//! An HTTP endpoint that answers in JSON or in text.
+//!
+//! The part of the JSON that counts is found by a path in Kubernetes' dialect. Where a path finds several values, the first one
+//! counts, as Argo Rollouts has it; how many there were is noted.
+
+use std::collections::BTreeMap;
+
+use ::http::Method;
+use ::http::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::Value;
+use stateward_api::analysis::Web;
+use stateward_core::analysis::{Data, Reply};
+use stateward_jsonpath::{JsonPath, Numbers};
+
+use crate::address::Address;
+use crate::auth::headers;
+use crate::http::{Request, Trust};
+use crate::providers::Providers;
+use crate::{AskError, Question, timing};
+
+const AT: &str = "provider.web";
+
+/// As long as a path may be: each step of it may come past everything in an answer.
+const LONGEST_PATH: usize = 1024;
+
+/// Asks an endpoint.
+pub(crate) async fn ask(
+    providers: &Providers,
+    metric: &Web,
+    question: &Question<'_>,
+) -> Result<Reply, AskError> {
+    let address = Address::parse(&format!("{AT}.url"), &metric.url)?;
+    let path = path(&metric.json_path)?;
+    let given = metric.timeout_seconds.filter(|seconds| *seconds > 0);
+    let timeout = timing::seconds(&format!("{AT}.timeoutSeconds"), given, 10)?;
+    let mut request = Request::get(address.url.clone(), timeout);
+    request.trust = Trust::of(AT, metric.insecure, metric.ca_certificate.as_deref())?;
+    request.headers = headers(&format!("{AT}.headers"), &metric.headers, &address)?;
+    request.method = method(metric)?;
+    if let Some(body) = &metric.json_body {
+        request.body = body.to_string().into();
+        let json = HeaderValue::from_static("application/json");
+        request.headers.insert(CONTENT_TYPE, json);
+    } else {
+        request.body = metric.body.clone().into();
+    }
+    let doors = providers.doors(question);
+    let sending = doors.send(AT, metric.authentication.as_ref(), request);
+    let response = timing::within(&address.url, timeout, sending).await?;
+    let (origin, body) = response.ok()?;
+    read(&origin, &body, path.as_ref(), &metric.json_path)
+}
+
+fn method(metric: &Web) -> Result<Method, AskError> {
+    let has_body = !metric.body.is_empty() || metric.json_body.is_some();
+    if !metric.body.is_empty() && metric.json_body.is_some() {
+        let problem = "and body are given; one is sent";
+        return Err(AskError::bad_field(format!("{AT}.jsonBody"), problem));
+    }
+    match metric.method.as_deref().unwrap_or("GET") {
+        "GET" | "" if has_body => Err(AskError::bad_field(
+            format!("{AT}.body"),
+            "goes with POST or PUT; the method is GET",
+        )),
+        "GET" | "" => Ok(Method::GET),
+        "POST" => Ok(Method::POST),
+        "PUT" => Ok(Method::PUT),
+        other => Err(AskError::bad_field(
+            format!("{AT}.method"),
+            format!("{other:?} is not GET, POST or PUT"),
+        )),
+    }
+}
+
+/// A path in braces, or without, as kubectl takes it too. `None` for the whole document.
+fn path(text: &str) -> Result<Option<JsonPath>, AskError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let inner = match text.strip_prefix('{') {
+        Some(inner) => inner.contains('}').then_some(inner),
+        None => Some(text),
+    };
+    inner
+        .filter(|inner| inner.len() <= LONGEST_PATH)
+        .and_then(JsonPath::parse)
+        .map(|path| Some(path.comparing(Numbers::Together)))
+        .ok_or_else(|| {
+            AskError::bad_field(
+                format!("{AT}.jsonPath"),
+                format!("is not a path such as {{$.data.ok}} of at most {LONGEST_PATH} characters"),
+            )
+        })
+}
+
+fn read(origin: &str, body: &[u8], path: Option<&JsonPath>, text: &str) -> Result<Reply, AskError> {
+    let mut notes = BTreeMap::new();
+    let data = match serde_json::from_slice::<Value>(body) {
+        Err(_) => Data::Text(String::from_utf8_lossy(body).into_owned()),
+        Ok(document) => match path {
+            None => data(document),
+            Some(path) => {
+                let found = path.all(&document).unwrap_or_default();
+                if found.len() > 1 {
+                    let note = format!("{} at {text}; the first one counts", found.len());
+                    notes.insert("matches".to_owned(), note);
+                }
+                let first = found.into_iter().next().map(|value| value.into_owned());
+                data(first.ok_or_else(|| {
+                    AskError::malformed(origin, format!("a document with a value at {text}"))
+                })?)
+            }
+        },
+    };
+    Ok(Reply {
+        data,
+        newest: None,
+        notes,
+    })
+}
+
+/// A number is a number and a text a text, wherever it stood.
+fn data(value: Value) -> Data {
+    match value {
+        Value::Null => Data::Nothing,
+        Value::String(text) => Data::Text(text),
+        Value::Number(number) => match number.as_f64() {
+            Some(number) => Data::Number(number),
+            None => Data::Document(Value::Number(number)),
+        },
+        document => Data::Document(document),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn answer(body: &str, text: &str) -> Result<Reply, AskError> {
+        read("http://web", body.as_bytes(), path(text)?.as_ref(), text)
+    }
+
+    const BODY: &str =
+        r#"{"data": {"ok": true, "n": 3, "s": "x", "z": null}, "items": [{"v": 0.7}, {"v": 1}, {"v": 0}]}"#;
+
+    #[rstest]
+    #[case("{$.data.ok}", Data::Document(json!(true)))]
+    #[case("{.data.n}", Data::Number(3.0))]
+    #[case("$.data.n", Data::Number(3.0))]
+    #[case("{$.data.s}", Data::Text("x".to_owned()))]
+    #[case("{$.data.z}", Data::Nothing)]
+    #[case("{$.data}", Data::Document(json!({"ok": true, "n": 3, "s": "x", "z": null})))]
+    #[case("{$.items[1].v}", Data::Number(1.0))]
+    #[case("{$.items[-1].v}", Data::Number(0.0))]
+    #[case("{$.items[?(@.v > 0.8)].v}", Data::Number(1.0))]
+    fn a_path_finds_what_counts(#[case] path: &str, #[case] expected: Data) {
+        let reply = answer(BODY, path).unwrap();
+        assert_eq!(reply.data, expected);
+        assert!(reply.notes.is_empty());
+    }
+
+    #[test]
+    fn of_several_values_the_first_counts_and_the_others_are_noted() {
+        let reply = answer(BODY, "{$.items[*].v}").unwrap();
+        assert_eq!(reply.data, Data::Number(0.7));
+        assert_eq!(
+            reply.notes["matches"],
+            "3 at {$.items[*].v}; the first one counts"
+        );
+    }
+
+    #[rstest]
+    #[case("{$.data.missing}")]
+    #[case("{$.items[9].v}")]
+    #[case("{$.items[?(@.v > 9)].v}")]
+    fn a_path_that_finds_nothing_is_named(#[case] path: &str) {
+        assert_eq!(
+            answer(BODY, path).unwrap_err().to_string(),
+            format!("http://web: the answer is not a document with a value at {path}")
+        );
+    }
+
+    #[rstest]
+    #[case("{$.data")]
+    #[case("{range .items[*]}")]
+    #[case("{$.a[x]}")]
+    fn what_is_no_path_is_told(#[case] path: &str) {
+        assert_eq!(
+            answer(BODY, path).unwrap_err().to_string(),
+            "provider.web.jsonPath: is not a path such as {$.data.ok} of at most 1024 characters"
+        );
+    }
+
+    #[test]
+    fn without_a_path_the_whole_counts_and_what_is_no_json_is_text() {
+        assert_eq!(answer("7", "").unwrap().data, Data::Number(7.0));
+        assert_eq!(answer("[1]", "").unwrap().data, Data::Document(json!([1])));
+        assert_eq!(answer("fine", "").unwrap().data, Data::Text("fine".to_owned()));
+        assert_eq!(answer("", "{$.a}").unwrap().data, Data::Text(String::new()));
+    }
+}
