@@ -4,6 +4,8 @@
 //! cannot is checked here once more from the start, because an object may have come in before its schema did: `problems`
 //! names the field, the value and what is allowed. No IO, no clock.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
 pub mod analysis;
 pub mod duration;
 mod problem;
@@ -11,3 +13,11 @@ pub mod rolloutplugin;
 mod schema;
 
 pub use self::problem::Problem;
+
+/// The definitions of everything that is served, to apply to a cluster.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    let analysis = analysis::definitions();
+    std::iter::once(rolloutplugin::definition())
+        .chain(analysis)
+        .collect()
+}

@@ -14,4 +14,4 @@ pub mod rolloutplugin;
 pub mod workload;
 pub mod world;
 
-pub use engine::decide;
+pub use engine::{decide, name_beside, name_of_step};

@@ -68,11 +68,32 @@ pub struct Attempt {
     pub excused: Vec<u32>,
     /// Somebody has set `paused`.
     pub held: bool,
-    /// The step is a pause and nobody has ended it.
+    /// The step is a pause, or an analysis that came to no verdict, and nobody has ended it.
     pub pausing: bool,
+    /// The analysis beside the steps.
+    pub beside: Beside,
+}
+
+/// The analysis beside the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// It has not begun.
+    #[default]
+    NotYet,
+    /// It runs, or has run.
+    Since(Timestamp),
+    /// It came to no verdict, and somebody has to say what to make of that.
+    InDoubt(Timestamp),
+    /// It came to none, and somebody has said go on.
+    Waived,
 }
 
 impl Attempt {
+    /// Whether it stands still until somebody says go on, or until a pause is over.
+    pub fn awaits_a_word(&self) -> bool {
+        self.pausing || matches!(self.beside, Beside::InDoubt(_))
+    }
+
     /// When it has not got on for so long that people will look what it is waiting for.
     pub fn stands_still_from(&self) -> Timestamp {
         const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);

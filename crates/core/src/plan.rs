@@ -85,6 +85,48 @@ pub enum Step {
     Share(Share),
     /// Wait this long, or until somebody says go on.
     Pause(Option<SignedDuration>),
+    /// Measure, and go on when the answers are good.
+    Analysis(Check),
+}
+
+/// An analysis, by a digest of what it asks for. Its templates are no part of it: a run keeps what it began with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check(pub Fingerprint);
+
+/// An analysis beside the steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Background {
+    /// The step with which it begins.
+    pub from: StepIndex,
+    /// What it is.
+    pub check: Check,
+}
+
+/// What becomes of a rollout whose new pod is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBrokenPod {
+    /// The same as when it does not get on.
+    Fail(OnFailure),
+    /// Nothing: it may get well until the deadline.
+    Wait,
+}
+
+/// How many runs of analysis that are over are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// Successful ones.
+    pub successful: usize,
+    /// All others.
+    pub unsuccessful: usize,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            successful: 5,
+            unsuccessful: 5,
+        }
+    }
 }
 
 /// What becomes of a rollout that does not get on.
@@ -101,10 +143,16 @@ pub enum OnFailure {
 pub struct Plan {
     /// The steps, in order.
     pub steps: Vec<Step>,
+    /// What is measured beside them.
+    pub background: Option<Background>,
     /// How long it may go without progress.
     pub deadline: SignedDuration,
-    /// What happens then, and when a new pod is broken beyond hope.
+    /// What happens then.
     pub on_failure: OnFailure,
+    /// What happens when a new pod crashes or cannot start.
+    pub on_broken_pod: OnBrokenPod,
+    /// How many runs of analysis are kept.
+    pub history: History,
 }
 
 impl Plan {
@@ -127,7 +175,7 @@ impl Plan {
         before
             .filter_map(|step| match step {
                 Step::Share(share) => Some(*share),
-                Step::Pause(_) => None,
+                Step::Pause(_) | Step::Analysis(_) => None,
             })
             .next()
             .unwrap_or(Share::NONE)
@@ -211,8 +259,11 @@ mod tests {
                 Step::Pause(None),
                 Step::Share(percent(60)),
             ],
+            background: None,
             deadline: SignedDuration::from_mins(10),
             on_failure: OnFailure::Hold,
+            on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+            history: History::default(),
         };
         let shares: Vec<_> = (0..5).map(|index| plan.share_at(StepIndex(index))).collect();
         assert_eq!(

@@ -1,9 +1,10 @@
 //! Everything a decision may look at, and everything it may say.
 
 use jiff::Timestamp;
+use stateward_api::analysis;
 
 use crate::memory::{Activity, Memory};
-use crate::plan::{Plan, Share, Step};
+use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::Workload;
 
 /// An immutable snapshot to decide on.
@@ -23,10 +24,40 @@ pub struct World {
     pub memory: Memory,
     /// What it is all about; `Err` says why there is none to decide on.
     pub workload: Result<Workload, NoWorkload>,
+    /// The runs of analysis that belong to the object, the oldest first.
+    pub runs: Vec<Run>,
     /// What kept the last request from being carried out, if it was refused again and again.
     pub hindrance: Option<String>,
+    /// The name of the object.
+    pub object: String,
     /// How people address this object in a command: `my-rollout -n prod`.
     pub name: String,
+}
+
+/// A run of analysis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+    /// Where it stands.
+    pub phase: analysis::Phase,
+    /// Why.
+    pub message: String,
+    /// It was told to end.
+    pub ending: bool,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+}
+
+/// Which analysis of a plan a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// That of a step.
+    By(StepIndex),
+    /// The one beside the steps.
+    Beside,
 }
 
 /// Why there is no workload.
@@ -85,6 +116,27 @@ pub enum Action {
     Restore,
     /// Let go of the workload, leaving it as it was set before us if that is given.
     LetGo(Option<String>),
+    /// Begin a run of analysis under this name. One that is there already is the one that was meant.
+    StartRun {
+        /// Its name.
+        name: String,
+        /// What it is for.
+        asked: Asked,
+    },
+    /// Have a run end before its time.
+    EndRun {
+        /// Its name.
+        name: String,
+        /// Its identity.
+        uid: String,
+    },
+    /// Delete a run that is over.
+    DropRun {
+        /// Its name.
+        name: String,
+        /// Its identity.
+        uid: String,
+    },
 }
 
 /// Where a rollout stands, in one word. Seed 000's words.
@@ -115,6 +167,8 @@ pub enum Reason {
     Stepping,
     StepPaused,
     ManuallyPaused,
+    Analysing,
+    Inconclusive,
     Converging,
     DeadlineExceeded,
     PodBroken,
@@ -155,7 +209,7 @@ impl Decision {
             {
                 match plan.step(old.step) {
                     Some(Step::Share(share)) => Some(*share),
-                    Some(Step::Pause(_)) | None => None,
+                    Some(Step::Pause(_) | Step::Analysis(_)) | None => None,
                 }
             }
             _ => None,

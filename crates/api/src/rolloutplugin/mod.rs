@@ -50,9 +50,25 @@ pub struct RolloutPluginSpec {
     /// Abort a failed rollout and return every pod to the stable version, instead of holding it where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_deadline_abort: Option<bool>,
+    /// What becomes of the rollout when a new pod crashes again and again, cannot get its image, runs out of memory or cannot be
+    /// started: `Abort` and return every pod to the stable version, `Hold` it where it is, or `Wait` for the deadline. As
+    /// progressDeadlineAbort says unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_pods: Option<BrokenPods>,
     /// How many analysis runs are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<AnalysisHistory>,
+}
+
+/// What becomes of a rollout whose new pod is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum BrokenPods {
+    /// Every pod returns to the stable version.
+    Abort,
+    /// It stays where it is and says so.
+    Hold,
+    /// It may get well until the deadline.
+    Wait,
 }
 
 /// A workload, by name.

@@ -131,6 +131,15 @@ pub struct RolloutPluginStatus {
     /// The pods that are on another revision than the others or not Ready; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodStatus>,
+    /// When the analysis beside the steps began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_started_at: Option<Timestamp>,
+    /// It came to no verdict, and the rollout waits for somebody to say what to make of that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background_paused: bool,
+    /// Somebody has said go on without one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background_waived: bool,
     /// Analysis of the rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,

@@ -49,8 +49,18 @@ impl RolloutPluginSpec {
                 _ => {}
             }
         }
-        if canary.analysis.is_some() {
-            problems.add("spec.strategy.canary.analysis", UNSERVED);
+        let last = canary.steps.len();
+        let from = canary
+            .analysis
+            .as_ref()
+            .and_then(|analysis| analysis.starting_step);
+        if let Some(from) =
+            from.filter(|from| usize::try_from(*from).is_ok_and(|from| from > last) || *from < 0)
+        {
+            problems.add(
+                "spec.strategy.canary.analysis.startingStep",
+                format!("{from} is not between 0 and {last}, the number of steps"),
+            );
         }
     }
 
@@ -186,9 +196,6 @@ fn is_object_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_part)
 }
 
-/// Analysis is never skipped: a plan that has it waits until it can be carried out.
-const UNSERVED: &str = "analysis is not served by this release; take it out to roll without it";
-
 impl Step {
     fn check(&self, path: &str, problems: &mut Problems) {
         let kinds = [
@@ -223,9 +230,6 @@ impl Step {
         {
             let value = serde_json::to_value(given).unwrap_or_default();
             problems.add(format!("{path}.pause.duration"), format!("{value} {why}"));
-        }
-        if self.analysis.is_some() {
-            problems.add(format!("{path}.analysis"), UNSERVED);
         }
     }
 }
@@ -301,7 +305,7 @@ mod tests {
     #[case(steps(json!([{"pause": {"duration": "soon"}}])), "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration such as 30s, 5m or 1h30m")]
     #[case(steps(json!([{"pause": {"duration": -1}}])), "spec.strategy.canary.steps[0].pause.duration: -1 is negative; it must be 0 or longer, such as 30, 5m or 1h30m")]
     #[case(steps(json!([{"setWeight": 100}, {"setWeight": 50}])), "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0: when every pod is new there is no way to keep some old")]
-    #[case(steps(json!([{"analysis": {"templates": [{"templateName": "t"}]}}])), "spec.strategy.canary.steps[0].analysis: analysis is not served by this release; take it out to roll without it")]
+    #[case(json!({"strategy": {"canary": {"analysis": {"startingStep": 1}}}}), "spec.strategy.canary.analysis.startingStep: 1 is not between 0 and 0, the number of steps")]
     fn a_problem_names_the_field_and_what_is_allowed(#[case] change: Value, #[case] expected: &str) {
         let change = if change == json!({"strategy": null}) {
             json!({"strategy": {"canary": null}})

@@ -2,7 +2,8 @@
 
 use super::Turn;
 use super::step::{begin, enter};
-use crate::memory::{Activity, Cause, Rejection};
+use crate::memory::{Activity, Attempt, Beside, Cause, Rejection};
+use crate::plan::Step;
 use crate::workload::Workload;
 use crate::world::Commands;
 
@@ -153,6 +154,23 @@ impl Turn<'_> {
         let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
             return self.refuse("promote", "no rollout is in progress");
         };
+        if let Beside::InDoubt(_) = attempt.beside {
+            let attempt = Attempt {
+                beside: Beside::Waived,
+                pausing: matches!(plan.step(attempt.step), Some(Step::Pause(_))),
+                progressed: self.world.now,
+                ..attempt.clone()
+            };
+            self.notice(
+                "RolloutResumed",
+                format!(
+                    "{}: a user goes on without a verdict of the analysis beside the steps",
+                    attempt.target
+                ),
+            );
+            self.memory.activity = Activity::Rolling(attempt);
+            return;
+        }
         if !attempt.pausing {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::gate::Ahead;
 use super::{Turn, report};
 use crate::memory::Attempt;
-use crate::plan::{OnFailure, Plan, Step};
+use crate::plan::{OnBrokenPod, OnFailure, Plan, Step};
 use crate::workload::Workload;
 use crate::world::{Phase, Reason, Report};
 
@@ -30,15 +30,19 @@ impl Turn<'_> {
         if attempt.held {
             return None;
         }
-        let (reason, why) = self
-            .broken(attempt, workload)
-            .map(|why| (Reason::PodBroken, why))
-            .or_else(|| {
+        let broken = match plan.on_broken_pod {
+            OnBrokenPod::Fail(policy) => self.broken(attempt, workload).map(|why| (policy, why)),
+            OnBrokenPod::Wait => None,
+        };
+        let (reason, policy, why) = match broken {
+            Some((policy, why)) => (Reason::PodBroken, policy, why),
+            None => {
                 let why = self.overdue(attempt, plan, ahead)?;
-                Some((Reason::DeadlineExceeded, why))
-            })?;
+                (Reason::DeadlineExceeded, plan.on_failure, why)
+            }
+        };
         Some(Verdict {
-            abort: plan.on_failure == OnFailure::Abort,
+            abort: policy == OnFailure::Abort,
             report: report(
                 Phase::Failed,
                 reason,
@@ -67,14 +71,19 @@ impl Turn<'_> {
     }
 
     /// Until when the attempt has to get on.
-    fn deadline(attempt: &Attempt, plan: &Plan) -> Option<Timestamp> {
+    fn deadline(&self, attempt: &Attempt, plan: &Plan) -> Option<Timestamp> {
         let since = match plan.step(attempt.step) {
             // Only what is waited for after the pause counts.
             Some(Step::Pause(duration)) => {
                 let over = attempt.entered.saturating_add((*duration)?).ok()?;
                 over.max(attempt.progressed)
             }
-            _ => attempt.progressed,
+            // How long measuring takes is the metrics' own affair.
+            Some(Step::Analysis(_)) => match self.run_of_step(attempt) {
+                Some(run) => run.ended?.max(attempt.progressed),
+                None => attempt.progressed,
+            },
+            Some(Step::Share(_)) | None => attempt.progressed,
         };
         since.saturating_add(plan.deadline).ok()
     }
@@ -82,14 +91,16 @@ impl Turn<'_> {
     /// Gives an attempt its time anew whose share is not released yet: the operator was away, or its request is refused. That
     /// is told, and no fault of the version's.
     pub(super) fn excuse(&self, attempt: &mut Attempt, plan: &Plan) {
-        let late = Self::deadline(attempt, plan).is_some_and(|at| at <= self.world.now);
+        let late = self
+            .deadline(attempt, plan)
+            .is_some_and(|at| at <= self.world.now);
         if late {
             attempt.progressed = self.world.now;
         }
     }
 
     fn overdue(&mut self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Option<String> {
-        let at = Self::deadline(attempt, plan)?;
+        let at = self.deadline(attempt, plan)?;
         if at <= self.world.now {
             return Some(format!(
                 "no progress for {:#} at step {} of {}{}",

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::memory::{Activity, Attempt, Cause, Memory, Return, Stable};
-use crate::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Return, Stable};
+use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Counters, Pod, Trouble, Workload};
 use crate::world::{Commands, World};
@@ -21,8 +21,11 @@ pub(crate) fn weight(percent: i64) -> Step {
 pub(crate) fn plan(steps: Vec<Step>) -> Plan {
     Plan {
         steps,
+        background: None,
         deadline: SignedDuration::from_mins(10),
         on_failure: OnFailure::Hold,
+        on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+        history: History::default(),
     }
 }
 
@@ -59,7 +62,9 @@ pub(crate) fn settled() -> World {
             told: Counters::default(),
             pods: Vec::new(),
         }),
+        runs: Vec::new(),
         hindrance: None,
+        object: "db".into(),
         name: "db -n prod".into(),
     };
     world.pods(["a"; 5]);
@@ -86,6 +91,7 @@ pub(crate) fn rolling(step: u32) -> World {
         excused: Vec::new(),
         held: false,
         pausing,
+        beside: Beside::NotYet,
     });
     world
 }

@@ -5,6 +5,7 @@
 //! changes nothing. One file per family of rules; the numbers are those of `docs/design/rules.md`.
 
 mod adopt;
+mod analysis;
 mod command;
 mod deadline;
 mod gate;
@@ -14,6 +15,8 @@ mod pause;
 mod returning;
 mod step;
 mod target;
+
+pub use self::analysis::{name_beside, name_of_step};
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -104,13 +107,26 @@ impl Turn<'_> {
         self.adopt(workload);
         self.obey(workload);
         self.aim(workload);
-        match &self.memory.activity {
+        let mut outcome = match &self.memory.activity {
             Activity::Idle => self.idle(workload),
             Activity::Returning(_) => self.bring_back(workload),
             Activity::Rolling(_) => match &world.plan {
                 Ok(plan) => self.roll(workload, plan),
-                Err(problems) => Outcome::wait(invalid(problems)),
+                Err(problems) => self.stand(workload, problems),
             },
+        };
+        outcome.action = outcome.action.or_else(|| self.next_run_to_clear());
+        outcome
+    }
+
+    /// A turn of an attempt whose plan cannot be read: nothing goes on, but what fails is turned down all the same.
+    fn stand(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
+        match self.failed_beside() {
+            Some(why) => {
+                self.reject(why);
+                self.bring_back(workload)
+            }
+            None => Outcome::wait(invalid(problems)),
         }
     }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::gate::{Ahead, gate};
 use super::{Outcome, Turn, report};
-use crate::memory::{Activity, Attempt, Stable};
+use crate::memory::{Activity, Attempt, Beside, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Workload};
@@ -24,6 +24,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         excused: (0..workload.replicas).filter(broken).collect(),
         held: false,
         pausing: false,
+        beside: Beside::NotYet,
     };
     enter(attempt, StepIndex::default(), plan, now)
 }
@@ -47,11 +48,18 @@ impl Turn<'_> {
         };
         self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt);
+        if let Some(why) = self.failed_analysis(&attempt, plan) {
+            self.memory.activity = Activity::Rolling(attempt);
+            self.reject(why);
+            return self.bring_back(workload);
+        }
+        self.look_beside(&mut attempt, plan);
+        let stopped = attempt.held || matches!(attempt.beside, Beside::InDoubt(_));
         let share = plan.share_at(attempt.step);
         let due = share
             .of(workload.replicas)
             .max(attempt.floor.min(workload.replicas));
-        let allowed = if attempt.held {
+        let allowed = if stopped {
             due.min(super::pause::as_it_stands(workload, &attempt.target))
         } else {
             due
@@ -95,12 +103,10 @@ impl Turn<'_> {
             Share::Pods(allowed)
         });
         // What stands is seen from the pods: with one of the watches late, less may seem to stand than does.
-        let unsure = attempt.held && !workload.same_pods();
+        let unsure = stopped && !workload.same_pods();
         let mut broken = false;
         let report = match (&ahead, plan.step(attempt.step)) {
-            (Ahead::Open, _) if must_set || attempt.held || !recorded => {
-                self.describe(&attempt, plan, &ahead)
-            }
+            (Ahead::Open, _) if must_set || stopped || !recorded => self.describe(&attempt, plan, &ahead),
             (Ahead::Open, Some(Step::Share(_))) => {
                 let next = attempt.step.next();
                 attempt = enter(attempt, next, plan, self.world.now);
@@ -118,6 +124,7 @@ impl Turn<'_> {
                 let duration = *duration;
                 self.pause(&mut attempt, plan, duration, workload)
             }
+            (Ahead::Open, Some(Step::Analysis(_))) => self.analyse(&mut attempt, plan, workload),
             (Ahead::Open, None) if converged => return self.complete(attempt, workload),
             (Ahead::Waiting { .. } | Ahead::Open, _) => {
                 match self.failure(&attempt, plan, workload, &ahead) {
@@ -139,7 +146,8 @@ impl Turn<'_> {
         let action = (must_set && !exposes)
             .then_some(set)
             .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed))
-            .filter(|_| !unsure);
+            .filter(|_| !unsure)
+            .or_else(|| self.next_run_to_start(&attempt, plan, &ahead));
         self.memory.activity = Activity::Rolling(attempt);
         Outcome {
             action,
@@ -225,8 +233,12 @@ impl Turn<'_> {
                 ),
             );
         }
+        if let Beside::InDoubt(_) = attempt.beside {
+            return self.describe_doubt(attempt);
+        }
         let waiting = ahead.clause();
         match plan.step(attempt.step) {
+            Some(Step::Analysis(_)) => self.describe_analysis(attempt, plan, &waiting),
             Some(Step::Pause(duration)) => {
                 let until = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
                 if let Some(until) = until {

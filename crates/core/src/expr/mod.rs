@@ -21,6 +21,7 @@ mod eval;
 mod format;
 mod lexer;
 mod loops;
+mod mentions;
 mod operators;
 mod parser;
 mod pattern;
@@ -37,6 +38,7 @@ use jiff::Timestamp;
 
 pub use answer::Answer;
 pub use error::{CompileError, ExprError, Place, RunError, RunErrorKind};
+pub use mentions::mentions;
 pub use shape::Shape;
 
 use budget::Fault;

@@ -70,6 +70,8 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::Rejected | Reason::Aborting => "RolloutPluginAborted",
         Reason::Stepping | Reason::Converging => "RolloutPluginProgressing",
         Reason::StepPaused | Reason::ManuallyPaused => "RolloutPluginPaused",
+        Reason::Analysing => "RolloutPluginAnalyzing",
+        Reason::Inconclusive => "InconclusiveAnalysisRun",
         Reason::DeadlineExceeded => "ProgressDeadlineExceeded",
         Reason::PodBroken => "PodBroken",
         Reason::PuttingBack => "Returning",

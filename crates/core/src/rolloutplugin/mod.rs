@@ -5,18 +5,32 @@ mod status;
 
 use jiff::SignedDuration;
 use stateward_api::duration;
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rolloutplugin::{Analysis, BrokenPods, RolloutPlugin, RolloutPluginStatus};
 
-use crate::memory::{Activity, Attempt, Cause, Memory, Rejection, Return, Stable};
-use crate::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use crate::analysis::template::{self, Span, Templates};
+use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Rejection, Return, Stable};
+use crate::plan::{
+    Background, Check, Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight,
+};
 use crate::revision::RevisionName;
-use crate::world::Commands;
+use crate::world::{Asked, Commands};
 
 pub use self::status::{next_status, stall};
 
-/// What the spec asks for, or everything that is wrong with it.
+/// What the spec asks for, or everything that is wrong with it; of its analyses as far as that can be told without their
+/// templates.
 pub fn plan(object: &RolloutPlugin) -> Result<Plan, Vec<String>> {
-    let problems = object.problems();
+    plan_with(object, None)
+}
+
+/// The same with the templates that there are.
+pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> Result<Plan, Vec<String>> {
+    let mut problems = object.problems();
+    for (analysis, path, span) in analyses(object) {
+        if let Some(templates) = templates {
+            problems.extend(template::problems(analysis, &path, span, templates));
+        }
+    }
     if !problems.is_empty() {
         return Err(problems.iter().map(ToString::to_string).collect());
     }
@@ -25,26 +39,94 @@ pub fn plan(object: &RolloutPlugin) -> Result<Plan, Vec<String>> {
     let steps = canary
         .steps
         .iter()
-        .map(|step| match (&step.pause, step.set_weight) {
-            (Some(pause), _) => {
+        .map(|step| match (&step.analysis, &step.pause, step.set_weight) {
+            (Some(analysis), ..) => Step::Analysis(check(analysis)),
+            (None, Some(pause), _) => {
                 let duration = pause.duration.as_ref().map(duration::parse);
                 // What could not be read is a problem and was told above.
                 Step::Pause(duration.and_then(Result::ok))
             }
-            (None, weight) => {
+            (None, None, weight) => {
                 let weight = Weight::new(weight.unwrap_or(0).into());
                 Step::Share(weight.map_or(Share::NONE, Share::Percent))
             }
         });
+    let on_failure = if spec.aborts_on_failure() {
+        OnFailure::Abort
+    } else {
+        OnFailure::Hold
+    };
+    let history = spec.analysis.clone().unwrap_or_default();
+    let kept = |limit: Option<i32>, otherwise: usize| {
+        limit
+            .and_then(|limit| usize::try_from(limit).ok())
+            .unwrap_or(otherwise)
+    };
     Ok(Plan {
         steps: steps.collect(),
+        background: canary.analysis.as_ref().map(|background| Background {
+            from: StepIndex(count(background.starting_step)),
+            check: check(&background.analysis),
+        }),
         deadline: SignedDuration::from_secs(spec.deadline_seconds()),
-        on_failure: if spec.aborts_on_failure() {
-            OnFailure::Abort
-        } else {
-            OnFailure::Hold
+        on_failure,
+        on_broken_pod: match spec.broken_pods {
+            None => OnBrokenPod::Fail(on_failure),
+            Some(BrokenPods::Abort) => OnBrokenPod::Fail(OnFailure::Abort),
+            Some(BrokenPods::Hold) => OnBrokenPod::Fail(OnFailure::Hold),
+            Some(BrokenPods::Wait) => OnBrokenPod::Wait,
+        },
+        history: History {
+            successful: kept(
+                history.successful_run_history_limit,
+                History::default().successful,
+            ),
+            unsuccessful: kept(
+                history.unsuccessful_run_history_limit,
+                History::default().unsuccessful,
+            ),
         },
     })
+}
+
+/// The analyses of a rollout, and where they stand in its spec.
+fn analyses(object: &RolloutPlugin) -> Vec<(&Analysis, String, Span)> {
+    let Some(canary) = &object.spec.strategy.canary else {
+        return Vec::new();
+    };
+    let steps = canary.steps.iter().enumerate().filter_map(|(index, step)| {
+        let path = format!("spec.strategy.canary.steps[{index}].analysis");
+        Some((step.analysis.as_ref()?, path, Span::Step))
+    });
+    let beside = canary.analysis.as_ref().map(|background| {
+        let path = "spec.strategy.canary.analysis".to_owned();
+        (&background.analysis, path, Span::Background)
+    });
+    steps.chain(beside).collect()
+}
+
+/// The analysis that is asked for, and where it stands in the spec.
+pub fn analysis(object: &RolloutPlugin, asked: Asked) -> Option<(&Analysis, String, Span)> {
+    let canary = object.spec.strategy.canary.as_ref()?;
+    let path = match asked {
+        Asked::By(step) => {
+            canary.steps.get(step.0 as usize)?.analysis.as_ref()?;
+            format!("spec.strategy.canary.steps[{}].analysis", step.0)
+        }
+        Asked::Beside => "spec.strategy.canary.analysis".to_owned(),
+    };
+    analyses(object).into_iter().find(|(_, here, _)| *here == path)
+}
+
+/// Whether anything is measured in a rollout.
+pub fn has_analysis(object: &RolloutPlugin) -> bool {
+    !analyses(object).is_empty()
+}
+
+fn check(analysis: &Analysis) -> Check {
+    Check(Fingerprint::of(
+        &serde_json::to_string(analysis).unwrap_or_default(),
+    ))
 }
 
 /// What was asked for through the status subresource.
@@ -96,7 +178,13 @@ fn attempt(status: &RolloutPluginStatus) -> Option<Attempt> {
             .map(|index| count(Some(*index)))
             .collect(),
         held: status.manual_pause,
-        pausing: status.controller_pause,
+        pausing: status.controller_pause && !status.background_paused,
+        beside: match status.background_started_at {
+            None if status.background_waived => Beside::Waived,
+            None => Beside::NotYet,
+            Some(since) if status.background_paused => Beside::InDoubt(since),
+            Some(since) => Beside::Since(since),
+        },
     })
 }
 

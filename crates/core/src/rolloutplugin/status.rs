@@ -1,9 +1,13 @@
 //! The next status of a RolloutPlugin.
 
-use stateward_api::rolloutplugin::{PauseCondition, PodStatus, RolloutPluginStatus};
+use stateward_api::rolloutplugin::{
+    AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutPluginStatus,
+};
 
 use super::conditions;
-use crate::memory::{Activity, Attempt, Cause, Memory};
+use crate::engine::{name_beside, name_of_step};
+use crate::memory::{Activity, Attempt, Beside, Cause, Memory};
+use crate::plan::Step;
 use crate::workload::{Pod, Workload};
 use crate::world::{Decision, Notice, Phase, Reason, World};
 
@@ -22,7 +26,7 @@ pub fn next_status(
 ) -> Option<RolloutPluginStatus> {
     let report = decision.report.as_ref()?;
     let mut new = RolloutPluginStatus {
-        canary: old.canary.clone(),
+        canary: canary(old, world, &decision.memory.activity),
         observed_generation: generation,
         phase: format!("{:?}", report.phase),
         message: report.message.clone(),
@@ -32,6 +36,11 @@ pub fn next_status(
         ..RolloutPluginStatus::default()
     };
     write_memory(&mut new, &decision.memory);
+    if report.reason == Reason::Inconclusive {
+        for condition in &mut new.pause_conditions {
+            condition.reason = "InconclusiveAnalysisRun".into();
+        }
+    }
     match &world.workload {
         Ok(workload) => {
             write_workload(&mut new, workload, &decision.memory.activity, world);
@@ -99,6 +108,16 @@ fn outline(status: &RolloutPluginStatus) -> RolloutPluginStatus {
     for condition in &mut outline.conditions {
         condition.message.clear();
     }
+    let runs = outline.canary.iter_mut().flat_map(|canary| {
+        let CanaryStatus {
+            current_step_analysis_run_status: of_step,
+            current_background_analysis_run_status: beside,
+        } = canary;
+        of_step.iter_mut().chain(beside)
+    });
+    for run in runs.filter(|run| run.status == "Pending") {
+        run.status = "Running".into();
+    }
     outline
 }
 
@@ -153,6 +172,7 @@ fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
         excused,
         held,
         pausing,
+        beside,
     } = attempt;
     status.updated_revision = Some(target.to_string());
     status.current_step_index = Some(number(step.0));
@@ -163,13 +183,46 @@ fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
     status.floor_replicas = (*floor > 0).then(|| number(*floor));
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
-    status.controller_pause = *pausing;
-    if *pausing {
+    let in_doubt = match beside {
+        Beside::NotYet | Beside::Since(_) | Beside::Waived => false,
+        Beside::InDoubt(_) => true,
+    };
+    status.background_started_at = match beside {
+        Beside::Since(since) | Beside::InDoubt(since) => Some(*since),
+        Beside::NotYet | Beside::Waived => None,
+    };
+    status.background_paused = in_doubt;
+    status.background_waived = *beside == Beside::Waived;
+    status.controller_pause = *pausing || in_doubt;
+    if status.controller_pause {
         status.pause_conditions = vec![PauseCondition {
             reason: "CanaryPauseStep".into(),
             start_time: *entered,
         }];
     }
+}
+
+/// The runs of analysis of an attempt. What they came to stays to be seen until the next one begins.
+fn canary(old: &RolloutPluginStatus, world: &World, activity: &Activity) -> Option<CanaryStatus> {
+    let (Activity::Rolling(attempt), Ok(plan)) = (activity, &world.plan) else {
+        return old.canary.clone();
+    };
+    let reference = |name: String| {
+        let run = world.runs.iter().find(|run| run.name == name)?;
+        Some(AnalysisRunReference {
+            name,
+            status: format!("{:?}", run.phase),
+            message: run.message.clone(),
+        })
+    };
+    let of_step = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
+    let canary = CanaryStatus {
+        current_step_analysis_run_status: of_step
+            .then(|| name_of_step(&world.object, attempt))
+            .and_then(reference),
+        current_background_analysis_run_status: name_beside(&world.object, attempt).and_then(reference),
+    };
+    (canary != CanaryStatus::default()).then_some(canary)
 }
 
 fn write_workload(status: &mut RolloutPluginStatus, workload: &Workload, activity: &Activity, world: &World) {
@@ -287,6 +340,7 @@ mod tests {
         excused: vec![7, 8],
         held: true,
         pausing: true,
+        beside: Beside::Since(at(10)),
     }))]
     #[case::and_back(Activity::Returning(crate::memory::Return {
         from: RevisionName::from_api("b"),

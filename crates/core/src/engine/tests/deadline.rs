@@ -7,7 +7,7 @@ use super::{message, notices, phase, step};
 use crate::engine::decide;
 use crate::engine::fixture::{NOW, rolling};
 use crate::memory::Activity;
-use crate::plan::OnFailure;
+use crate::plan::{OnBrokenPod, OnFailure};
 use crate::world::{Action, Phase, Reason, World};
 
 /// Rule 11
@@ -104,10 +104,11 @@ fn a_broken_old_pod_does_not_fail_the_new_version() {
 
 /// Rule 12
 #[rstest]
-#[case(OnFailure::Hold, Phase::Failed, false)]
-#[case(OnFailure::Abort, Phase::Failed, true)]
-fn a_broken_new_pod_ends_the_step_at_once(
-    #[case] policy: OnFailure,
+#[case(OnBrokenPod::Fail(OnFailure::Hold), Phase::Failed, false)]
+#[case(OnBrokenPod::Fail(OnFailure::Abort), Phase::Failed, true)]
+#[case(OnBrokenPod::Wait, Phase::Progressing, false)]
+fn a_broken_new_pod_ends_the_step_at_once_unless_it_may_get_well(
+    #[case] policy: OnBrokenPod,
     #[case] expected: Phase,
     #[case] returns: bool,
 ) {
@@ -115,7 +116,7 @@ fn a_broken_new_pod_ends_the_step_at_once(
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
     world.crash(4);
-    world.plan.as_mut().unwrap().on_failure = policy;
+    world.plan.as_mut().unwrap().on_broken_pod = policy;
     let decision = decide(&world);
     assert_eq!(phase(&decision).0, expected);
     assert!(

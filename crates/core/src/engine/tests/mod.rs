@@ -1,6 +1,7 @@
 //! The rules, one by one, on worlds made by hand, a file per family. The numbers are those of `docs/design/rules.md`.
 
 mod adopt;
+mod analysis;
 mod command;
 mod deadline;
 mod guard;

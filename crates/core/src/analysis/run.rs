@@ -1,0 +1,340 @@
+//! One run: when each metric is measured, how its measurements add up, and what the run comes to.
+//!
+//! All of it is read off the run's own spec and status, so a run goes on after a crash where its status says it was. The
+//! counting is Argo's; where its clock drifts with every measurement, ours keeps to the beat that the run began with.
+
+use jiff::{SignedDuration, Timestamp};
+use regex::Regex;
+use stateward_api::analysis::{
+    AnalysisRunSpec, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase, Summary,
+};
+
+/// How long after an error it is tried again, whatever the interval.
+const AFTER_AN_ERROR: SignedDuration = SignedDuration::from_secs(10);
+
+/// How many measurements are kept unless more are asked for.
+const KEPT: usize = 10;
+
+/// What there is to do for a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agenda {
+    /// Metrics to measure now, by their place in the spec.
+    pub measure: Vec<usize>,
+    /// Metrics whose last measurement is under way and is to be looked after.
+    pub resume: Vec<usize>,
+    /// When the next one is due.
+    pub wake: Option<Timestamp>,
+}
+
+/// What there is to do now. Nothing, when the run is over or is to end.
+pub fn agenda(spec: &AnalysisRunSpec, status: &AnalysisRunStatus, now: Timestamp) -> Agenda {
+    let mut agenda = Agenda::default();
+    if status.phase.is_over() {
+        return agenda;
+    }
+    let ending = is_ending(spec, status);
+    for (index, metric) in spec.metrics.iter().enumerate() {
+        let result = result(status, &metric.name);
+        if result.is_some_and(|result| result.phase.is_over()) {
+            continue;
+        }
+        if result.and_then(last).is_some_and(|last| !last.phase.is_over()) {
+            agenda.resume.push(index);
+            continue;
+        }
+        if ending {
+            continue;
+        }
+        match due(metric, result, status.started_at.unwrap_or(now)) {
+            Some(at) if at <= now => agenda.measure.push(index),
+            Some(at) => agenda.wake = Some(agenda.wake.map_or(at, |earlier| earlier.min(at))),
+            None => {}
+        }
+    }
+    agenda
+}
+
+/// When a metric is to be measured next.
+fn due(metric: &Metric, result: Option<&MetricResult>, started: Timestamp) -> Option<Timestamp> {
+    let first = started.saturating_add(metric.initial_delay()).ok()?;
+    let Some((result, last)) = result.and_then(|result| Some((result, last(result)?))) else {
+        return Some(first);
+    };
+    if metric
+        .effective_count()
+        .is_some_and(|count| result.count >= count)
+    {
+        return None;
+    }
+    if last.phase == Phase::Error {
+        let ended = last.finished_at.or(last.started_at).unwrap_or(started);
+        return ended.saturating_add(AFTER_AN_ERROR).ok();
+    }
+    on_the_beat(
+        first,
+        metric.interval().unwrap_or(AFTER_AN_ERROR),
+        last.started_at.unwrap_or(started),
+    )
+}
+
+/// The first of the moments `first + n * interval` that is closer to one interval after `last` than to none, so that a
+/// measurement that was a little late, or was tried again, does not shift all that follow.
+fn on_the_beat(first: Timestamp, interval: SignedDuration, last: Timestamp) -> Option<Timestamp> {
+    let interval = interval.as_nanos().max(1);
+    let since = last.duration_since(first).as_nanos();
+    let beats = (since + interval / 2).div_euclid(interval) + 1;
+    let after = i64::try_from(beats.max(0) * interval).ok()?;
+    first.saturating_add(SignedDuration::from_nanos(after)).ok()
+}
+
+/// Writes a measurement down. One that was under way is replaced by what became of it.
+pub fn note(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, index: usize, measurement: Measurement) {
+    let Some(metric) = spec.metrics.get(index) else {
+        return;
+    };
+    let kept = kept(spec, &metric.name);
+    let result = result_mut(spec, status, metric);
+    if result.phase.is_over() {
+        return;
+    }
+    match measurement.phase {
+        Phase::Pending | Phase::Running => {}
+        Phase::Successful => {
+            result.successful += 1;
+            result.consecutive_success += 1;
+        }
+        Phase::Failed => result.failed += 1,
+        Phase::Inconclusive => result.inconclusive += 1,
+        Phase::Error => {
+            result.error += 1;
+            result.consecutive_error += 1;
+        }
+    }
+    match measurement.phase {
+        Phase::Pending | Phase::Running => {}
+        Phase::Error => result.consecutive_success = 0,
+        phase => {
+            result.count += 1;
+            result.consecutive_error = 0;
+            if phase != Phase::Successful {
+                result.consecutive_success = 0;
+            }
+        }
+    }
+    if result
+        .measurements
+        .last()
+        .is_some_and(|last| !last.phase.is_over())
+    {
+        result.measurements.pop();
+    }
+    result.measurements.push(measurement);
+    let surplus = result.measurements.len().saturating_sub(kept);
+    result.measurements.drain(..surplus);
+}
+
+/// Takes a measurement back that was under way and will come to nothing.
+pub fn withdraw(status: &mut AnalysisRunStatus, metric: &str) {
+    let results = status.metric_results.iter_mut();
+    for result in results.filter(|result| result.name == metric) {
+        if last(result).is_some_and(|last| !last.phase.is_over()) {
+            result.measurements.pop();
+        }
+    }
+}
+
+/// Says where every metric and the run as a whole stand.
+pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Timestamp) {
+    if status.phase.is_over() {
+        return;
+    }
+    status.started_at.get_or_insert(now);
+    // What one metric comes to may end the others.
+    for _ in 0..2 {
+        let ending = is_ending(spec, status);
+        for metric in &spec.metrics {
+            let result = result_mut(spec, status, metric);
+            if !result.phase.is_over() {
+                (result.phase, result.message) = standing(metric, result, ending);
+            }
+        }
+    }
+    sum_up(spec, status);
+    let results = || status.metric_results.iter();
+    let open = results().any(|result| !result.phase.is_over());
+    let under_way = results().any(|result| last(result).is_some_and(|last| !last.phase.is_over()));
+    let worst = results()
+        .filter(|result| !result.dry_run)
+        .max_by_key(|result| result.phase);
+    if open || under_way {
+        (status.phase, status.message) = (Phase::Running, String::new());
+        return;
+    }
+    let phase = worst.map_or(Phase::Successful, |worst| worst.phase);
+    status.message = match worst.filter(|worst| worst.phase != Phase::Successful) {
+        Some(worst) => format!("metric {}: {}", worst.name, worst.message),
+        None if spec.terminate => "ended early".into(),
+        None => String::new(),
+    };
+    status.phase = phase;
+    status.completed_at = Some(now);
+}
+
+/// Ends a run that cannot be measured.
+pub fn refuse(status: &mut AnalysisRunStatus, why: String, now: Timestamp) {
+    status.started_at.get_or_insert(now);
+    status.phase = Phase::Error;
+    status.message = why;
+    status.completed_at = Some(now);
+}
+
+/// Whether nothing more is to be measured: somebody said so, or a metric that has a say is not successful.
+pub fn is_ending(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> bool {
+    let lost = |result: &MetricResult| {
+        !result.dry_run && matches!(result.phase, Phase::Failed | Phase::Error | Phase::Inconclusive)
+    };
+    spec.terminate || status.metric_results.iter().any(lost)
+}
+
+/// When a run that is over is to go, if it is to go at all.
+pub fn expires(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> Option<Timestamp> {
+    let ttl = spec.ttl_strategy.filter(|_| status.phase.is_over())?;
+    let own = if status.phase == Phase::Successful {
+        ttl.seconds_after_success
+    } else {
+        ttl.seconds_after_failure
+    };
+    let seconds = own.or(ttl.seconds_after_completion)?;
+    let ended = status.completed_at?;
+    ended
+        .saturating_add(SignedDuration::from_secs(seconds.max(0).into()))
+        .ok()
+}
+
+/// The measurement of a metric that is under way or was the last.
+pub fn last(result: &MetricResult) -> Option<&Measurement> {
+    result.measurements.last()
+}
+
+/// What is known of a metric.
+pub fn result<'s>(status: &'s AnalysisRunStatus, metric: &str) -> Option<&'s MetricResult> {
+    status.metric_results.iter().find(|result| result.name == metric)
+}
+
+fn result_mut<'s>(
+    spec: &AnalysisRunSpec,
+    status: &'s mut AnalysisRunStatus,
+    metric: &Metric,
+) -> &'s mut MetricResult {
+    let known = status
+        .metric_results
+        .iter()
+        .position(|result| result.name == metric.name);
+    let index = known.unwrap_or_else(|| {
+        status.metric_results.push(MetricResult {
+            name: metric.name.clone(),
+            dry_run: spec
+                .dry_run
+                .iter()
+                .any(|dry| matches(&dry.metric_name, &metric.name)),
+            ..MetricResult::default()
+        });
+        status.metric_results.len() - 1
+    });
+    &mut status.metric_results[index]
+}
+
+/// Where a metric stands that is not over yet, and why.
+fn standing(metric: &Metric, result: &MetricResult, ending: bool) -> (Phase, String) {
+    let Some(last) = last(result) else {
+        return if ending {
+            (Phase::Successful, "ended before it was measured".into())
+        } else {
+            (Phase::Pending, String::new())
+        };
+    };
+    if !last.phase.is_over() {
+        return (Phase::Running, last.message.clone());
+    }
+    let because = |what: String| match last.message.as_str() {
+        "" => what,
+        message => format!("{what}; the last: {message}"),
+    };
+    let allowed =
+        |count: i32, word: &str, allowed: i32| because(format!("{count} {word}, {allowed} allowed"));
+    let MetricResult {
+        failed,
+        inconclusive,
+        consecutive_error,
+        ..
+    } = *result;
+    if let Some(limit) = metric.failures_allowed().filter(|limit| failed > *limit) {
+        return (Phase::Failed, allowed(failed, "failed", limit));
+    }
+    if inconclusive > metric.inconclusive_allowed() {
+        let limit = metric.inconclusive_allowed();
+        return (Phase::Inconclusive, allowed(inconclusive, "inconclusive", limit));
+    }
+    if consecutive_error > metric.errors_allowed() {
+        let limit = metric.errors_allowed();
+        return (Phase::Error, allowed(consecutive_error, "errors in a row", limit));
+    }
+    let wanted = metric.successes_wanted();
+    if wanted.is_some_and(|wanted| result.consecutive_success >= wanted) {
+        return (Phase::Successful, String::new());
+    }
+    if metric
+        .effective_count()
+        .is_some_and(|count| result.count >= count)
+    {
+        let Some(wanted) = wanted else {
+            return (Phase::Successful, String::new());
+        };
+        let phase = match metric.failures_allowed() {
+            Some(_) => Phase::Inconclusive,
+            None => Phase::Failed,
+        };
+        let why = format!(
+            "{} measurements without {wanted} successful in a row",
+            result.count
+        );
+        return (phase, why);
+    }
+    if ending {
+        return (Phase::Successful, String::new());
+    }
+    (Phase::Running, last.message.clone())
+}
+
+fn sum_up(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus) {
+    let (mut judged, mut dry) = (Summary::default(), Summary::default());
+    for result in &status.metric_results {
+        let summary = if result.dry_run { &mut dry } else { &mut judged };
+        summary.count += 1;
+        match result.phase {
+            Phase::Successful => summary.successful += 1,
+            Phase::Failed => summary.failed += 1,
+            Phase::Inconclusive => summary.inconclusive += 1,
+            Phase::Error => summary.error += 1,
+            Phase::Pending | Phase::Running => {}
+        }
+    }
+    status.run_summary = Some(judged);
+    status.dry_run_summary = (!spec.dry_run.is_empty()).then_some(dry);
+}
+
+fn kept(spec: &AnalysisRunSpec, metric: &str) -> usize {
+    let asked = spec
+        .measurement_retention
+        .iter()
+        .find(|retention| matches(&retention.metric_name, metric));
+    asked
+        .and_then(|retention| usize::try_from(retention.limit).ok())
+        .filter(|limit| *limit > 0)
+        .unwrap_or(KEPT)
+}
+
+/// `*`, or a regular expression that is found in the name.
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern == "*" || pattern == name || Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(name))
+}

@@ -1,0 +1,427 @@
+//! From the templates that a rollout names to the spec of a run.
+
+use std::collections::BTreeMap;
+
+use stateward_api::Problem;
+use stateward_api::analysis::validate;
+use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, TemplateRef};
+use stateward_api::rolloutplugin::Analysis;
+
+use super::args::{self, Sources, Values};
+use super::judge;
+
+/// How deep templates may take in others.
+const DEEPEST: usize = 16;
+
+/// Where templates are found, by name.
+pub trait Templates {
+    /// The template; `None` if there is none.
+    fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec>;
+
+    /// Why it cannot be one of those, whether it is there or not.
+    fn refuses(&self, _template: &TemplateRef) -> Option<String> {
+        None
+    }
+}
+
+impl Templates for BTreeMap<(bool, String), AnalysisTemplateSpec> {
+    fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec> {
+        self.get(&(template.cluster_scope, template.template_name.clone()))
+            .cloned()
+    }
+}
+
+/// Whether a run has to come to an end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// It is a step, and the next waits for it.
+    Step,
+    /// It goes on beside the steps for as long as they last.
+    Background,
+}
+
+/// Everything that is wrong with an analysis at `path` as far as it can be told before it runs.
+pub fn problems(analysis: &Analysis, path: &str, span: Span, templates: &dyn Templates) -> Vec<Problem> {
+    let mut composed = Composed::default();
+    composed.gather(analysis, path, templates);
+    composed.check(analysis, path, span, &Values::new());
+    composed.problems
+}
+
+/// The spec of a run of an analysis.
+pub fn compose(
+    analysis: &Analysis,
+    path: &str,
+    span: Span,
+    templates: &dyn Templates,
+    sources: Sources<'_>,
+) -> Result<AnalysisRunSpec, Vec<Problem>> {
+    let mut composed = Composed::default();
+    composed.gather(analysis, path, templates);
+    let mut values = Values::new();
+    for (index, arg) in analysis.args.iter().enumerate() {
+        match args::given(arg, &format!("{path}.args[{index}]"), sources) {
+            Ok(value) => _ = values.insert(arg.name.clone(), value),
+            Err(problem) => composed.problems.push(problem),
+        }
+    }
+    composed.check(analysis, path, span, &values);
+    if !composed.problems.is_empty() {
+        return Err(composed.problems);
+    }
+    let mut spec = composed.spec;
+    for arg in &mut spec.args {
+        if let Some(value) = values.get(&arg.name) {
+            (arg.value, arg.value_from) = (Some(value.clone()), None);
+        }
+    }
+    spec.dry_run.extend(analysis.dry_run.clone());
+    spec.measurement_retention
+        .splice(0..0, analysis.measurement_retention.clone());
+    Ok(spec)
+}
+
+/// The metrics of a run with the args filled in that have a value of their own, or what is wrong with them. Args from Secrets
+/// stay open until they are needed.
+pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
+    let values: Values = spec
+        .args
+        .iter()
+        .filter_map(|arg| Some((arg.name.clone(), arg.value.clone()?)))
+        .collect();
+    let mut problems = Vec::new();
+    let mut filled = spec.clone();
+    for (index, metric) in filled.metrics.iter_mut().enumerate() {
+        match args::fill(metric, &values) {
+            Ok(full) => *metric = full,
+            Err(error) => problems.push(Problem {
+                field: format!("spec.metrics[{index}]"),
+                message: format!("is no metric once its args are filled in: {error}"),
+            }),
+        }
+        for name in args::open(metric) {
+            let arg = spec.args.iter().find(|arg| arg.name == name);
+            if arg.and_then(|arg| arg.value_from.as_ref()).is_none() {
+                problems.push(Problem {
+                    field: format!("spec.metrics[{index}]"),
+                    message: format!("asks for {{{{args.{name}}}}}, which has no value"),
+                });
+            }
+        }
+    }
+    problems.extend(validate::problems(&filled.metrics, "spec.metrics"));
+    problems.extend(judge::problems(&filled.metrics, "spec.metrics"));
+    if problems.is_empty() {
+        Ok(filled)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Templates taken together, and what is wrong with them.
+#[derive(Default)]
+struct Composed {
+    spec: AnalysisRunSpec,
+    taken: Vec<TemplateRef>,
+    problems: Vec<Problem>,
+}
+
+impl Composed {
+    fn problem(&mut self, field: &str, message: impl Into<String>) {
+        self.problems.push(Problem {
+            field: field.into(),
+            message: message.into(),
+        });
+    }
+
+    fn gather(&mut self, analysis: &Analysis, path: &str, templates: &dyn Templates) {
+        if analysis.templates.is_empty() {
+            self.problem(&format!("{path}.templates"), "is empty; it must name a template");
+        }
+        for (index, template) in analysis.templates.iter().enumerate() {
+            let path = format!("{path}.templates[{index}]");
+            self.take(template, &path, templates, 0);
+        }
+    }
+
+    /// Takes a template in, once, and then what it takes in.
+    fn take(&mut self, template: &TemplateRef, path: &str, templates: &dyn Templates, depth: usize) {
+        if self.taken.contains(template) {
+            return;
+        }
+        if depth > DEEPEST {
+            return self.problem(path, "takes in templates that take in others too deep");
+        }
+        self.taken.push(template.clone());
+        let kind = if template.cluster_scope {
+            "ClusterAnalysisTemplate"
+        } else {
+            "AnalysisTemplate"
+        };
+        let name = &template.template_name;
+        if let Some(why) = templates.refuses(template) {
+            return self.problem(
+                &format!("{path}.templateName"),
+                format!("{kind} {name} cannot be read: {why}"),
+            );
+        }
+        let Some(found) = templates.find(template) else {
+            return self.problem(
+                &format!("{path}.templateName"),
+                format!("there is no {kind} {name}"),
+            );
+        };
+        let AnalysisTemplateSpec {
+            metrics,
+            args,
+            dry_run,
+            measurement_retention,
+            templates: others,
+        } = found;
+        for metric in metrics {
+            if self.spec.metrics.iter().any(|taken| taken.name == metric.name) {
+                self.problem(
+                    path,
+                    format!(
+                        "{kind} {name} has the metric {:?}, as another template has",
+                        metric.name
+                    ),
+                );
+            } else {
+                self.spec.metrics.push(metric);
+            }
+        }
+        for arg in args {
+            self.take_arg(arg, path);
+        }
+        self.spec.dry_run.extend(dry_run);
+        self.spec.measurement_retention.extend(measurement_retention);
+        for other in &others {
+            self.take(other, path, templates, depth + 1);
+        }
+    }
+
+    fn take_arg(&mut self, arg: Arg, path: &str) {
+        let Some(known) = self.spec.args.iter_mut().find(|known| known.name == arg.name) else {
+            return self.spec.args.push(arg);
+        };
+        let silent = |arg: &Arg| arg.value.is_none() && arg.value_from.is_none();
+        if silent(known) {
+            *known = arg;
+        } else if !silent(&arg) && *known != arg {
+            let name = arg.name;
+            self.problem(path, format!("the arg {name:?} has two different values"));
+        }
+    }
+
+    /// Looks at what was taken in, with these values and those that it brings along. Args whose values will come later stay open.
+    fn check(&mut self, analysis: &Analysis, path: &str, span: Span, values: &Values) {
+        let mut known = values.clone();
+        let mut missing = Vec::new();
+        for arg in &self.spec.args {
+            let given = analysis.args.iter().find(|given| given.name == arg.name);
+            let value = given.and_then(|given| given.value.clone());
+            match value.or_else(|| arg.value.clone().filter(|_| given.is_none())) {
+                Some(value) => _ = known.entry(arg.name.clone()).or_insert(value),
+                None if given.is_some() || arg.value_from.is_some() => {}
+                None => missing.push(arg.name.clone()),
+            }
+        }
+        for name in &missing {
+            self.problem(
+                &format!("{path}.args"),
+                format!("the template needs the arg {name:?}, and nobody gives it a value"),
+            );
+        }
+        let field = format!("{path}.templates");
+        let mut metrics = self.spec.metrics.clone();
+        for metric in &mut metrics {
+            match args::fill(metric, &known) {
+                Ok(full) => *metric = full,
+                Err(error) => {
+                    let name = metric.name.clone();
+                    self.problem(
+                        &field,
+                        format!("the metric {name:?} is none once its args are filled in: {error}"),
+                    );
+                }
+            }
+            for name in args::open(metric) {
+                if !self.spec.args.iter().any(|arg| arg.name == name) {
+                    let metric = metric.name.clone();
+                    self.problem(
+                        &field,
+                        format!(
+                            "the metric {metric:?} asks for {{{{args.{name}}}}}, which is no arg of its template"
+                        ),
+                    );
+                }
+            }
+            let endless = metric.effective_count().is_none() && metric.successes_wanted().is_none();
+            if span == Span::Step && endless && metric.count.as_ref().is_none_or(is_closed) {
+                let name = metric.name.clone();
+                self.problem(
+                    &field,
+                    format!(
+                        "the metric {name:?} has an interval and no count: a step would never end; give it a count"
+                    ),
+                );
+            }
+        }
+        if !self.taken.is_empty() && (!metrics.is_empty() || self.problems.is_empty()) {
+            let told = validate::problems(&metrics, &format!("{field}: metrics"));
+            self.problems.extend(told);
+            self.problems
+                .extend(judge::problems(&metrics, &format!("{field}: metrics")));
+        }
+    }
+}
+
+fn is_closed(number: &k8s_openapi::apimachinery::pkg::util::intstr::IntOrString) -> bool {
+    validate::whole_number(number).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    type Known = BTreeMap<(bool, String), AnalysisTemplateSpec>;
+
+    fn known(templates: Value) -> Known {
+        let templates = templates.as_object().unwrap().clone().into_iter();
+        let spec = |(name, spec): (String, Value)| {
+            let cluster = name.starts_with("cluster");
+            ((cluster, name), serde_json::from_value(spec).unwrap())
+        };
+        templates.map(spec).collect()
+    }
+
+    fn metric(name: &str, patch: Value) -> Value {
+        let mut metric = json!({"name": name, "provider": {"prometheus": {"query": "up"}}});
+        json_patch::merge(&mut metric, &patch);
+        metric
+    }
+
+    fn analysis(json: Value) -> Analysis {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn told(known: &Known, of: Value, span: Span) -> Vec<String> {
+        problems(&analysis(of), "a", span, known)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    const SOURCES: Sources<'static> = Sources {
+        object: &Value::Null,
+        stable: Some("db-1"),
+        latest: Some("db-2"),
+    };
+
+    #[test]
+    fn templates_are_taken_together_with_their_args() {
+        let known = known(json!({
+            "errors": {
+                "metrics": [metric("errors", json!({"count": "{{args.times}}", "interval": "1m"}))],
+                "args": [{"name": "times", "value": "3"}, {"name": "revision"}, {"name": "token", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+                "templates": [{"templateName": "cluster-latency", "clusterScope": true}],
+            },
+            "cluster-latency": {"metrics": [metric("latency", json!({}))], "templates": [{"templateName": "errors"}]},
+        }));
+        let analysis = analysis(json!({
+            "templates": [{"templateName": "errors"}, {"templateName": "errors"}],
+            "args": [{"name": "revision", "valueFrom": {"podTemplateHashValue": "Latest"}}, {"name": "unused", "value": "x"}],
+            "dryRun": [{"metricName": "latency"}],
+        }));
+        let spec = compose(&analysis, "a", Span::Step, &known, SOURCES).unwrap();
+        let names: Vec<_> = spec.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        assert_eq!(names, ["errors", "latency"]);
+        let values: Vec<_> = spec
+            .args
+            .iter()
+            .map(|arg| (arg.name.as_str(), arg.value.as_deref()))
+            .collect();
+        assert_eq!(
+            values,
+            [("times", Some("3")), ("revision", Some("db-2")), ("token", None)]
+        );
+        assert_eq!(spec.dry_run.len(), 1);
+        assert_eq!(filled(&spec).unwrap().metrics[0].effective_count(), Some(3));
+    }
+
+    #[rstest]
+    #[case::missing(
+        json!({"templates": [{"templateName": "gone"}]}),
+        &["a.templates[0].templateName: there is no AnalysisTemplate gone"]
+    )]
+    #[case::missing_of_all(
+        json!({"templates": [{"templateName": "errors", "clusterScope": true}]}),
+        &["a.templates[0].templateName: there is no ClusterAnalysisTemplate errors"]
+    )]
+    #[case::none(json!({}), &["a.templates: is empty; it must name a template"])]
+    #[case::same_metric(
+        json!({"templates": [{"templateName": "errors"}, {"templateName": "again"}], "args": [{"name": "host", "value": "x"}]}),
+        &[r#"a.templates[1]: AnalysisTemplate again has the metric "errors", as another template has"#]
+    )]
+    #[case::missing_arg(
+        json!({"templates": [{"templateName": "errors"}]}),
+        &[r#"a.args: the template needs the arg "host", and nobody gives it a value"#]
+    )]
+    #[case::unknown_arg(
+        json!({"templates": [{"templateName": "unknown"}]}),
+        &[r#"a.templates: the metric "unknown" asks for {{args.nobody}}, which is no arg of its template"#]
+    )]
+    #[case::endless(
+        json!({"templates": [{"templateName": "endless"}]}),
+        &[r#"a.templates: the metric "endless" has an interval and no count: a step would never end; give it a count"#]
+    )]
+    #[case::wrong(
+        json!({"templates": [{"templateName": "wrong"}]}),
+        &["a.templates: metrics[0].interval: \"soon\" is not a duration such as 30s, 5m or 1h30m",
+          "a.templates: metrics[0].successCondition: \"result >\" is no condition: 1:9: expected a value, found the end"]
+    )]
+    fn what_is_wrong_is_told_before_it_runs(#[case] of: Value, #[case] expected: &[&str]) {
+        let known = known(json!({
+            "errors": {"metrics": [metric("errors", json!({}))], "args": [{"name": "host"}]},
+            "again": {"metrics": [metric("errors", json!({}))]},
+            "unknown": {"metrics": [metric("unknown", json!({"successCondition": "{{args.nobody}}"}))]},
+            "endless": {"metrics": [metric("endless", json!({"interval": "1m"}))]},
+            "wrong": {"metrics": [metric("wrong", json!({"interval": "soon", "count": 1, "successCondition": "result >"}))]},
+        }));
+        assert_eq!(told(&known, of, Span::Step), expected);
+    }
+
+    #[test]
+    fn an_analysis_beside_the_steps_may_go_on_for_ever() {
+        let known = known(json!({"endless": {"metrics": [metric("endless", json!({"interval": "1m"}))]}}));
+        let of = json!({"templates": [{"templateName": "endless"}]});
+        assert_eq!(told(&known, of, Span::Background), Vec::<String>::new());
+    }
+
+    #[test]
+    fn two_templates_may_not_disagree_about_an_arg() {
+        let arg = |value: &str| json!({"metrics": [metric(value, json!({}))], "args": [{"name": "host", "value": value}]});
+        let known = known(
+            json!({"one": arg("a"), "two": arg("b"), "silent": {"metrics": [metric("c", json!({}))], "args": [{"name": "host"}]}}),
+        );
+        let both = |second: &str| json!({"templates": [{"templateName": "one"}, {"templateName": second}]});
+        assert_eq!(
+            told(&known, both("two"), Span::Step),
+            [r#"a.templates[1]: the arg "host" has two different values"#]
+        );
+        assert_eq!(told(&known, both("silent"), Span::Step), Vec::<String>::new());
+    }
+
+    #[rstest]
+    #[case(json!({"metrics": [metric("m", json!({"successCondition": "{{args.x}}"}))]}), "spec.metrics[0]: asks for {{args.x}}, which has no value")]
+    #[case(json!({"metrics": [metric("m", json!({}))], "args": [{"name": "x"}]}), "")]
+    #[case(json!({"metrics": []}), "spec.metrics: is empty; there must be a metric to measure")]
+    fn a_run_that_cannot_be_measured_says_why(#[case] spec: Value, #[case] expected: &str) {
+        let spec: AnalysisRunSpec = serde_json::from_value(spec).unwrap();
+        let told = filled(&spec).map_or_else(|problems| problems[0].to_string(), |_| String::new());
+        assert_eq!(told, expected);
+    }
+}

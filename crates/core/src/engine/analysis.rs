@@ -1,0 +1,257 @@
+//! Asking before going on: analysis in a step and beside the steps (rules 5, 13 and 17).
+//!
+//! A run is named after the step of the attempt that it is for, so there is exactly one, whoever creates it and however
+//! often it is tried. One that was deleted is created again; none that is missing counts for anything.
+
+use stateward_api::analysis;
+
+use super::gate::Ahead;
+use super::step::enter;
+use super::{Turn, report};
+use crate::memory::{Activity, Attempt, Beside};
+use crate::plan::{Fingerprint, History, Plan, Step};
+use crate::workload::Workload;
+use crate::world::{Action, Asked, Phase, Reason, Report, Run};
+
+impl Turn<'_> {
+    /// Takes note of the analysis beside the steps: that it begins, and that it came to no verdict.
+    pub(super) fn look_beside(&mut self, attempt: &mut Attempt, plan: &Plan) {
+        let Some(background) = &plan.background else {
+            return;
+        };
+        match attempt.beside {
+            Beside::NotYet if attempt.step >= background.from && !attempt.held => {
+                attempt.beside = Beside::Since(self.world.now);
+            }
+            Beside::Since(since) => {
+                let run = self.run_beside(attempt);
+                let Some(run) = run.filter(|run| run.phase == analysis::Phase::Inconclusive) else {
+                    return;
+                };
+                let message = format!("{}: {}", attempt.target, verdict(run));
+                attempt.beside = Beside::InDoubt(since);
+                // One thing to be told at a time; the step's own pause is taken up again afterwards.
+                attempt.pausing = false;
+                self.warn("AnalysisRunInconclusive", message);
+            }
+            Beside::NotYet | Beside::InDoubt(_) | Beside::Waived => {}
+        }
+    }
+
+    /// Why the version is to be turned down, if its analysis says so. Only what is on record was asked.
+    pub(super) fn failed_analysis(&self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+        let step = match plan.step(attempt.step) {
+            Some(Step::Analysis(_)) => self.run_of_step(attempt),
+            Some(Step::Share(_) | Step::Pause(_)) | None => None,
+        };
+        let lost = |run: &&Run| matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error);
+        step.filter(lost)
+            .or_else(|| self.run_beside(attempt).filter(lost))
+            .map(verdict)
+    }
+
+    /// The same where there is no plan to read.
+    pub(super) fn failed_beside(&self) -> Option<String> {
+        let Activity::Rolling(attempt) = &self.memory.activity else {
+            return None;
+        };
+        let run = self.run_beside(attempt)?;
+        matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error).then(|| verdict(run))
+    }
+
+    /// A step whose pods are well and which is an analysis: goes on when that was successful.
+    pub(super) fn analyse(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) -> Report {
+        let run = self.run_of_step(attempt).cloned();
+        match run {
+            Some(run) if run.phase == analysis::Phase::Successful => {
+                self.notice(
+                    "AnalysisRunSuccessful",
+                    format!("{}: {}", attempt.target, verdict(&run)),
+                );
+                *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+                self.entered(attempt, plan);
+            }
+            Some(run) if run.phase == analysis::Phase::Inconclusive && !attempt.pausing => {
+                attempt.pausing = true;
+                self.warn(
+                    "AnalysisRunInconclusive",
+                    format!("{}: {}", attempt.target, verdict(&run)),
+                );
+            }
+            _ => {}
+        }
+        self.describe_next(attempt, plan, workload)
+    }
+
+    /// The run that is to begin next: that of the step when its pods are well, and the one beside the steps.
+    pub(super) fn next_run_to_start(&self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Option<Action> {
+        if attempt.held {
+            return None;
+        }
+        let start = |name: String, asked: Asked| {
+            let there = self.run(&name).is_some();
+            (!there).then_some(Action::StartRun { name, asked })
+        };
+        let beside = name_beside(&self.world.object, attempt)
+            .filter(|_| plan.background.is_some())
+            .and_then(|name| start(name, Asked::Beside));
+        beside.or_else(|| match plan.step(attempt.step) {
+            Some(Step::Analysis(_)) if *ahead == Ahead::Open && !attempt.pausing => {
+                start(name_of_step(&self.world.object, attempt), Asked::By(attempt.step))
+            }
+            _ => None,
+        })
+    }
+
+    /// The next run that is to end because nobody waits for it any more, or to go because enough are kept.
+    pub(super) fn next_run_to_clear(&self) -> Option<Action> {
+        let plan = self.world.plan.as_ref();
+        if plan.is_err() && matches!(self.memory.activity, Activity::Rolling(_)) {
+            // Which of them it waits for is not known while the spec cannot be read.
+            return None;
+        }
+        let history = plan.map_or_else(|_| History::default(), |plan| plan.history);
+        let current = self.current_runs();
+        let others = || {
+            let other = |run: &&Run| !current.contains(&run.name);
+            self.world.runs.iter().filter(other)
+        };
+        if let Some(run) = others().find(|run| !run.phase.is_over() && !run.ending) {
+            return Some(Action::EndRun {
+                name: run.name.clone(),
+                uid: run.uid.clone(),
+            });
+        }
+        let surplus = |kept: usize, successful: bool| {
+            let over = || {
+                others().filter(move |run| {
+                    run.phase.is_over() && (run.phase == analysis::Phase::Successful) == successful
+                })
+            };
+            let surplus = over().count().saturating_sub(kept);
+            // The oldest come first.
+            over().take(surplus).next()
+        };
+        let run = surplus(history.successful, true).or_else(|| surplus(history.unsuccessful, false))?;
+        Some(Action::DropRun {
+            name: run.name.clone(),
+            uid: run.uid.clone(),
+        })
+    }
+
+    /// The names of the runs that the attempt waits for.
+    fn current_runs(&self) -> Vec<String> {
+        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
+            return Vec::new();
+        };
+        let step = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
+        let step = step.then(|| name_of_step(&self.world.object, attempt));
+        step.into_iter()
+            .chain(name_beside(&self.world.object, attempt))
+            .collect()
+    }
+
+    fn run(&self, name: &str) -> Option<&Run> {
+        self.world.runs.iter().find(|run| run.name == name)
+    }
+
+    /// The run of the step that the attempt is at.
+    pub(super) fn run_of_step(&self, attempt: &Attempt) -> Option<&Run> {
+        self.run(&name_of_step(&self.world.object, attempt))
+    }
+
+    fn run_beside(&self, attempt: &Attempt) -> Option<&Run> {
+        match attempt.beside {
+            Beside::Since(_) | Beside::InDoubt(_) => self.run(&name_beside(&self.world.object, attempt)?),
+            Beside::NotYet | Beside::Waived => None,
+        }
+    }
+
+    /// Where an analysis in a step stands, in words.
+    pub(super) fn describe_analysis(&self, attempt: &Attempt, plan: &Plan, waiting: &str) -> Report {
+        let place = format!("step {} of {}", attempt.step.0 + 1, plan.end().0);
+        let run = self.run_of_step(attempt);
+        if attempt.pausing {
+            let why = run.map_or_else(|| "its run is gone".into(), verdict);
+            return report(
+                Phase::Paused,
+                Reason::Inconclusive,
+                format!(
+                    "{place}: {why}; go on all the same with: {}, or back with: {}",
+                    self.command("promote"),
+                    self.command("abort")
+                ),
+            );
+        }
+        let what = match run {
+            Some(run) => format!("{}{waiting}", verdict(run)),
+            None => format!("analysis of {} begins{waiting}", attempt.target),
+        };
+        report(Phase::Progressing, Reason::Analysing, format!("{place}: {what}"))
+    }
+
+    /// The same of one beside the steps that came to no verdict.
+    pub(super) fn describe_doubt(&self, attempt: &Attempt) -> Report {
+        let run = self.run_beside(attempt);
+        let why = run.map_or_else(
+            || "the analysis beside the steps came to no verdict".into(),
+            verdict,
+        );
+        report(
+            Phase::Paused,
+            Reason::Inconclusive,
+            format!(
+                "{why}; go on all the same with: {}, or back with: {}",
+                self.command("promote"),
+                self.command("abort")
+            ),
+        )
+    }
+}
+
+/// The name of the run of the step that an attempt is at: the same every time, and no other's.
+pub fn name_of_step(object: &str, attempt: &Attempt) -> String {
+    let step = attempt.step.0;
+    let seed = format!("{}/{step}/{}", attempt.target, attempt.entered);
+    format!("{}-{step}-{}", stem(object, attempt), short(&seed))
+}
+
+/// The name of the run beside the steps; `None` before it begins.
+pub fn name_beside(object: &str, attempt: &Attempt) -> Option<String> {
+    let since = match attempt.beside {
+        Beside::Since(since) | Beside::InDoubt(since) => since,
+        Beside::NotYet | Beside::Waived => return None,
+    };
+    let seed = format!("{}/{since}", attempt.target);
+    Some(format!("{}-{}", stem(object, attempt), short(&seed)))
+}
+
+/// `my-rollout-7c9f`: which rollout, and of which revision.
+fn stem(object: &str, attempt: &Attempt) -> String {
+    let revision = attempt.target.as_str();
+    let hash = revision.rsplit('-').next().unwrap_or(revision);
+    // A name has 253 characters; Jobs and labels are named after it.
+    let object: String = object.chars().take(200).collect();
+    format!("{object}-{hash}")
+}
+
+fn short(seed: &str) -> String {
+    Fingerprint::of(seed).as_str().chars().take(6).collect()
+}
+
+/// `analysis db-7c9f-2-3fa9c1 failed: metric errors: 3 failed, 1 allowed`
+fn verdict(run: &Run) -> String {
+    let Run { name, message, .. } = run;
+    let word = match run.phase {
+        analysis::Phase::Pending => "begins",
+        analysis::Phase::Running => "is running",
+        analysis::Phase::Successful => "was successful",
+        analysis::Phase::Failed => "failed",
+        analysis::Phase::Error => "could not be made",
+        analysis::Phase::Inconclusive => "is inconclusive",
+    };
+    match message.as_str() {
+        "" => format!("analysis {name} {word}"),
+        message => format!("analysis {name} {word}: {message}"),
+    }
+}

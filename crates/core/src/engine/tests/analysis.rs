@@ -1,0 +1,267 @@
+//! Analysis in a step and beside the steps (rules 5, 13 and 17).
+
+use jiff::SignedDuration;
+use rstest::rstest;
+use stateward_api::analysis::Phase as Verdict;
+
+use super::{message, notices, phase, step};
+use crate::engine::fixture::{NOW, plan, rolling, settled, weight};
+use crate::engine::{decide, name_beside, name_of_step};
+use crate::memory::{Activity, Beside};
+use crate::plan::{Background, Check, Fingerprint, History, Step, StepIndex};
+use crate::world::{Action, Asked, Phase, Reason, Run, World};
+
+fn check() -> Step {
+    Step::Analysis(Check(Fingerprint::of("errors")))
+}
+
+/// At the second of the steps 20 %, analysis, 60 %, with the last pod new and well.
+fn analysing() -> World {
+    let mut world = rolling(1);
+    let steps = plan(vec![weight(20), check(), weight(60)]);
+    world.attempt().steps = steps.fingerprint();
+    world.attempt().pausing = false;
+    world.attempt().reached = 1;
+    world.plan = Ok(steps);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world
+}
+
+/// The same with an analysis beside the steps that has begun.
+fn accompanied() -> World {
+    let mut world = analysing();
+    world.plan.as_mut().unwrap().background = Some(Background {
+        from: StepIndex(0),
+        check: Check(Fingerprint::of("beside")),
+    });
+    world.attempt().beside = Beside::Since(NOW);
+    world
+}
+
+fn run(name: String, phase: Verdict) -> Run {
+    Run {
+        uid: format!("uid-{name}"),
+        name,
+        phase,
+        message: "metric errors: 1 failed, 0 allowed".into(),
+        ending: false,
+        ended: phase.is_over().then_some(NOW),
+    }
+}
+
+fn of_step(world: &mut World, phase: Verdict) {
+    let name = name_of_step("db", world.attempt());
+    world.runs.push(run(name, phase));
+}
+
+fn beside(world: &mut World, phase: Verdict) {
+    let name = name_beside("db", world.attempt()).unwrap();
+    world.runs.push(run(name, phase));
+}
+
+/// Rule 17
+#[test]
+fn a_step_starts_its_run_once_under_a_name_of_its_own() {
+    let mut world = analysing();
+    let Some(Action::StartRun { name, asked }) = decide(&world).action else {
+        panic!("no run");
+    };
+    assert_eq!(asked, Asked::By(StepIndex(1)));
+    assert!(name.starts_with("db-b-1-"), "{name}");
+    of_step(&mut world, Verdict::Pending);
+    assert_eq!(decide(&world).action, None);
+    let first = name;
+    world.attempt().entered += SignedDuration::from_secs(1);
+    let Some(Action::StartRun { name, .. }) = decide(&world).action else {
+        panic!("no run");
+    };
+    assert_ne!(name, first, "another time at the step is another run");
+}
+
+#[rstest]
+#[case::pods_not_ready(|world: &mut World| world.unready(4))]
+#[case::paused_by_hand(|world: &mut World| { world.paused = true; world.attempt().held = true })]
+#[case::share_not_out(|world: &mut World| world.view().released = 0)]
+fn a_run_does_not_start_before_its_pods_are_well(#[case] change: fn(&mut World)) {
+    let mut world = analysing();
+    change(&mut world);
+    assert!(!matches!(decide(&world).action, Some(Action::StartRun { .. })));
+}
+
+#[rstest]
+#[case(Verdict::Pending, 1, Phase::Progressing, Reason::Analysing)]
+#[case(Verdict::Running, 1, Phase::Progressing, Reason::Analysing)]
+#[case(Verdict::Successful, 2, Phase::Progressing, Reason::Stepping)]
+#[case(Verdict::Inconclusive, 1, Phase::Paused, Reason::Inconclusive)]
+fn a_step_goes_on_only_when_its_run_was_successful(
+    #[case] verdict: Verdict,
+    #[case] at: u32,
+    #[case] expected: Phase,
+    #[case] reason: Reason,
+) {
+    let mut world = analysing();
+    of_step(&mut world, verdict);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), phase(&decision)), (at, (expected, reason)));
+}
+
+/// Rule 5
+#[rstest]
+#[case::failed(Verdict::Failed, "failed")]
+#[case::could_not_be_made(Verdict::Error, "could not be made")]
+fn a_run_that_is_lost_turns_the_version_down(#[case] verdict: Verdict, #[case] word: &str) {
+    for (world, add) in [
+        (analysing(), of_step as fn(&mut World, Verdict)),
+        (accompanied(), beside),
+    ] {
+        let mut world = world;
+        add(&mut world, verdict);
+        world.unready(4);
+        let decision = decide(&world);
+        assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+        let rejected = decision.memory.rejected.clone().unwrap();
+        assert!(rejected.reason.contains(word), "{}", rejected.reason);
+        assert!(rejected.reason.contains("1 failed, 0 allowed"));
+        assert_eq!(notices(&decision), ["RolloutAborted"]);
+    }
+}
+
+/// Rule 13
+#[test]
+fn a_run_of_another_attempt_counts_for_nothing() {
+    let mut world = analysing();
+    of_step(&mut world, Verdict::Successful);
+    world.attempt().entered += SignedDuration::from_secs(1);
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 1);
+    assert!(matches!(decision.action, Some(Action::StartRun { .. })));
+}
+
+#[test]
+fn an_inconclusive_step_is_ended_by_a_person_and_by_nobody_else() {
+    let mut world = analysing();
+    of_step(&mut world, Verdict::Inconclusive);
+    world.memory = decide(&world).memory;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), decision.action.clone()), (1, None));
+    assert!(
+        message(&decision).contains("promote db -n prod"),
+        "{}",
+        message(&decision)
+    );
+    world.commands.promote = true;
+    assert_eq!(step(&decide(&world)), 2);
+}
+
+#[test]
+fn the_analysis_beside_the_steps_begins_with_its_step_and_is_written_down_first() {
+    let mut world = accompanied();
+    world.attempt().beside = Beside::NotYet;
+    world.plan.as_mut().unwrap().background.as_mut().unwrap().from = StepIndex(2);
+    of_step(&mut world, Verdict::Running);
+    assert_eq!(decide(&world).memory, world.memory, "its step is not there yet");
+    world.plan.as_mut().unwrap().background.as_mut().unwrap().from = StepIndex(1);
+    let decision = decide(&world);
+    assert_eq!(decision.action, None);
+    world.memory = decision.memory;
+    assert_eq!(world.attempt().beside, Beside::Since(NOW));
+    assert!(matches!(
+        decide(&world).action,
+        Some(Action::StartRun {
+            asked: Asked::Beside,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn doubt_beside_the_steps_stops_them_until_somebody_goes_on() {
+    let mut world = accompanied();
+    beside(&mut world, Verdict::Inconclusive);
+    of_step(&mut world, Verdict::Successful);
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 1);
+    assert_eq!(phase(&decision), (Phase::Paused, Reason::Inconclusive));
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).memory, world.memory, "it stays so");
+    world.commands.promote = true;
+    let decision = decide(&world);
+    world.commands.promote = false;
+    world.memory = decision.memory;
+    assert_eq!(world.attempt().beside, Beside::Waived);
+    assert_eq!(
+        step(&decide(&world)),
+        2,
+        "no run beside the steps is asked for again"
+    );
+}
+
+#[test]
+fn the_deadline_does_not_count_while_it_is_measured() {
+    let mut world = analysing();
+    of_step(&mut world, Verdict::Running);
+    world.now += SignedDuration::from_hours(3);
+    world.unready(4);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Analysing));
+    world.runs[0].phase = Verdict::Successful;
+    world.runs[0].ended = Some(world.now);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Analysing));
+    world.now += SignedDuration::from_mins(10);
+    assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::DeadlineExceeded));
+}
+
+#[test]
+fn runs_that_nobody_waits_for_are_ended() {
+    let mut world = settled();
+    world.runs = vec![
+        run("old".into(), Verdict::Running),
+        run("older".into(), Verdict::Failed),
+    ];
+    let end = Action::EndRun {
+        name: "old".into(),
+        uid: "uid-old".into(),
+    };
+    assert_eq!(decide(&world).action, Some(end));
+    world.runs[0].ending = true;
+    assert_eq!(decide(&world).action, None);
+}
+
+#[test]
+fn only_so_many_runs_are_kept_and_the_oldest_go_first() {
+    let mut world = settled();
+    world.plan.as_mut().unwrap().history = History {
+        successful: 1,
+        unsuccessful: 2,
+    };
+    for (name, phase) in [
+        ("1", Verdict::Successful),
+        ("2", Verdict::Failed),
+        ("3", Verdict::Inconclusive),
+        ("4", Verdict::Successful),
+        ("5", Verdict::Error),
+    ] {
+        world.runs.push(run(name.into(), phase));
+    }
+    let mut dropped = Vec::new();
+    while let Some(Action::DropRun { name, .. }) = decide(&world).action {
+        world.runs.retain(|run| run.name != name);
+        dropped.push(name);
+    }
+    assert_eq!(dropped, ["1", "2"]);
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_ends_no_run_and_still_hears_of_failure() {
+    let mut world = accompanied();
+    beside(&mut world, Verdict::Running);
+    of_step(&mut world, Verdict::Running);
+    world.plan = Err(vec!["the template is gone".into()]);
+    let decision = decide(&world);
+    assert_eq!(
+        (decision.action.clone(), phase(&decision).1),
+        (None, Reason::InvalidSpec)
+    );
+    world.runs[0].phase = Verdict::Failed;
+    assert!(matches!(decide(&world).memory.activity, Activity::Returning(_)));
+}
