@@ -69,7 +69,7 @@ impl Command {
         let because = |why: &str| Err(format!("rolloutplugin {name} {why}"));
         match (self, &stage.activity) {
             (Self::Resume, _) if paused => Ok(()),
-            (Self::Resume, Activity::Rolling(attempt)) if attempt.pausing => because(&format!(
+            (Self::Resume, Activity::Rolling(attempt)) if attempt.awaits_a_word() => because(&format!(
                 "is paused by a step and not by spec.paused; go on with: {program} promote {name}"
             )),
             (Self::Resume, _) => because("is not paused"),
@@ -101,7 +101,7 @@ impl Command {
                 back.from,
                 self.verb()
             )),
-            (Self::Promote, Activity::Rolling(attempt)) if attempt.pausing => {
+            (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() => {
                 if stage.status.pause_conditions.is_empty() {
                     return because("was promoted already, and no operator has answered yet; is one running");
                 }
@@ -129,11 +129,14 @@ impl Command {
         let stable = stage.status.stable_revision.clone().unwrap_or_default();
         let here = stage.progress_in_words().unwrap_or_default();
         match self {
+            Self::Promote if stage.is_in_doubt() => {
+                format!("{name} goes on at {here} without a verdict of the analysis beside its steps")
+            }
             Self::Promote => {
                 let next = stage.step().map_or(0, |step| step + 1);
                 let plan = stage.plan.as_ref();
                 let ahead = match plan.and_then(|plan| plan.steps.get(next)) {
-                    Some(step @ Step::Pause(_)) => {
+                    Some(step @ (Step::Pause(_) | Step::Analysis(_))) => {
                         format!(
                             "step {} of {} is next: {}",
                             next + 1,

@@ -1,7 +1,7 @@
 //! Where a rollout stands among its steps, read off the object.
 
 use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
-use stateward_core::memory::Activity;
+use stateward_core::memory::{Activity, Beside};
 use stateward_core::plan::{Plan, Share, Step};
 use stateward_core::rolloutplugin::{memory, plan};
 
@@ -63,6 +63,14 @@ impl<'o> Stage<'o> {
         }
     }
 
+    /// Whether the analysis beside the steps came to no verdict.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match &self.activity {
+            Activity::Rolling(attempt) => matches!(attempt.beside, Beside::InDoubt(_)),
+            Activity::Idle | Activity::Returning(_) => false,
+        }
+    }
+
     /// The phase in one word, also before there is one.
     pub(crate) fn phase(&self) -> &str {
         match self.status.phase.as_str() {
@@ -97,6 +105,7 @@ pub(crate) fn describe(step: &Step) -> String {
             Share::Percent(weight) => format!("setWeight {}", weight.percent()),
             Share::Pods(pods) => format!("{pods} pods"),
         },
+        Step::Analysis(_) => "analysis".into(),
         Step::Pause(None) => "pause until promoted".into(),
         Step::Pause(Some(duration)) => format!("pause {duration:#}"),
     }

@@ -80,6 +80,7 @@ fn gist(status: &RolloutPluginStatus) -> Fingerprint {
     gist.aborted_at = None;
     gist.returning_since = None;
     gist.restarted_at = None;
+    gist.background_started_at = None;
     gist.stable_template = None;
     for pause in &mut gist.pause_conditions {
         pause.start_time = Timestamp::UNIX_EPOCH;

@@ -5,6 +5,7 @@
 //! - [`fence`]: who does not lead writes nothing.
 //! - [`metrics`]: what is counted.
 //! - [`rbac`]: what it may do.
+//! - `analysis`: runs of analysis: created, measured, and kept in sight.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
@@ -14,6 +15,7 @@
 //!
 //! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
 
+mod analysis;
 mod contest;
 mod error;
 pub mod fence;

@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use stateward_api::analysis::Measurement;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_plugin::Watches;
 use tokio::time::Instant;
@@ -30,6 +31,7 @@ struct Inner {
     decisions: Family<Action, Counter>,
     writes: Family<Written, Counter>,
     errors: Family<Kind, Counter>,
+    measurements: Family<Phase, Counter>,
     turns: Histogram,
     in_turn: Gauge,
     waiting: Gauge,
@@ -92,6 +94,12 @@ impl Default for Metrics {
             "Turns that did not come to their end, and watches that broke off",
             errors.clone(),
         );
+        let measurements = Family::default();
+        registry.register(
+            "measurements",
+            "Measurements of analysis runs, by phase",
+            measurements.clone(),
+        );
         // From half a millisecond to two seconds, by twos.
         let turns = Histogram::new((0..13).map(|power| 0.0005 * 2_f64.powi(power)));
         registry.register_with_unit(
@@ -123,6 +131,7 @@ impl Default for Metrics {
             decisions,
             writes,
             errors,
+            measurements,
             turns,
             in_turn,
             waiting,
@@ -180,6 +189,14 @@ impl Metrics {
     /// Takes note of a turn that did not come to its end.
     pub(crate) fn failed(&self, kind: &'static str) {
         self.0.errors.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// Takes note of measurements.
+    pub(crate) fn measured<'m>(&self, measurements: impl Iterator<Item = &'m Measurement>) {
+        for measurement in measurements {
+            let phase = format!("{:?}", measurement.phase);
+            self.0.measurements.get_or_create(&Phase { phase }).inc();
+        }
     }
 
     /// Takes note of the end of a step.

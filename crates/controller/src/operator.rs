@@ -7,12 +7,22 @@ use futures::{StreamExt, TryStreamExt, future};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
+use stateward_analysis::http::Http;
+use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets};
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
+use stateward_core::rolloutplugin::has_analysis;
 use stateward_plugin::ResourcePlugin;
 use stateward_plugin::statefulset::{Caches, Changed, StatefulSets};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use crate::analysis;
+use crate::analysis::asks::{Asker, Asks};
+use crate::analysis::measure::{Lab, measure};
+use crate::analysis::runs::Runs;
+use crate::analysis::start::Starter;
+use crate::analysis::templates::Templates;
 use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::metrics::Metrics;
@@ -35,16 +45,30 @@ pub struct Operator {
     client: Client,
     options: Options,
     metrics: Metrics,
+    providers: Arc<dyn Ask>,
+    secrets: Arc<dyn Secrets>,
 }
 
 impl Operator {
     /// An operator that works through `client`.
     pub fn new(client: Client, options: Options) -> Self {
+        let secrets: Arc<dyn Secrets> = Arc::new(KubeSecrets(client.clone()));
         Self {
+            providers: Arc::new(Providers::new(
+                Http::new(Egress::default()),
+                KubeSecrets(client.clone()),
+            )),
+            secrets,
             client,
             options,
             metrics: Metrics::default(),
         }
+    }
+
+    /// Asks these about metrics.
+    pub fn providers(mut self, providers: Arc<dyn Ask>) -> Self {
+        self.providers = providers;
+        self
     }
 
     /// Counts what it does in `metrics`.
@@ -74,27 +98,87 @@ impl Operator {
             return;
         }
         let clock = self.options.clock.clone();
-        let context = Arc::new(Context::new(client.clone(), clock, plugin, self.metrics.clone()));
+        let namespace = namespace.map(String::as_str);
         let watches = self.metrics.watches();
-        let filled = caches.run(client.clone(), namespace.map(String::as_str), watches);
-        let api = match namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
+        let runs = Runs::default();
+        let (templates, templates_changed) = Templates::new();
+        let starter = Starter {
+            client: client.clone(),
+            runs: runs.clone(),
+            templates: templates.clone(),
+        };
+        let metrics = self.metrics.clone();
+        let context = Arc::new(Context::new(
+            client.clone(),
+            clock.clone(),
+            plugin,
+            metrics,
+            starter,
+        ));
+        let filled = caches.run(client.clone(), namespace, watches);
+        let (runs_changed, run_changes) = mpsc::unbounded_channel();
+        let analysed = self.analyse(runs.clone(), namespace, runs_changed);
+        let known = templates.run(client.clone(), namespace, watches);
+        let changes = Changes {
+            workloads: changed,
+            runs: run_changes,
+            templates: templates_changed,
         };
         let steered = async {
             caches.synced().await;
-            steer(api, caches.clone(), context, changed).await;
+            runs.listed().await;
+            steer(
+                analysis::api(&client, namespace),
+                caches.clone(),
+                context,
+                changes,
+            )
+            .await;
         };
-        future::join(filled, steered).await;
+        future::join4(filled, analysed, known, steered).await;
+    }
+
+    /// Measures the runs of one namespace, or of all.
+    async fn analyse(
+        &self,
+        runs: Runs,
+        namespace: Option<&str>,
+        changed: mpsc::UnboundedSender<(String, String)>,
+    ) {
+        let (asks, orders) = Asks::new();
+        let lab = Arc::new(Lab::new(
+            self.client.clone(),
+            self.options.clock.clone(),
+            self.metrics.clone(),
+            runs,
+            asks.clone(),
+        ));
+        let asker = Asker {
+            ask: self.providers.clone(),
+            secrets: self.secrets.clone(),
+            clock: self.options.clock.clone(),
+        };
+        let (due, told) = mpsc::unbounded_channel();
+        let jobs = lab.jobs.clone();
+        future::join3(
+            asks.run(orders, &asker, due.clone()),
+            jobs.run(namespace, self.metrics.watches(), due),
+            measure(lab, namespace, told, changed),
+        )
+        .await;
     }
 }
 
-async fn steer(
-    api: Api<RolloutPlugin>,
-    caches: Caches,
-    context: Arc<Context>,
-    changed: tokio::sync::mpsc::UnboundedReceiver<Changed>,
-) {
+/// What may give a rollout its turn, beside itself.
+struct Changes {
+    workloads: mpsc::UnboundedReceiver<Changed>,
+    /// The namespace and name of a rollout one of whose runs has changed.
+    runs: mpsc::UnboundedReceiver<(String, String)>,
+    /// The namespace in which templates have changed; `None` for all.
+    templates: mpsc::UnboundedReceiver<Option<String>>,
+}
+
+async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, changes: Changes) {
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
     let index = Index::default();
@@ -117,7 +201,7 @@ async fn steer(
             move |object| metrics.due(object.namespace().as_deref(), &object.name_any())
         });
     let due = context.metrics.clone();
-    let concerned = UnboundedReceiverStream::new(changed).flat_map(move |changed| {
+    let concerned = UnboundedReceiverStream::new(changes.workloads).flat_map(move |changed| {
         let Changed {
             namespace,
             name,
@@ -134,10 +218,23 @@ async fn steer(
                 .map(move |object| ObjectRef::<RolloutPlugin>::new(&object).within(&namespace)),
         )
     });
+    let analysed = UnboundedReceiverStream::new(changes.runs)
+        .map(|(namespace, name)| ObjectRef::<RolloutPlugin>::new(&name).within(&namespace));
+    let all = reader.clone();
+    let instructed = UnboundedReceiverStream::new(changes.templates).flat_map(move |namespace| {
+        let concerned = |object: &Arc<RolloutPlugin>| {
+            has_analysis(object) && (namespace.is_none() || object.namespace() == namespace)
+        };
+        let objects = all.state().into_iter().filter(concerned);
+        let objects: Vec<_> = objects.map(|object| ObjectRef::from_obj(&*object)).collect();
+        futures::stream::iter(objects)
+    });
     let metrics = context.metrics.clone();
     Controller::for_stream(objects, reader)
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .reconcile_on(concerned)
+        .reconcile_on(analysed)
+        .reconcile_on(instructed)
         .run(reconcile, retry, context)
         .for_each(|ended| {
             note(&ended, &metrics);

@@ -19,6 +19,17 @@ pub fn rules() -> Vec<PolicyRule> {
         rule("", "pods", &["list", "watch", "delete"]),
         rule("", "pods/eviction", &["create"]),
         rule("", "events", &["create"]),
+        rule("argoproj.io", "analysistemplates", &["list", "watch"]),
+        rule("argoproj.io", "clusteranalysistemplates", &["list", "watch"]),
+        // A run has no status subresource: its status is written with the run.
+        rule(
+            "argoproj.io",
+            "analysisruns",
+            &["list", "watch", "create", "patch", "delete"],
+        ),
+        // Those of metrics that are Jobs. The log is for what a failed one said last.
+        rule("batch", "jobs", &["list", "watch", "create", "delete"]),
+        rule("", "pods/log", &["get"]),
     ]
 }
 

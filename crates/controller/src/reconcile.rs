@@ -17,6 +17,7 @@ use stateward_core::{decide, rolloutplugin};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
 use tracing::Instrument;
 
+use crate::analysis::start::Starter;
 use crate::contest::Contest;
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
@@ -47,6 +48,7 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
     pub(crate) metrics: Metrics,
+    pub(crate) starter: Starter,
     /// What our last write to an object gave back, until the watch has caught up with it.
     latest: Mutex<HashMap<String, RolloutPlugin>>,
     /// Failures in a row, by object.
@@ -62,12 +64,14 @@ impl Context {
         clock: Clock,
         plugin: Arc<dyn ResourcePlugin>,
         metrics: Metrics,
+        starter: Starter,
     ) -> Self {
         Self {
             client,
             clock,
             plugin,
             metrics,
+            starter,
             latest: Mutex::default(),
             failures: Mutex::default(),
             contest: Contest::default(),
@@ -235,7 +239,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             tracing::Span::current().record("revision", workload.update.as_str());
         }
         let uid = object.uid().unwrap_or_default();
-        let mut world = world(&object, &seen, context.clock.now());
+        let mut world = world(&object, &seen, context);
         world.hindrance = context.hindrance(&uid);
         let decision = decide(&world);
         if !ours {
@@ -314,7 +318,7 @@ async fn let_go(object: &RolloutPlugin, target: &Target, context: &Context) -> R
     };
     let world = World {
         deleting: true,
-        ..world(object, &seen, context.clock.now())
+        ..world(object, &seen, context)
     };
     let decision = decide(&world);
     let Some(action) = &decision.action else {
@@ -361,17 +365,19 @@ async fn observe(
     Ok(Some(seen))
 }
 
-fn world(object: &RolloutPlugin, seen: &Observation, now: Timestamp) -> World {
+fn world(object: &RolloutPlugin, seen: &Observation, context: &Context) -> World {
     let status = object.status.clone().unwrap_or_default();
     World {
-        now,
-        plan: rolloutplugin::plan(object),
+        now: context.clock.now(),
+        plan: context.starter.plan(object),
         paused: object.spec.paused,
         deleting: false,
         commands: rolloutplugin::commands(&status),
         memory: rolloutplugin::memory(&status),
         workload: seen.workload.clone(),
+        runs: context.starter.runs.of(&object.uid().unwrap_or_default()),
         hindrance: None,
+        object: object.name_any(),
         name: format!(
             "{} -n {}",
             object.name_any(),
@@ -443,9 +449,15 @@ async fn act(
         Action::Remove { .. } => "remove",
         Action::LetGo(_) => "let go",
         Action::Restore => "restore",
+        Action::StartRun { .. } => "start run",
+        Action::EndRun { .. } => "end run",
+        Action::DropRun { .. } => "drop run",
     });
-    let plugin = &context.plugin;
+    let (plugin, starter) = (&context.plugin, &context.starter);
     let done = match action {
+        Action::StartRun { name, asked } => starter.start(object, seen, name, *asked).await?,
+        Action::EndRun { name, uid } => starter.end(object, name, uid).await?,
+        Action::DropRun { name, uid } => starter.drop(object, name, uid).await?,
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
         Action::LetGo(setting) => plugin.let_go(target, &seen.version, setting.as_deref()).await?,
@@ -511,6 +523,8 @@ async fn set_finalizer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::runs::Runs;
+    use crate::analysis::templates::Templates;
     use stateward_plugin::statefulset::{Caches, StatefulSets};
 
     fn object(version: &str) -> RolloutPlugin {
@@ -532,7 +546,12 @@ mod tests {
         let cluster = stateward_cluster::Cluster::start(stateward_cluster::Options::at(clock.clone()));
         let client = cluster.client("operator");
         let plugin = Arc::new(StatefulSets::new(client.clone(), Caches::new().0));
-        let context = Context::new(client, clock, plugin, Metrics::default());
+        let starter = Starter {
+            client: client.clone(),
+            runs: Runs::default(),
+            templates: Templates::new().0,
+        };
+        let context = Context::new(client, clock, plugin, Metrics::default(), starter);
         let shown = |seen: &str| version(&context.newest(&object(seen)));
         assert_eq!(shown("7"), 7);
         context.remember(&object("9"));

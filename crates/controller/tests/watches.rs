@@ -9,7 +9,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
-use stateward_api::rolloutplugin;
 use stateward_clock::Clock;
 use stateward_cluster::Cluster;
 use stateward_controller::fence::guard;
@@ -20,12 +19,15 @@ const DEFINITION: &str = "rolloutplugins.argoproj.io";
 async fn define(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let apply = PatchParams::apply("test");
-    definitions
-        .patch(DEFINITION, &apply, &Patch::Apply(rolloutplugin::definition()))
-        .await
-        .unwrap();
-    let served = kube::runtime::conditions::is_crd_established();
-    await_condition(definitions, DEFINITION, served).await.unwrap();
+    for definition in stateward_api::definitions() {
+        let name = definition.metadata.name.clone().unwrap();
+        definitions
+            .patch(&name, &apply, &Patch::Apply(definition))
+            .await
+            .unwrap();
+        let served = kube::runtime::conditions::is_crd_established();
+        await_condition(definitions.clone(), &name, served).await.unwrap();
+    }
 }
 
 /// Waits until the metrics complain, or do not.

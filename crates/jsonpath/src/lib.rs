@@ -353,7 +353,10 @@ mod tests {
     fn a_path_that_finds_everything_over_and_over_finds_nothing() {
         let nested = (0..100).fold(json!(1), |inner, _| json!([inner, 1, 2, 3]));
         assert!(JsonPath::parse("..[*]").unwrap().all(&nested).is_some());
-        assert_eq!(JsonPath::parse("..[*]..[*]..[*]..[*]").unwrap().all(&nested), None);
+        assert_eq!(
+            JsonPath::parse("..[*]..[*]..[*]..[*]").unwrap().all(&nested),
+            None
+        );
     }
 
     #[rstest]

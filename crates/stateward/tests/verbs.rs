@@ -19,7 +19,7 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, Config, ResourceExt};
 use rstest::rstest;
 use serde_json::json;
-use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_controller::{Operator, Options};
 use tempfile::TempDir;
@@ -93,13 +93,16 @@ impl Drop for Plane {
 
 async fn furnish(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let created = definitions
-        .create(&PostParams::default(), &definition())
-        .await
-        .unwrap();
-    await_condition(definitions, &created.name_any(), conditions::is_crd_established())
-        .await
-        .unwrap();
+    for definition in stateward_api::definitions() {
+        let created = definitions
+            .create(&PostParams::default(), &definition)
+            .await
+            .unwrap();
+        let established = conditions::is_crd_established();
+        await_condition(definitions.clone(), &created.name_any(), established)
+            .await
+            .unwrap();
+    }
     let options = Options {
         clock: Clock::wall(),
         namespaces: Vec::new(),

@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cli::{Exit, Session, Style, Verb};
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
@@ -56,13 +56,16 @@ impl World {
     pub(crate) async fn with_operator() -> Self {
         let mut world = Self::bare();
         let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-        let created = definitions
-            .create(&PostParams::default(), &definition())
-            .await
-            .unwrap();
-        await_condition(definitions, &created.name_any(), conditions::is_crd_established())
-            .await
-            .unwrap();
+        for definition in stateward_api::definitions() {
+            let created = definitions
+                .create(&PostParams::default(), &definition)
+                .await
+                .unwrap();
+            let established = conditions::is_crd_established();
+            await_condition(definitions.clone(), &created.name_any(), established)
+                .await
+                .unwrap();
+        }
         let options = stateward_controller::Options {
             clock: world.clock.clone(),
             namespaces: Vec::new(),

@@ -15,6 +15,7 @@ use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
 use super::audit::{AuditLog, Write};
 use super::failure::{Doing, Failure, Outcome, Unmet};
 use super::observer::{Observer, View};
+use super::oracle::Oracle;
 use super::rollout::{Rollout, RolloutBuilder};
 use super::set::{Set, SetBuilder};
 use crate::simulation::Checker;
@@ -42,6 +43,7 @@ pub struct Cluster {
     operator_client: Client,
     operators: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     simulation: Option<Simulation>,
+    oracle: Oracle,
 }
 
 impl Cluster {
@@ -90,6 +92,7 @@ impl Cluster {
             operator_client: operator,
             operators: Mutex::default(),
             simulation,
+            oracle: Oracle::default(),
         })
     }
 
@@ -106,6 +109,11 @@ impl Cluster {
     /// How the pods of this cluster behave.
     pub fn pods(&self) -> &Behaviours {
         &self.behaviours
+    }
+
+    /// What metrics say here.
+    pub fn metrics(&self) -> &Oracle {
+        &self.oracle
     }
 
     /// The kubelet itself, to make its nodes vanish and return.
@@ -142,10 +150,11 @@ impl Cluster {
         };
         let operator = match &self.simulation {
             None => {
-                let operator = stateward_controller::Operator::new(self.operator_client.clone(), options);
+                let operator = stateward_controller::Operator::new(self.operator_client.clone(), options)
+                    .providers(Arc::new(self.oracle.clone()));
                 tokio::spawn(operator.run())
             }
-            Some(simulation) => tokio::spawn(simulation.operate(options)),
+            Some(simulation) => tokio::spawn(simulation.operate(options, self.oracle.clone())),
         };
         self.operators().push(operator);
     }
@@ -391,13 +400,18 @@ impl Simulation {
     }
 
     /// One operator life after another. Never ends.
-    fn operate(&self, options: stateward_controller::Options) -> impl Future<Output = ()> + use<> {
+    fn operate(
+        &self,
+        options: stateward_controller::Options,
+        oracle: Oracle,
+    ) -> impl Future<Output = ()> + use<> {
         let (cluster, chaos) = (self.cluster.clone(), self.chaos.clone());
         async move {
             loop {
                 let life = Arc::new(Life::new(chaos.clone()));
                 let client = cluster.client_with(OPERATOR, life.clone());
-                let operator = stateward_controller::Operator::new(client, options.clone());
+                let operator = stateward_controller::Operator::new(client, options.clone())
+                    .providers(Arc::new(oracle.clone()));
                 tokio::select! {
                     () = operator.run() => {}
                     () = life.end() => {}

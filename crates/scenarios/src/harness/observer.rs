@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use stateward_api::analysis::AnalysisRun;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use tokio::sync::watch;
@@ -35,6 +36,8 @@ pub struct View {
     pub claims: BTreeMap<String, PersistentVolumeClaim>,
     /// RolloutPlugins, where an operator runs.
     pub rollouts: BTreeMap<String, RolloutPlugin>,
+    /// Their runs of analysis.
+    pub runs: BTreeMap<String, AnalysisRun>,
     /// What was told about them.
     pub events: BTreeMap<String, Event>,
 }
@@ -139,6 +142,20 @@ impl Observer {
                         .note(now, format!("rollout {} {after}", change.name()));
                 }
                 replace(&mut seen.view.rollouts, change.name(), change.object().cloned());
+            },
+        ));
+        self.watches.spawn(follow::<AnalysisRun>(
+            client.clone(),
+            namespace.to_owned(),
+            self.shared.clone(),
+            |seen, now, change| {
+                let before = seen.view.runs.get(change.name()).map(describe_run);
+                let after = change.object().map(describe_run);
+                if before != after {
+                    let after = after.as_deref().unwrap_or("gone");
+                    seen.timeline.note(now, format!("run {} {after}", change.name()));
+                }
+                replace(&mut seen.view.runs, change.name(), change.object().cloned());
             },
         ));
         self.watches.spawn(follow::<Event>(
@@ -305,6 +322,22 @@ fn describe_set(set: &StatefulSet) -> String {
             .and_then(|status| status.update_revision.as_deref())
             .unwrap_or("?"),
     )
+}
+
+fn describe_run(run: &AnalysisRun) -> String {
+    let status = run.status.clone().unwrap_or_default();
+    let results = status.metric_results.iter();
+    let counts: Vec<_> = results
+        .map(|result| {
+            format!(
+                "{} {:?} after {}",
+                result.name,
+                result.phase,
+                result.count + result.error
+            )
+        })
+        .collect();
+    format!("{:?} ({}): {}", status.phase, counts.join(", "), status.message)
 }
 
 fn describe_rollout(object: &RolloutPlugin) -> String {

@@ -7,25 +7,27 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin::{self, RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
 
 use super::cluster::Cluster;
 use super::failure::{Doing, Outcome};
 
-/// Makes the API server know RolloutPlugins.
+/// Makes the API server know everything that we serve.
 pub(crate) async fn install(cluster: &Cluster) -> Outcome {
-    let definition = rolloutplugin::definition();
-    let name = definition.metadata.name.clone().unwrap_or_default();
     let api: Api<CustomResourceDefinition> = Api::all(cluster.client());
-    let apply = PatchParams::apply("stateward-scenarios").force();
-    api.patch(&name, &apply, &Patch::Apply(definition))
-        .await
-        .doing("apply the definition of RolloutPlugin")?;
-    let established = await_condition(api, &name, conditions::is_crd_established());
-    match tokio::time::timeout(cluster.patience(), established).await {
-        Ok(Ok(_)) => Ok(()),
-        other => Err(cluster.unmet("RolloutPlugin is established", format!("{other:?}"))),
+    for definition in stateward_api::definitions() {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        let apply = PatchParams::apply("stateward-scenarios").force();
+        api.patch(&name, &apply, &Patch::Apply(definition))
+            .await
+            .doing(format!("apply the definition {name}"))?;
+        let established = await_condition(api.clone(), &name, conditions::is_crd_established());
+        match tokio::time::timeout(cluster.patience(), established).await {
+            Ok(Ok(_)) => {}
+            other => return Err(cluster.unmet(format!("{name} is established"), format!("{other:?}"))),
+        }
     }
+    Ok(())
 }
 
 /// A RolloutPlugin to be created: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.

@@ -71,7 +71,7 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
         ),
         (
             steps(template),
-            "spec.strategy.canary.steps[0].analysis: analysis is not served",
+            "spec.strategy.canary.steps[0].analysis.templates[0].templateName: there is no AnalysisTemplate",
         ),
         (
             json!({"strategy": {"canary": null}}),

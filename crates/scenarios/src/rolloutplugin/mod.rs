@@ -1,6 +1,7 @@
 //! What the operator does for RolloutPlugins, on every control plane.
 
 mod abort;
+mod analysis;
 mod commands;
 mod deadlines;
 mod foreign;
@@ -20,6 +21,7 @@ use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
 pub fn all() -> Vec<Scenario> {
     [
         abort::all(),
+        analysis::all(),
         commands::all(),
         deadlines::all(),
         foreign::all(),

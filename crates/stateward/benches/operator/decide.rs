@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use stateward_core::decide;
-use stateward_core::memory::{Activity, Attempt, Memory, Stable};
-use stateward_core::plan::{Fingerprint, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use stateward_core::memory::{Activity, Attempt, Beside, Memory, Stable};
+use stateward_core::plan::{
+    Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight,
+};
 use stateward_core::revision::RevisionName;
 use stateward_core::workload::{Claim, Counters, Pod, Workload};
 use stateward_core::world::{Commands, World};
@@ -42,7 +44,10 @@ fn half_way() -> World {
             Step::Pause(None),
         ],
         deadline: SignedDuration::from_mins(10),
+        background: None,
         on_failure: OnFailure::Hold,
+        on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+        history: History::default(),
     };
     let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
     let half = PODS / 2;
@@ -59,7 +64,9 @@ fn half_way() -> World {
     });
     World {
         now,
+        runs: Vec::new(),
         hindrance: None,
+        object: "db".into(),
         memory: Memory {
             workload: Some("uid".into()),
             setting: Some("0".into()),
@@ -78,6 +85,7 @@ fn half_way() -> World {
                 excused: Vec::new(),
                 held: false,
                 pausing: true,
+                beside: Beside::NotYet,
             }),
             ..Memory::default()
         },

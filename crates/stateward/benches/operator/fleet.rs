@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_api::rolloutplugin::RolloutPlugin;
 
 /// How many requests are on their way at once.
 const AT_ONCE: usize = 16;
@@ -44,18 +44,14 @@ impl Fleet {
     /// Makes the server know RolloutPlugins.
     pub(crate) async fn define(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let definition = definition();
-        let name = definition.name_any();
-        api.patch(
-            &name,
-            &PatchParams::apply("bench").force(),
-            &Patch::Apply(definition),
-        )
-        .await
-        .unwrap();
-        await_condition(api, &name, conditions::is_crd_established())
-            .await
-            .unwrap();
+        for definition in stateward_api::definitions() {
+            let name = definition.name_any();
+            let apply = PatchParams::apply("bench").force();
+            api.patch(&name, &apply, &Patch::Apply(definition)).await.unwrap();
+            await_condition(api.clone(), &name, conditions::is_crd_established())
+                .await
+                .unwrap();
+        }
     }
 
     pub(crate) fn sets(&self) -> Api<StatefulSet> {

@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin::{RolloutPlugin, definition};
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
 use stateward_controller::Operator;
@@ -135,12 +135,15 @@ fn image(version: &str) -> String {
 
 async fn define(client: &Client) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let created = definitions
-        .create(&PostParams::default(), &definition())
-        .await
-        .context("cannot define rolloutplugins")?;
-    await_condition(definitions, &created.name_any(), conditions::is_crd_established())
-        .await
-        .context("rolloutplugins are not established")
-        .map(drop)
+    for definition in stateward_api::definitions() {
+        let name = definition.name_any();
+        definitions
+            .create(&PostParams::default(), &definition)
+            .await
+            .with_context(|| format!("cannot define {name}"))?;
+        await_condition(definitions.clone(), &name, conditions::is_crd_established())
+            .await
+            .with_context(|| format!("{name} are not established"))?;
+    }
+    Ok(())
 }

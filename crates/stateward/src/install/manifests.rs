@@ -1,7 +1,6 @@
 //! The objects that make a cluster run the operator.
 
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin;
 use stateward_controller::rbac;
 
 /// The image that is installed unless another is asked for.
@@ -10,9 +9,12 @@ pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CAR
 /// What the account, the roles, the deployment and the lease are called.
 const NAME: &str = "stateward";
 
-/// The definition of RolloutPlugin.
-pub(super) fn definition() -> Value {
-    json!(rolloutplugin::definition())
+/// The definitions of all that is served.
+pub(super) fn definitions() -> Vec<Value> {
+    stateward_api::definitions()
+        .into_iter()
+        .map(|definition| json!(definition))
+        .collect()
 }
 
 /// The namespace that is the operator's own. In another one others may live: what it enforces is not ours to say, and taking our

@@ -85,7 +85,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     let all = !crds && !rbac;
     let mut objects = Vec::new();
     if all || *crds {
-        objects.push(manifests::definition());
+        objects.extend(manifests::definitions());
     }
     if all || *rbac {
         objects.extend(manifests::identity(namespace));

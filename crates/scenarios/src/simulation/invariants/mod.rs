@@ -15,6 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use stateward_api::analysis::Phase;
 use stateward_cluster::{Commit, Commits};
 
 use self::told::Told;
@@ -33,6 +34,8 @@ struct Replay {
     sets: BTreeMap<String, Set>,
     pods: BTreeMap<String, Pod>,
     rollouts: BTreeMap<String, Rollout>,
+    /// Runs of analysis, by name.
+    runs: BTreeMap<String, Phase>,
     told: Told,
     broken: Vec<String>,
 }
@@ -87,9 +90,34 @@ impl Replay {
             "statefulsets.apps" => self.apply_set(commit, by_us),
             "pods" => self.apply_pod(commit, by_us),
             "rolloutplugins.argoproj.io" => self.apply_rollout(commit, by_us),
+            "analysisruns.argoproj.io" => self.apply_run(commit),
             "events" => self.apply_event(commit, by_us),
             _ => {}
         }
+    }
+
+    fn apply_run(&mut self, commit: &Commit) {
+        if commit.deleted {
+            self.runs.remove(&commit.name);
+            return;
+        }
+        let phase = commit
+            .object
+            .pointer("/status/phase")
+            .cloned()
+            .unwrap_or_default();
+        let phase = serde_json::from_value(phase).unwrap_or_default();
+        // What is over is over: 47.
+        if let Some(before) = self.runs.get(&commit.name)
+            && before.is_over()
+            && *before != phase
+        {
+            self.breaks(format!(
+                "47: run {} was {before:?} and became {phase:?}",
+                commit.name
+            ));
+        }
+        self.runs.insert(commit.name.clone(), phase);
     }
 
     /// The rollout that holds a set.

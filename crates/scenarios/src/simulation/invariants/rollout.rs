@@ -1,7 +1,9 @@
 //! What we write down about a rollout.
 
+use stateward_api::analysis::Phase;
 use stateward_cluster::Commit;
 use stateward_core::memory::{Activity, Attempt, Rejection};
+use stateward_core::name_of_step;
 use stateward_core::plan::Step;
 
 use super::Replay;
@@ -77,6 +79,17 @@ impl Replay {
                 old.step.0,
                 new.entered.duration_since(old.entered)
             )),
+            Some(Step::Analysis(_)) if before.commands.promote && old.pausing => {}
+            Some(Step::Analysis(_)) => {
+                let run = name_of_step(name, old);
+                if self.runs.get(&run) != Some(&Phase::Successful) {
+                    self.breaks(format!(
+                        "46: {name} left the analysis at step {} though its run {run} is {:?}",
+                        old.step.0,
+                        self.runs.get(&run)
+                    ));
+                }
+            }
             None => {}
         }
     }

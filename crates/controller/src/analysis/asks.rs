@@ -1,0 +1,283 @@
+//! Questions under way.
+//!
+//! A run never waits for an answer: it asks, and has its turn again when the answer is there. What is lost with a crash is asked
+//! again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{StreamExt, future};
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::ObjectRef;
+use stateward_analysis::{Ask, Question, Secrets};
+use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
+use stateward_clock::Clock;
+use stateward_core::analysis::{args, judge};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// How many questions may be under way.
+const AT_ONCE: usize = 1024;
+
+/// How long answers wait for others that were asked for together, so that they are written down together.
+const COMPANY: SignedDuration = SignedDuration::from_secs(1);
+
+/// A question to ask.
+pub(crate) struct Order {
+    pub(crate) run: ObjectRef<AnalysisRun>,
+    pub(crate) uid: String,
+    /// The metric's place in the run.
+    pub(crate) index: usize,
+    /// The metric, with all but its secrets filled in.
+    pub(crate) metric: Metric,
+    pub(crate) args: Vec<Arg>,
+}
+
+/// What is asked and what was answered, by run.
+#[derive(Clone)]
+pub(crate) struct Asks {
+    slots: Arc<Mutex<HashMap<String, Slot>>>,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+#[derive(Default)]
+struct Slot {
+    asking: BTreeSet<usize>,
+    answered: Vec<(usize, Measurement)>,
+}
+
+/// What there is for a run.
+pub(crate) enum Answers {
+    /// These.
+    Here(Vec<(usize, Measurement)>),
+    /// Some, and others may come until then.
+    Until(Timestamp),
+}
+
+impl Asks {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Order>) {
+        let (orders, taken) = mpsc::unbounded_channel();
+        let asks = Self {
+            slots: Arc::default(),
+            orders,
+        };
+        (asks, taken)
+    }
+
+    /// Asks, unless that is under way.
+    pub(crate) fn begin(&self, order: Order) {
+        let fresh = self
+            .lock()
+            .entry(order.uid.clone())
+            .or_default()
+            .asking
+            .insert(order.index);
+        if fresh {
+            // Nobody asks any more when the operator is on its way out.
+            let _ = self.orders.send(order);
+        }
+    }
+
+    /// Whether a metric of a run is being asked about, or its answer waits.
+    pub(crate) fn is_open(&self, uid: &str, index: usize) -> bool {
+        self.lock().get(uid).is_some_and(|slot| {
+            slot.asking.contains(&index) || slot.answered.iter().any(|(answered, _)| *answered == index)
+        })
+    }
+
+    /// What was answered. It stays until it is written down.
+    pub(crate) fn answers(&self, uid: &str, now: Timestamp) -> Answers {
+        let slots = self.lock();
+        let Some(slot) = slots.get(uid) else {
+            return Answers::Here(Vec::new());
+        };
+        let first = slot
+            .answered
+            .iter()
+            .filter_map(|(_, measurement)| measurement.finished_at)
+            .min();
+        match first.and_then(|first| first.saturating_add(COMPANY).ok()) {
+            Some(until) if !slot.asking.is_empty() && now < until => Answers::Until(until),
+            _ => Answers::Here(slot.answered.clone()),
+        }
+    }
+
+    /// These were written down.
+    pub(crate) fn written(&self, uid: &str, answers: &[(usize, Measurement)]) {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get_mut(uid) {
+            slot.answered.retain(|answer| !answers.contains(answer));
+            if slot.answered.is_empty() && slot.asking.is_empty() {
+                slots.remove(uid);
+            }
+        }
+    }
+
+    /// Nobody wants to know any more.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// Asks what is ordered, and says whose turn it is when an answer is there. Never ends.
+    pub(crate) async fn run(
+        &self,
+        orders: mpsc::UnboundedReceiver<Order>,
+        asker: &Asker,
+        answered: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
+    ) {
+        UnboundedReceiverStream::new(orders)
+            .map(|order| async move {
+                let measurement = asker.measure(&order).await;
+                (order, measurement)
+            })
+            .buffer_unordered(AT_ONCE)
+            .for_each(|(order, measurement)| {
+                if let Some(slot) = self.lock().get_mut(&order.uid) {
+                    slot.asking.remove(&order.index);
+                    slot.answered.push((order.index, measurement));
+                }
+                // Nobody listens any more when the operator is on its way out.
+                let _ = answered.send(order.run);
+                future::ready(())
+            })
+            .await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+        // Every change above is complete before anything can panic.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever asks.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) ask: Arc<dyn Ask>,
+    pub(crate) secrets: Arc<dyn Secrets>,
+    pub(crate) clock: Clock,
+}
+
+impl Asker {
+    async fn measure(&self, order: &Order) -> Measurement {
+        let started = self.clock.now();
+        let mut hidden = Vec::new();
+        let mut measurement = match self.answer(order, started, &mut hidden).await {
+            Ok(measurement) => measurement,
+            Err(message) => Measurement {
+                phase: Phase::Error,
+                message,
+                ..Measurement::default()
+            },
+        };
+        conceal(&mut measurement, &hidden);
+        measurement.started_at = Some(started);
+        measurement.finished_at = Some(self.clock.now());
+        measurement
+    }
+
+    async fn answer(
+        &self,
+        order: &Order,
+        now: Timestamp,
+        hidden: &mut Vec<String>,
+    ) -> Result<Measurement, String> {
+        let namespace = order.run.namespace.as_deref().unwrap_or_default();
+        let secrets = self.secret_args(order, namespace).await?;
+        hidden.extend(secrets.values().cloned());
+        let metric = args::fill(&order.metric, &secrets)
+            .map_err(|_| "the metric is none once its secrets are filled in".to_owned())?;
+        let range = range(&metric, now)?;
+        let question = Question {
+            metric: &metric,
+            namespace,
+            now,
+            range,
+        };
+        let reply = self.ask.ask(&question).await.map_err(|error| error.to_string())?;
+        let judgement = judge::judge(&metric, &reply, now);
+        Ok(Measurement {
+            phase: judgement.phase,
+            message: judgement.message,
+            value: judge::value(&reply.data),
+            metadata: reply.notes,
+            ..Measurement::default()
+        })
+    }
+
+    /// The args of a metric that come from Secrets.
+    async fn secret_args(&self, order: &Order, namespace: &str) -> Result<args::Values, String> {
+        let mut values = BTreeMap::new();
+        for name in args::open(&order.metric) {
+            let arg = order.args.iter().find(|arg| arg.name == name);
+            let source = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
+            let Some(secret) = source else {
+                return Err(format!("the arg {name:?} has no value"));
+            };
+            let data = self.secrets.get(namespace, &secret.name).await;
+            let data = data.map_err(|error| {
+                format!(
+                    "Secret {} cannot be read: {error}; the operator needs the right to get it in namespace {namespace}",
+                    secret.name
+                )
+            })?;
+            let Some(data) = data else {
+                return Err(format!(
+                    "there is no Secret {} in namespace {namespace}",
+                    secret.name
+                ));
+            };
+            let Some(value) = data.get(&secret.key) else {
+                return Err(format!("Secret {} has no key {}", secret.name, secret.key));
+            };
+            let value = String::from_utf8(value.clone())
+                .map_err(|_| format!("the key {} of Secret {} is no text", secret.key, secret.name))?;
+            values.insert(name, value);
+        }
+        Ok(values)
+    }
+}
+
+/// What the expressions of a range query come to.
+fn range(metric: &Metric, now: Timestamp) -> Result<Option<stateward_analysis::Range>, String> {
+    let prometheus = metric.provider.prometheus.as_ref();
+    let Some(range) = prometheus.and_then(|prometheus| prometheus.range_query.as_ref()) else {
+        return Ok(None);
+    };
+    let range = judge::range(range, now)?;
+    Ok(Some(stateward_analysis::Range {
+        start: range.start,
+        end: range.end,
+        step: range.step,
+    }))
+}
+
+/// Takes secrets out of what people will read.
+fn conceal(measurement: &mut Measurement, hidden: &[String]) {
+    const STARS: &str = "*****";
+    for secret in hidden.iter().filter(|secret| !secret.is_empty()) {
+        let texts = [&mut measurement.message, &mut measurement.value]
+            .into_iter()
+            .chain(measurement.metadata.values_mut());
+        for text in texts.filter(|text| text.contains(secret.as_str())) {
+            *text = text.replace(secret.as_str(), STARS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_written_down_nowhere() {
+        let mut measurement = Measurement {
+            message: "hunter2 was refused".into(),
+            value: "[\"hunter2\"]".into(),
+            metadata: [("query".to_owned(), "up{token=\"hunter2\"}".to_owned())].into(),
+            ..Measurement::default()
+        };
+        conceal(&mut measurement, &["hunter2".into(), String::new()]);
+        assert!(!format!("{measurement:?}").contains("hunter2"));
+        assert_eq!(measurement.message, "***** was refused");
+    }
+}

@@ -1,0 +1,341 @@
+//! Measurements that are Jobs: one each, under a name that follows from the measurement, so that none is made twice.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::{Value, json};
+use stateward_api::analysis::{AnalysisRun, Measurement, Metric, MetricResult, Phase};
+use stateward_core::plan::Fingerprint;
+use stateward_plugin::Watches;
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+
+/// The label of our Jobs; its value is the UID of their run.
+const OF_RUN: &str = "stateward.dev/analysis-run";
+
+/// Where a measurement notes its Job.
+const JOB_NAME: &str = "job-name";
+
+/// How much of a failed Job's log is shown.
+const LOG_LINES: i64 = 5;
+const LOG_BYTES: usize = 512;
+
+/// The Jobs of our runs. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Jobs {
+    client: Client,
+    known: Arc<Mutex<HashMap<(String, String), State>>>,
+}
+
+/// Where a Job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Complete,
+    Failed(String),
+}
+
+impl Jobs {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            known: Arc::default(),
+        }
+    }
+
+    /// Keeps them current and says whose turn it is. Never ends.
+    pub(crate) async fn run(
+        &self,
+        namespace: Option<&str>,
+        watches: &Watches,
+        changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
+    ) {
+        let config = watcher::Config::default().labels(OF_RUN);
+        let watch = super::watch(super::api::<Job>(&self.client, namespace), config, watches);
+        let mut watch = std::pin::pin!(watch);
+        let mut listed = HashSet::new();
+        while let Some(told) = watch.next().await {
+            let job = match told {
+                Ok(watcher::Event::Init) => {
+                    listed.clear();
+                    continue;
+                }
+                Ok(watcher::Event::InitApply(job)) => {
+                    listed.insert(key(&job));
+                    self.lock().insert(key(&job), state(&job));
+                    job
+                }
+                Ok(watcher::Event::InitDone) => {
+                    self.lock().retain(|key, _| listed.contains(key));
+                    continue;
+                }
+                Ok(watcher::Event::Apply(job)) => {
+                    self.lock().insert(key(&job), state(&job));
+                    job
+                }
+                Ok(watcher::Event::Delete(job)) => {
+                    self.lock().remove(&key(&job));
+                    job
+                }
+                // Noted by whoever made the watch; it is tried again.
+                Err(_) => continue,
+            };
+            if let Some(run) = run_of(&job) {
+                // Nobody listens any more when the operator is on its way out.
+                let _ = changed.send(run);
+            }
+        }
+    }
+
+    /// Begins a measurement.
+    pub(crate) async fn start(
+        &self,
+        run: &AnalysisRun,
+        metric: &Metric,
+        result: Option<&MetricResult>,
+        now: Timestamp,
+    ) -> Result<Measurement, Error> {
+        let number = result.map_or(1, |result| result.count + result.error + 1);
+        let name = name(&run.name_any(), &metric.name, number);
+        let measurement = Measurement {
+            phase: Phase::Running,
+            started_at: Some(now),
+            metadata: [(JOB_NAME.to_owned(), name.clone())].into(),
+            ..Measurement::default()
+        };
+        let lost = |message: String| Measurement {
+            phase: Phase::Error,
+            message,
+            finished_at: Some(now),
+            ..measurement.clone()
+        };
+        let job = match serde_json::from_value::<Job>(manifest(run, metric, &name)) {
+            Ok(job) => job,
+            Err(error) => return Ok(lost(format!("provider.job is no Job: {error}"))),
+        };
+        let api = self.api(run);
+        match api.create(&PostParams::default(), &job).await {
+            Ok(_) => Ok(measurement),
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                let there = super::find(&api, &name).await;
+                let there = there.map_err(Error::api("cannot read a Job"))?;
+                let ours = |job: &Job| job.labels().get(OF_RUN) == run.uid().as_ref();
+                match there {
+                    Some(there) if !ours(&there) => Ok(lost(format!(
+                        "there is a Job {name} that belongs to somebody else; it is in the way"
+                    ))),
+                    _ => Ok(measurement),
+                }
+            }
+            // It will be refused again.
+            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
+                Ok(lost(format!("Job {name} was refused: {}", status.message)))
+            }
+            Err(error) => Err(Error::api("cannot create a Job")(error)),
+        }
+    }
+
+    /// What became of a measurement; `None` while it is under way.
+    pub(crate) async fn look(
+        &self,
+        run: &AnalysisRun,
+        measurement: &Measurement,
+        now: Timestamp,
+    ) -> Result<Option<Measurement>, Error> {
+        let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
+        let here = (run.namespace().unwrap_or_default(), name.clone());
+        let known = self.lock().get(&here).cloned();
+        let state = match known {
+            Some(state) => state,
+            // The watch may be late, or the Job may be gone.
+            None => match super::find(&self.api(run), &name).await {
+                Ok(Some(job)) => state(&job),
+                Ok(None) => {
+                    return Ok(Some(Measurement {
+                        phase: Phase::Error,
+                        message: format!("Job {name} was deleted before it was done"),
+                        finished_at: Some(now),
+                        ..measurement.clone()
+                    }));
+                }
+                Err(error) => return Err(Error::api("cannot read a Job")(error)),
+            },
+        };
+        let (phase, message) = match state {
+            State::Running => return Ok(None),
+            State::Complete => (Phase::Successful, String::new()),
+            State::Failed(why) => {
+                let mut message = format!("Job {name} failed{why}");
+                if let Some(log) = self.last_words(run, &name).await {
+                    message = format!("{message}; its log ends: {log}");
+                }
+                (Phase::Failed, message)
+            }
+        };
+        Ok(Some(Measurement {
+            phase,
+            message,
+            finished_at: Some(now),
+            ..measurement.clone()
+        }))
+    }
+
+    /// Stops a measurement that nobody waits for.
+    pub(crate) async fn stop(&self, run: &AnalysisRun, measurement: &Measurement) -> Result<(), Error> {
+        let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
+        match self.api(run).delete(&name, &DeleteParams::background()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(Error::api("cannot delete a Job")(error)),
+        }
+    }
+
+    /// The end of the log of a failed Job's last pod, where it can be had.
+    async fn last_words(&self, run: &AnalysisRun, job: &str) -> Option<String> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default());
+        let labels = format!("batch.kubernetes.io/job-name={job}");
+        let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
+        let last = pods_of_job
+            .items
+            .iter()
+            .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
+        let params = LogParams {
+            tail_lines: Some(LOG_LINES),
+            ..LogParams::default()
+        };
+        let log = pods.logs(&last.name_any(), &params).await.ok()?;
+        let log = log.trim();
+        let start = log.len().saturating_sub(LOG_BYTES);
+        let start = (start..log.len()).find(|start| log.is_char_boundary(*start))?;
+        Some(log[start..].replace('\n', " | "))
+    }
+
+    fn api(&self, run: &AnalysisRun) -> Api<Job> {
+        Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), State>> {
+        // Every change above is complete before anything can panic.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(job: &Job) -> (String, String) {
+    (job.namespace().unwrap_or_default(), job.name_any())
+}
+
+fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {
+    let owners = job.metadata.owner_references.iter().flatten();
+    let mut runs = owners.filter(|owner| owner.kind == "AnalysisRun");
+    let run = runs.next()?;
+    Some(ObjectRef::new(&run.name).within(&job.namespace()?))
+}
+
+fn state(job: &Job) -> State {
+    let conditions = || {
+        let status = job.status.as_ref();
+        status
+            .and_then(|status| status.conditions.as_ref())
+            .into_iter()
+            .flatten()
+            .filter(|condition| condition.status == "True")
+    };
+    if let Some(failed) = conditions().find(|condition| condition.type_ == "Failed") {
+        let words = [&failed.reason, &failed.message];
+        let words: Vec<_> = words.into_iter().flatten().map(String::as_str).collect();
+        let why = words.join(": ");
+        return State::Failed(if why.is_empty() { why } else { format!(": {why}") });
+    }
+    if conditions().any(|condition| condition.type_ == "Complete") {
+        return State::Complete;
+    }
+    State::Running
+}
+
+/// The name of the Job of a measurement. Its pods carry it in a label, so it is cut to that length; what is cut off is told by a
+/// digest.
+fn name(run: &str, metric: &str, number: i32) -> String {
+    const LONGEST: usize = 63;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let tidy: String = metric
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if plain(c) { c } else { '-' })
+        .collect();
+    let name = format!("{run}-{}-{number}", tidy.trim_matches('-'));
+    if name.len() <= LONGEST && tidy == metric && !name.contains('.') {
+        return name;
+    }
+    let digest = Fingerprint::of(&format!("{run}/{metric}/{number}"));
+    let head: String = name.replace('.', "-").chars().take(LONGEST - 9).collect();
+    let digest: String = digest.as_str().chars().take(8).collect();
+    format!("{}-{digest}", head.trim_end_matches('-'))
+}
+
+fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
+    let job = metric.provider.job.clone().unwrap_or_default();
+    let given = job.metadata.unwrap_or_default();
+    let texts = |field: &str| -> BTreeMap<String, Value> {
+        let fields = given.get(field).and_then(Value::as_object);
+        fields.cloned().unwrap_or_default().into_iter().collect()
+    };
+    let mut labels = texts("labels");
+    labels.insert(OF_RUN.into(), json!(run.uid()));
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": run.namespace(),
+            "labels": labels,
+            "annotations": texts("annotations"),
+            "ownerReferences": run.controller_owner_ref(&()).into_iter().collect::<Vec<_>>(),
+        },
+        "spec": job.spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("db-7c9f-1-3fa9c1", "smoke", 1, "db-7c9f-1-3fa9c1-smoke-1")]
+    #[case("db-7c9f-1-3fa9c1", "smoke", 2, "db-7c9f-1-3fa9c1-smoke-2")]
+    fn a_job_is_named_after_its_measurement(
+        #[case] run: &str,
+        #[case] metric: &str,
+        #[case] number: i32,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(name(run, metric, number), expected);
+    }
+
+    #[test]
+    fn names_that_do_not_fit_are_cut_and_stay_apart() {
+        let long = "a".repeat(80);
+        let names = [
+            name(&long, "smoke", 1),
+            name(&long, "smoke", 2),
+            name("db", "Smoke Test", 1),
+            name("db", "smoke-test", 1),
+            name("my.db", "smoke", 1),
+        ];
+        for (index, one) in names.iter().enumerate() {
+            assert!(
+                one.len() <= 63 && !one.contains('.') && !one.ends_with('-'),
+                "{one}"
+            );
+            assert!(!names[..index].contains(one), "{one}");
+        }
+    }
+}

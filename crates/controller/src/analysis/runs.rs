@@ -1,0 +1,232 @@
+//! The runs that are ours, by the rollout they belong to.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::watcher;
+use stateward_api::analysis::AnalysisRun;
+use stateward_core::world::Run;
+use tokio::sync::watch;
+
+/// What is known of every run. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Runs {
+    inner: Arc<Mutex<Inner>>,
+    /// `None` before the first list; then why there is none, if there is none.
+    listed: Arc<watch::Sender<Option<Result<(), String>>>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By the UID of their rollout, then by name.
+    runs: HashMap<String, BTreeMap<String, Known>>,
+    /// By UID, while a list is being made anew.
+    seen: HashSet<String>,
+}
+
+struct Known {
+    version: u64,
+    /// When it was created, which is told in whole seconds, and when it began.
+    age: (Option<Timestamp>, Option<Timestamp>),
+    run: Run,
+}
+
+/// The rollout that a run belongs to.
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// The rollout that a run belongs to, if it belongs to one.
+pub(crate) fn owner(run: &AnalysisRun) -> Option<Owner> {
+    let owners = run.metadata.owner_references.iter().flatten();
+    let mut rollouts = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "RolloutPlugin");
+    rollouts.next().map(|owner| Owner {
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+    })
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            inner: Arc::default(),
+            listed: Arc::new(watch::Sender::new(None)),
+        }
+    }
+}
+
+impl Runs {
+    /// The runs of a rollout, the oldest first.
+    pub(crate) fn of(&self, rollout: &str) -> Vec<Run> {
+        let inner = self.lock();
+        let mut runs: Vec<_> = inner
+            .runs
+            .get(rollout)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .collect();
+        runs.sort_by_key(|known| (known.age, &known.run.name));
+        runs.into_iter().map(|known| known.run.clone()).collect()
+    }
+
+    /// Takes note of a run, as a watch or an answer to a request of ours shows it. An older view changes nothing.
+    pub(crate) fn put(&self, run: &AnalysisRun) {
+        let Some(owner) = owner(run) else { return };
+        let known = Known {
+            version: version(run),
+            age: (
+                run.metadata.creation_timestamp.as_ref().map(|time| time.0),
+                run.status.as_ref().and_then(|status| status.started_at),
+            ),
+            run: read(run),
+        };
+        let mut inner = self.lock();
+        let runs = inner.runs.entry(owner.uid).or_default();
+        let newer = runs
+            .get(&known.run.name)
+            .is_some_and(|before| before.version > known.version);
+        if !newer {
+            runs.insert(known.run.name.clone(), known);
+        }
+    }
+
+    /// Forgets a run.
+    pub(crate) fn take(&self, rollout: &str, name: &str) {
+        let mut inner = self.lock();
+        if let Some(runs) = inner.runs.get_mut(rollout) {
+            runs.remove(name);
+            if runs.is_empty() {
+                inner.runs.remove(rollout);
+            }
+        }
+    }
+
+    /// Takes note of what the watch has told.
+    pub(crate) fn note(&self, told: &watcher::Result<watcher::Event<AnalysisRun>>) {
+        match told {
+            Ok(watcher::Event::Init) => self.lock().seen.clear(),
+            Ok(watcher::Event::InitApply(run)) => {
+                self.lock().seen.insert(run.uid().unwrap_or_default());
+                self.put(run);
+            }
+            Ok(watcher::Event::InitDone) => {
+                let mut inner = self.lock();
+                let Inner { runs, seen } = &mut *inner;
+                for of_one in runs.values_mut() {
+                    of_one.retain(|_, known| seen.contains(&known.run.uid));
+                }
+                runs.retain(|_, of_one| !of_one.is_empty());
+                drop(inner);
+                self.listed.send_replace(Some(Ok(())));
+            }
+            Ok(watcher::Event::Apply(run)) => self.put(run),
+            Ok(watcher::Event::Delete(run)) => {
+                if let Some(owner) = owner(run) {
+                    self.take(&owner.uid, &run.name_any());
+                }
+            }
+            Err(error) => {
+                // What was once listed stays known.
+                self.listed.send_if_modified(|listed| {
+                    let first = listed.as_ref().is_none_or(Result::is_err);
+                    if first {
+                        *listed = Some(Err(error.to_string()));
+                    }
+                    first
+                });
+            }
+        }
+    }
+
+    /// Waits until the runs are known, or it is known that they cannot be.
+    pub(crate) async fn listed(&self) {
+        let mut listed = self.listed.subscribe();
+        // The sender lives as long as we do.
+        let _ = listed.wait_for(Option::is_some).await;
+    }
+
+    /// Why nothing can be analysed, if nothing can.
+    pub(crate) fn unavailable(&self) -> Option<String> {
+        match &*self.listed.borrow() {
+            Some(Ok(())) => None,
+            Some(Err(why)) => Some(why.clone()),
+            None => Some("they were not listed yet".into()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change above is complete before anything can panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(run: &AnalysisRun) -> Run {
+    let status = run.status.clone().unwrap_or_default();
+    Run {
+        name: run.name_any(),
+        uid: run.uid().unwrap_or_default(),
+        phase: status.phase,
+        message: status.message,
+        ending: run.spec.terminate,
+        ended: status.completed_at,
+    }
+}
+
+/// Versions count up.
+pub(crate) fn version(run: &AnalysisRun) -> u64 {
+    let version = run.resource_version();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use stateward_api::analysis::Phase;
+
+    fn run(name: &str, version: &str, phase: &str) -> AnalysisRun {
+        let run = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version,
+                "ownerReferences": [{
+                    "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin", "name": "db", "uid": "us", "controller": true,
+                }],
+            },
+            "spec": {"metrics": []},
+            "status": {"phase": phase},
+        });
+        serde_json::from_value(run).unwrap()
+    }
+
+    fn phases(runs: &Runs) -> Vec<(String, Phase)> {
+        runs.of("us")
+            .into_iter()
+            .map(|run| (run.name, run.phase))
+            .collect()
+    }
+
+    /// Rule 16
+    #[test]
+    fn an_older_view_of_a_run_changes_nothing() {
+        let runs = Runs::default();
+        runs.put(&run("a", "9", "Failed"));
+        runs.put(&run("a", "8", "Running"));
+        assert_eq!(phases(&runs), [("a".to_owned(), Phase::Failed)]);
+    }
+
+    #[test]
+    fn what_a_new_list_does_not_show_is_gone() {
+        let runs = Runs::default();
+        assert!(runs.unavailable().is_some());
+        runs.put(&run("a", "1", "Running"));
+        runs.note(&Ok(watcher::Event::Init));
+        runs.note(&Ok(watcher::Event::InitApply(run("b", "2", "Running"))));
+        runs.note(&Ok(watcher::Event::InitDone));
+        assert_eq!(phases(&runs), [("b".to_owned(), Phase::Running)]);
+        assert!(runs.unavailable().is_none());
+    }
+}

@@ -1,0 +1,179 @@
+//! Runs for a rollout: created, ended and dropped as it was decided.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use stateward_api::analysis::{AnalysisRun, INSTANCE, INSTANCE_LABEL};
+use stateward_api::rolloutplugin::{Analysis, RolloutPlugin};
+use stateward_core::analysis::args::Sources;
+use stateward_core::analysis::template;
+use stateward_core::plan::Plan;
+use stateward_core::rolloutplugin;
+use stateward_core::world::Asked;
+use stateward_plugin::{Done, Observation};
+
+use super::runs::{Runs, owner};
+use super::templates::Templates;
+use crate::error::Error;
+
+/// What runs are made with.
+pub(crate) struct Starter {
+    pub(crate) client: Client,
+    pub(crate) runs: Runs,
+    pub(crate) templates: Templates,
+}
+
+impl Starter {
+    /// What a rollout asks for, or everything that is wrong with it.
+    pub(crate) fn plan(&self, object: &RolloutPlugin) -> Result<Plan, Vec<String>> {
+        if !rolloutplugin::has_analysis(object) {
+            return rolloutplugin::plan(object);
+        }
+        if let Some(why) = self.runs.unavailable() {
+            return Err(vec![format!(
+                "spec.strategy.canary: has analysis, and analysis runs cannot be watched ({why}); they come with: stateward \
+                 install --crds | kubectl apply -f -"
+            )]);
+        }
+        let templates = self.templates.seen_from(&object.namespace().unwrap_or_default());
+        rolloutplugin::plan_with(object, Some(&templates))
+    }
+
+    /// Begins a run. One of that name that is there already is the one that was meant.
+    pub(crate) async fn start(
+        &self,
+        object: &RolloutPlugin,
+        seen: &Observation,
+        name: &str,
+        asked: Asked,
+    ) -> Result<Done, Error> {
+        let Some((analysis, path, span)) = rolloutplugin::analysis(object, asked) else {
+            return Ok(Done::Unchanged);
+        };
+        let namespace = object.namespace().unwrap_or_default();
+        let status = object.status.clone().unwrap_or_default();
+        let templates = self.templates.seen_from(&namespace);
+        let sources = Sources {
+            object: &json!(object),
+            stable: status.stable_revision.as_deref(),
+            latest: seen
+                .workload
+                .as_ref()
+                .ok()
+                .map(|workload| workload.update.as_str()),
+        };
+        let spec = match template::compose(analysis, &path, span, &templates, sources) {
+            Ok(spec) => spec,
+            Err(problems) => {
+                let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                return Ok(Done::NotNow(format!(
+                    "analysis run {name} cannot be started: {}",
+                    problems.join("; ")
+                )));
+            }
+        };
+        let run = AnalysisRun {
+            metadata: metadata(object, analysis, name, asked),
+            spec,
+            status: None,
+        };
+        let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &namespace);
+        match api.create(&PostParams::default(), &run).await {
+            Ok(created) => {
+                self.runs.put(&created);
+                Ok(Done::Changed)
+            }
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                let there = super::find(&api, name).await;
+                let there = there.map_err(Error::api("cannot read an analysis run"))?;
+                match there {
+                    Some(there) if is_of(&there, object) => {
+                        self.runs.put(&there);
+                        Ok(Done::Changed)
+                    }
+                    Some(_) => Ok(Done::NotNow(format!(
+                        "there is an AnalysisRun {name} that belongs to somebody else; it is in the way"
+                    ))),
+                    None => Ok(Done::Unchanged),
+                }
+            }
+            Err(error) => Err(Error::api("cannot start an analysis run")(error)),
+        }
+    }
+
+    /// Has a run end before its time.
+    pub(crate) async fn end(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
+        let api: Api<AnalysisRun> =
+            Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
+        let patch = json!({"metadata": {"uid": uid}, "spec": {"terminate": true}});
+        match api
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+        {
+            Ok(run) => {
+                self.runs.put(&run);
+                Ok(Done::Changed)
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => self.gone(object, name),
+            Err(error) => Err(Error::api("cannot end an analysis run")(error)),
+        }
+    }
+
+    /// Deletes a run that is over.
+    pub(crate) async fn drop(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
+        let api: Api<AnalysisRun> =
+            Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match api.delete(name, &params).await {
+            Ok(_) => self.gone(object, name),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.gone(object, name),
+            Err(error) => Err(Error::api("cannot delete an analysis run")(error)),
+        }
+    }
+
+    fn gone(&self, object: &RolloutPlugin, name: &str) -> Result<Done, Error> {
+        self.runs.take(&object.uid().unwrap_or_default(), name);
+        Ok(Done::Unchanged)
+    }
+}
+
+fn metadata(object: &RolloutPlugin, analysis: &Analysis, name: &str, asked: Asked) -> ObjectMeta {
+    let extra = analysis.analysis_run_metadata.clone().unwrap_or_default();
+    let mut labels: BTreeMap<String, String> = extra.labels;
+    // The words that upstream's users select by.
+    let (kind, step) = match asked {
+        Asked::By(step) => ("Step", Some(step.0.to_string())),
+        Asked::Beside => ("Background", None),
+    };
+    labels.insert(INSTANCE_LABEL.into(), INSTANCE.into());
+    labels.insert("rollout-type".into(), kind.into());
+    labels.insert("rollout-plugin-name".into(), label(&object.name_any()));
+    labels.extend(step.map(|step| ("step-index".to_owned(), step)));
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: object.namespace(),
+        labels: Some(labels),
+        annotations: Some(extra.annotations).filter(|annotations| !annotations.is_empty()),
+        owner_references: object.controller_owner_ref(&()).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// A label may be shorter than a name.
+fn label(name: &str) -> String {
+    let label: String = name.chars().take(63).collect();
+    label.trim_end_matches(['-', '.']).to_owned()
+}
+
+fn is_of(run: &AnalysisRun, object: &RolloutPlugin) -> bool {
+    owner(run).is_some_and(|owner| Some(owner.uid) == object.uid())
+}
