@@ -10,5 +10,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .init();
     use stateward_scenarios::{kubernetes, rolloutplugin};
-    stateward_scenarios::harness::run_and_check_rights([kubernetes::all(), rolloutplugin::all()].concat())
+    stateward_scenarios::harness::run_and_check_rights(
+        [kubernetes::all(), rolloutplugin::all(), rolloutplugin::live()].concat(),
+    )
 }

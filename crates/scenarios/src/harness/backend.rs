@@ -22,7 +22,9 @@ use crate::simulation::chaos::Chaos;
 pub enum Backend {
     /// The embedded cluster, in this process and in virtual time.
     Embedded,
-    /// The same, with an operator that things go wrong for and invariants that are checked.
+    /// The same in everybody's time, for what other programs have a part in.
+    EmbeddedLive,
+    /// The embedded cluster with an operator that things go wrong for and invariants that are checked.
     Simulated(Arc<Chaos>),
     /// etcd, kube-apiserver and kube-controller-manager.
     Real {
@@ -71,7 +73,7 @@ impl Backend {
     /// What the scenarios of this back end are called in test output.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Embedded | Self::Simulated(_) => "embedded",
+            Self::Embedded | Self::EmbeddedLive | Self::Simulated(_) => "embedded",
             Self::Real { .. } => "real",
         }
     }
@@ -79,18 +81,23 @@ impl Backend {
     /// A cluster for one scenario of this name.
     pub async fn cluster(&self, scenario: &str) -> Outcome<Cluster> {
         match self {
-            Self::Embedded | Self::Simulated(_) => {
-                let clock = Clock::starting_at(EMBEDDED_EPOCH, 1.0);
+            Self::Embedded | Self::EmbeddedLive | Self::Simulated(_) => {
+                let live = matches!(self, Self::EmbeddedLive);
+                let clock = if live {
+                    Clock::wall()
+                } else {
+                    Clock::starting_at(EMBEDDED_EPOCH, 1.0)
+                };
                 let cluster = Arc::new(embedded::Cluster::start(embedded::Options::at(clock.clone())));
-                // Time is virtual: a deadline costs nothing, and nobody there listens for heartbeats.
+                // Where time is virtual a deadline costs nothing; and nobody there listens for heartbeats.
                 let settings = Settings {
-                    patience: Duration::from_secs(3600),
+                    patience: Duration::from_secs(if live { 120 } else { 3600 }),
                     audit: Some(AuditLog::Embedded(cluster.clone())),
                     operator: cluster.client(OPERATOR),
                     heartbeat: None,
                     simulation: match self {
                         Self::Simulated(chaos) => Some(Simulation::of(cluster.clone(), chaos.clone())),
-                        Self::Embedded | Self::Real { .. } => None,
+                        Self::Embedded | Self::EmbeddedLive | Self::Real { .. } => None,
                     },
                     kubeconfig: None,
                 };

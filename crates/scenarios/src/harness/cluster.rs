@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVo
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_analysis::http::Http;
+use stateward_analysis::{Ask, Egress, KubeSecrets, Providers};
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
@@ -44,6 +46,7 @@ pub struct Cluster {
     operators: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     simulation: Option<Simulation>,
     oracle: Oracle,
+    providers: Option<Egress>,
 }
 
 impl Cluster {
@@ -93,6 +96,7 @@ impl Cluster {
             operators: Mutex::default(),
             simulation,
             oracle: Oracle::default(),
+            providers: None,
         })
     }
 
@@ -114,6 +118,14 @@ impl Cluster {
     /// What metrics say here.
     pub fn metrics(&self) -> &Oracle {
         &self.oracle
+    }
+
+    /// Has the operator ask real providers on this machine from its next start on, not the oracle.
+    pub fn ask_providers(&mut self) {
+        self.providers = Some(Egress {
+            allow: "127.0.0.1".parse().into_iter().collect(),
+            ..Egress::default()
+        });
     }
 
     /// The kubelet itself, to make its nodes vanish and return.
@@ -150,8 +162,15 @@ impl Cluster {
         };
         let operator = match &self.simulation {
             None => {
-                let operator = stateward_controller::Operator::new(self.operator_client.clone(), options)
-                    .providers(Arc::new(self.oracle.clone()));
+                let client = self.operator_client.clone();
+                let providers: Arc<dyn Ask> = match &self.providers {
+                    Some(egress) => Arc::new(Providers::new(
+                        Http::new(egress.clone()),
+                        KubeSecrets(client.clone()),
+                    )),
+                    None => Arc::new(self.oracle.clone()),
+                };
+                let operator = stateward_controller::Operator::new(client, options).providers(providers);
                 tokio::spawn(operator.run())
             }
             Some(simulation) => tokio::spawn(simulation.operate(options, self.oracle.clone())),

@@ -20,6 +20,7 @@ pub struct Scenario {
     module: &'static str,
     name: &'static str,
     play: for<'c> fn(&'c mut Cluster) -> LocalBoxFuture<'c, Outcome>,
+    live: bool,
 }
 
 impl Scenario {
@@ -29,7 +30,17 @@ impl Scenario {
         name: &'static str,
         play: for<'c> fn(&'c mut Cluster) -> LocalBoxFuture<'c, Outcome>,
     ) -> Self {
-        Self { module, name, play }
+        Self {
+            module,
+            name,
+            play,
+            live: false,
+        }
+    }
+
+    /// One that other programs have a part in, whose time is everybody's.
+    pub fn live(self) -> Self {
+        Self { live: true, ..self }
     }
 
     /// `kubernetes::partition::raising_it_moves_no_pod_back`
@@ -123,14 +134,19 @@ fn rights(operator: kube::Client, log: PathBuf, runtime: Arc<Runtime>) -> Trial 
     )
 }
 
-/// The embedded cluster and everything around it live on one thread whose time is virtual.
+/// The embedded cluster and everything around it live on one thread whose time is virtual, but for what is live.
 fn on_embedded(scenario: Scenario) -> Trial {
     Trial::ignorable_test(format!("embedded::{}", scenario.path()), move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .start_paused(true)
+            .start_paused(!scenario.live)
             .build()?;
-        told(runtime.block_on(scenario.run(Backend::Embedded)))
+        let backend = if scenario.live {
+            Backend::EmbeddedLive
+        } else {
+            Backend::Embedded
+        };
+        told(runtime.block_on(scenario.run(backend)))
     })
 }
 

@@ -43,7 +43,7 @@ fn metric(query: &str, patch: Value) -> Value {
     metric
 }
 
-async fn template(cluster: &Cluster, name: &str, spec: Value) -> Outcome {
+pub(super) async fn template(cluster: &Cluster, name: &str, spec: Value) -> Outcome {
     let template = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
         "metadata": {"name": name}, "spec": spec,
@@ -59,7 +59,7 @@ async fn template(cluster: &Cluster, name: &str, spec: Value) -> Outcome {
         .map(drop)
 }
 
-fn analysis(template: &str) -> Value {
+pub(super) fn analysis(template: &str) -> Value {
     json!({"analysis": {"templates": [{"templateName": template}]}})
 }
 
@@ -87,7 +87,7 @@ async fn accompanied(cluster: &Cluster, metrics: Value) -> Outcome<(Set<'_>, Rol
 }
 
 /// Waits until the runs are in these phases, the oldest first.
-async fn expect_runs(cluster: &Cluster, expected: &[Phase]) -> Outcome<Vec<AnalysisRun>> {
+pub(super) async fn expect_runs(cluster: &Cluster, expected: &[Phase]) -> Outcome<Vec<AnalysisRun>> {
     cluster
         .eventually(format!("runs {expected:?}"), |view| {
             let mut runs: Vec<_> = view.runs.values().cloned().collect();
@@ -125,7 +125,7 @@ async fn expect_measured(cluster: &Cluster, times: i32) -> Outcome {
         .await
 }
 
-fn expect(cluster: &Cluster, what: &str, holds: bool) -> Outcome {
+pub(super) fn expect(cluster: &Cluster, what: &str, holds: bool) -> Outcome {
     if holds {
         Ok(())
     } else {

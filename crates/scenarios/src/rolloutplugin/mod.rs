@@ -7,6 +7,7 @@ mod deadlines;
 mod foreign;
 mod guard;
 mod input;
+mod prometheus;
 mod returning;
 mod revisions;
 mod scaling;
@@ -34,6 +35,11 @@ pub fn all() -> Vec<Scenario> {
         steps::all(),
     ]
     .concat()
+}
+
+/// Those that ask a real Prometheus.
+pub fn live() -> Vec<Scenario> {
+    prometheus::all().into_iter().map(Scenario::live).collect()
 }
 
 /// A set of `replicas` pods whose rollout from v1 to v2 stands in a pause at `weight`, its only step but one.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ArgAction;
+use stateward_analysis::{Cidr, Egress};
 use stateward_clock::Clock;
 use stateward_controller::lease::{Election, Timing};
 use stateward_controller::{Fence, Metrics, Options};
@@ -52,6 +53,13 @@ pub(crate) struct Args {
     /// How long others wait for a leader that is silent
     #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
     lease_duration: Duration,
+    /// A range of addresses that metrics may be asked of although it is refused otherwise (loopback, link-local, metadata services);
+    /// may be given several times
+    #[arg(long = "allow-egress", value_name = "CIDR")]
+    allow_egress: Vec<Cidr>,
+    /// The Prometheus to ask where a metric names none
+    #[arg(long, env = "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS", value_name = "URL")]
+    prometheus_address: Option<String>,
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
@@ -83,6 +91,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let config = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
     let home = config.default_namespace.clone();
+    // Whoever may write a template shall not reach the API server from where the operator stands.
+    let host = config.cluster_url.host().unwrap_or_default();
+    let api_server: Vec<Cidr> = host.trim_matches(['[', ']']).parse().into_iter().collect();
     let client = kube::Client::try_from(config).context("cannot make a client from the configuration")?;
     let listener = TcpListener::bind(args.listen)
         .await
@@ -109,6 +120,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             namespaces: args.namespaces,
         },
         metrics,
+        egress: Egress {
+            allow: args.allow_egress,
+            refuse: api_server,
+        },
+        prometheus: args.prometheus_address,
     };
     let outcome = if args.leader_elect {
         let namespace = args.lease_namespace.unwrap_or(home);

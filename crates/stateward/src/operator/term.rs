@@ -1,9 +1,12 @@
 //! One term as the leader, to its end.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use stateward_analysis::http::Http;
+use stateward_analysis::{AwsCredentials, Egress, KubeSecrets, Providers};
 use stateward_controller::fence::guard;
 use stateward_controller::{Fence, Metrics, Operator, Options};
 
@@ -12,6 +15,10 @@ pub(super) struct Term {
     pub(super) client: Client,
     pub(super) options: Options,
     pub(super) metrics: Metrics,
+    /// Where metrics are asked for.
+    pub(super) egress: Egress,
+    /// Whom to ask where a metric does not say.
+    pub(super) prometheus: Option<String>,
 }
 
 /// Why a term ended.
@@ -29,6 +36,13 @@ pub(super) enum Ended {
 const LAST_REQUEST: Duration = Duration::from_secs(5);
 
 impl Term {
+    fn providers(&self, client: &Client) -> Providers {
+        let aws = AwsCredentials::from_variables(|name| std::env::var(name).ok());
+        Providers::new(Http::new(self.egress.clone()), KubeSecrets(client.clone()))
+            .default_prometheus(self.prometheus.clone())
+            .aws(aws)
+    }
+
     /// Works behind `fence` until `lost` or told to `stop`. What was decided and not yet sent is dropped: the next leader
     /// decides for itself.
     pub(super) async fn serve(
@@ -38,7 +52,10 @@ impl Term {
         stop: impl Future<Output = ()>,
     ) -> Ended {
         let client = guard(self.client.clone(), fence.clone(), self.metrics.clone());
-        let operator = Operator::new(client, self.options.clone()).metrics(self.metrics.clone());
+        let providers = self.providers(&client);
+        let operator = Operator::new(client, self.options.clone())
+            .metrics(self.metrics.clone())
+            .providers(Arc::new(providers));
         let mut operator = pin!(operator.run());
         self.metrics.leads(true);
         let ended = tokio::select! {
