@@ -20,6 +20,7 @@ mod look;
 mod name;
 mod output;
 mod pod_row;
+mod runs;
 mod session;
 mod stage;
 mod status;

@@ -5,11 +5,13 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::Selector;
 use kube::{Api, ResourceExt};
+use stateward_api::analysis::AnalysisRun;
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::error::Error;
 use crate::name::Name;
 use crate::pod_row::PodRow;
+use crate::runs;
 use crate::session::Session;
 use crate::tree::Picture;
 
@@ -87,7 +89,24 @@ impl Session<'_> {
             Some(set) => self.pods(set).await?,
             None => Vec::new(),
         };
-        Ok(Picture { rollout, set, pods })
+        let runs = self.runs(&rollout).await;
+        Ok(Picture {
+            rollout,
+            set,
+            pods,
+            runs,
+        })
+    }
+
+    /// The runs of analysis that a rollout waits for, or that decided about it. None, where they are not ours to read.
+    async fn runs(&self, rollout: &RolloutPlugin) -> Vec<AnalysisRun> {
+        let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut runs = Vec::new();
+        let status = rollout.status.clone().unwrap_or_default();
+        for name in runs::concerned(&status) {
+            runs.extend(api.get_opt(name).await.ok().flatten());
+        }
+        runs
     }
 
     async fn pods(&self, set: &StatefulSet) -> Result<Vec<PodRow>, Error> {

@@ -3,11 +3,13 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
+use stateward_api::analysis::AnalysisRun;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::memory::Activity;
 
 use crate::columns::columns;
 use crate::pod_row::PodRow;
+use crate::runs;
 use crate::stage::{self, Stage};
 use crate::style::{Lines, Style};
 use crate::table::age;
@@ -22,6 +24,8 @@ pub(crate) struct Picture {
     pub(crate) set: Option<StatefulSet>,
     /// By ordinal.
     pub(crate) pods: Vec<PodRow>,
+    /// Those that are waited for, or that decided last.
+    pub(crate) runs: Vec<AnalysisRun>,
 }
 
 impl Picture {
@@ -39,6 +43,14 @@ impl Picture {
             for (index, step) in steps.iter().enumerate() {
                 let fork = fork(index, steps.len(), &lines);
                 tree.push(format!("{}{fork}{step}", lines.trunk));
+            }
+        }
+        let runs = columns(&runs::rows(&self.runs, style, now));
+        if !runs.is_empty() {
+            tree.push(format!("{}analysis", lines.branch));
+            for (index, run) in runs.iter().enumerate() {
+                let fork = fork(index, runs.len(), &lines);
+                tree.push(format!("{}{fork}{run}", lines.trunk));
             }
         }
         tree.push(format!("{}{}", lines.last, self.workload(&stage)));
@@ -203,6 +215,7 @@ mod tests {
             rollout: paused(),
             set: Some(set("db", 4)),
             pods: pods("db", &["db-1", "db-1", "db-1", "db-1", "db-2"]),
+            runs: Vec::new(),
         };
         assert_eq!(
             draw(&picture, Style::default()),
@@ -232,6 +245,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             rollout: returning(),
             set: None,
             pods: rows,
+            runs: Vec::new(),
         };
         let style = Style {
             ascii: true,
@@ -259,6 +273,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: unseen(),
             set: None,
             pods: Vec::new(),
+            runs: Vec::new(),
         };
         assert!(draw(&picture, Style::default()).contains("no operator has looked at it yet"));
     }
@@ -275,12 +290,47 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout,
             set: None,
             pods: Vec::new(),
+            runs: Vec::new(),
         };
         let drawn = draw(&picture, Style::default());
         let headline = drawn.lines().next().unwrap();
         assert_eq!(
             headline,
             "rolloutplugin/db   Paused   step 2 of 4, to db-2, for 3m10s, being deleted"
+        );
+    }
+
+    #[test]
+    fn a_run_shows_what_was_measured() {
+        let run = serde_json::json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+            "metadata": {"name": "db-2-1-3fa9c1", "creationTimestamp": "2026-01-01T00:09:40Z"},
+            "spec": {"metrics": [
+                {"name": "errors", "interval": "5s", "count": 5, "provider": {}}, {"name": "smoke", "provider": {}},
+            ]},
+            "status": {"phase": "Running", "metricResults": [
+                {
+                    "name": "errors", "phase": "Running", "count": 2, "failed": 1,
+                    "measurements": [{"phase": "Failed", "value": "[0.2]"}],
+                },
+                {"name": "smoke", "phase": "Pending"},
+            ]},
+        });
+        let picture = Picture {
+            rollout: paused(),
+            set: None,
+            pods: Vec::new(),
+            runs: vec![serde_json::from_value(run).unwrap()],
+        };
+        let drawn = draw(&picture, Style::default());
+        let lines: Vec<_> = drawn.lines().filter(|line| line.contains("analysis")).collect();
+        assert_eq!(
+            lines,
+            [
+                "├─ analysis",
+                "│  ├─ analysisrun/db-2-1-3fa9c1   errors   Running   2 of 5 measured, 1 failed, last [0.2]   20s",
+                "│  └─ analysisrun/db-2-1-3fa9c1   smoke    Pending   0 of 1 measured                         20s",
+            ]
         );
     }
 
@@ -294,6 +344,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: paused(),
             set: None,
             pods: rows,
+            runs: Vec::new(),
         };
         let drawn = draw(&picture, Style::default());
         let pods: Vec<_> = drawn.lines().filter(|line| line.contains("pod/")).collect();
@@ -314,6 +365,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: paused(),
             set: None,
             pods: Vec::new(),
+            runs: Vec::new(),
         };
         let colour = Style {
             colour: true,
