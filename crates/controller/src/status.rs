@@ -30,7 +30,7 @@ pub(crate) async fn write(
 }
 
 /// The merge patch from one object to another.
-fn difference(old: &Value, new: &Value) -> Map<String, Value> {
+pub(crate) fn difference(old: &Value, new: &Value) -> Map<String, Value> {
     let none = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
     let removed = old.keys().filter(|key| !new.contains_key(*key));

@@ -20,6 +20,7 @@ scenarios![
     rollouts_go_on_where_they_were,
     aborts_end_with_every_pod_back,
     versions_that_crash_are_taken_back,
+    jobs_that_judge_versions_are_run_once_and_heard,
     a_leader_that_is_killed_is_succeeded,
     a_leader_that_is_told_to_stop_hands_over,
     every_line_about_a_rollout_names_it,
@@ -111,6 +112,55 @@ async fn versions_that_crash_are_taken_back(cluster: &mut Cluster) -> Outcome {
         mortal.dies_again_and_again(returned(&db, &rollout)).await?;
     }
     db.expect_rest(["v1"; 3]).await?;
+    watched.expect_unbroken(cluster).await
+}
+
+/// Rule 17 and invariants 46 and 47: a Job is made once for a measurement, and what it says is what becomes of the version.
+async fn jobs_that_judge_versions_are_run_once_and_heard(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut mortal = Mortal::start(cluster)?;
+    let pod = json!({
+        "restartPolicy": "Never", "schedulerName": "stateward", "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "check", "image": "smoke"}],
+    });
+    let smoke = json!({"name": "smoke", "provider": {"job": {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}}});
+    cluster
+        .create(
+            "analysistemplates",
+            "checks",
+            json!({"spec": {"metrics": [smoke]}}),
+        )
+        .await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let analysis = json!({"analysis": {"templates": [{"templateName": "checks"}]}});
+    let steps = json!([{"setWeight": 34}, analysis, {"setWeight": 67}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let watched = Watched::start(cluster).await?;
+    let (mut version, mut stable) = (1, "v1".to_owned());
+    while mortal.kills < KILLS {
+        version += 1;
+        let good = version % 2 == 0;
+        let ends = Behaviour::exits(if good { 0 } else { 3 }, Duration::from_secs(1));
+        cluster.pods().program(Match::image("smoke"), ends);
+        let image = format!("v{version}");
+        db.set_image(&image).await?;
+        if good {
+            let rolled = async {
+                db.expect_images([image.as_str(); 3]).await?;
+                rollout.expect_phase("Successful").await.map(drop)
+            };
+            mortal.dies_again_and_again(rolled).await?;
+            stable = image;
+        } else {
+            mortal.dies_again_and_again(returned(&db, &rollout)).await?;
+        }
+    }
+    db.expect_rest([stable.as_str(); 3]).await?;
+    let again = cluster.names("jobs").await?;
+    let again: Vec<_> = again.iter().filter(|name| !name.ends_with("-smoke-1")).collect();
+    if !again.is_empty() {
+        return Err(cluster.unmet("one Job for each run", format!("{again:?}")));
+    }
     watched.expect_unbroken(cluster).await
 }
 

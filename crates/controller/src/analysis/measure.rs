@@ -23,6 +23,7 @@ use super::jobs::Jobs;
 use super::runs::{Owner, Runs, owner, version};
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
+use crate::status::difference;
 
 /// How many runs may have their turn at the same time.
 const AT_ONCE: u16 = 16;
@@ -187,7 +188,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         Answers::Until(later) => return Ok(lab.at(later)),
     };
     for (index, measurement) in &answers {
-        core::note(&spec, &mut status, *index, measurement.clone());
+        // Another operator may have been faster: then this one was asked for in vain.
+        if core::was_due(&spec, &status, *index, measurement) {
+            core::note(&spec, &mut status, *index, measurement.clone());
+        }
     }
     core::assess(&spec, &mut status, now);
     let ending = core::is_ending(&spec, &status);
@@ -224,10 +228,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     core::assess(&spec, &mut status, now);
     if status != old {
         write(run, &status, lab).await?;
-        lab.asks.written(&uid, &answers);
         lab.metrics
             .measured(answers.iter().map(|(_, measurement)| measurement));
     }
+    lab.asks.written(&uid, &answers);
     // What is being asked comes back by itself.
     Ok(match core::agenda(&spec, &status, now).wake {
         Some(moment) => lab.at(moment),
@@ -238,21 +242,12 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
 /// Writes the status down. It is no subresource of a run, so the write is bound to the version that it was decided on.
 async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Result<(), Error> {
     let api: Api<AnalysisRun> = Api::namespaced(lab.client.clone(), &run.namespace().unwrap_or_default());
-    let patch = json!([
-        {"op": "test", "path": "/metadata/uid", "value": run.uid()},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": run.resource_version()},
-        {"op": "add", "path": "/status", "value": status},
-    ]);
-    let patch = serde_json::from_value(patch).map_err(|cause| Error::Api {
-        what: "cannot write the status of an analysis run",
-        cause: kube::Error::SerdeError(cause),
-    })?;
+    let patch = json!({
+        "metadata": {"resourceVersion": run.resource_version(), "uid": run.uid()},
+        "status": difference(&json!(run.status), &json!(status)),
+    });
     let written = api
-        .patch(
-            &run.name_any(),
-            &PatchParams::default(),
-            &Patch::<AnalysisRun>::Json(patch),
-        )
+        .patch(&run.name_any(), &PatchParams::default(), &Patch::Merge(patch))
         .await
         .map_err(Error::api("cannot write the status of an analysis run"))?;
     lab.runs.put(&written);

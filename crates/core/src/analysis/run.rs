@@ -77,6 +77,22 @@ fn due(metric: &Metric, result: Option<&MetricResult>, started: Timestamp) -> Op
     )
 }
 
+/// Whether a measurement was due when it was begun. Where two ask, one of them comes too late.
+pub fn was_due(
+    spec: &AnalysisRunSpec,
+    status: &AnalysisRunStatus,
+    index: usize,
+    measurement: &Measurement,
+) -> bool {
+    let Some((metric, begun)) = spec.metrics.get(index).zip(measurement.started_at) else {
+        return false;
+    };
+    let started = status.started_at.unwrap_or(begun);
+    let result = result(status, &metric.name);
+    let under_way = result.and_then(last).is_some_and(|last| !last.phase.is_over());
+    !under_way && due(metric, result, started).is_some_and(|at| at <= begun)
+}
+
 /// The first of the moments `first + n * interval` that is closer to one interval after `last` than to none, so that a
 /// measurement that was a little late, or was tried again, does not shift all that follow.
 fn on_the_beat(first: Timestamp, interval: SignedDuration, last: Timestamp) -> Option<Timestamp> {

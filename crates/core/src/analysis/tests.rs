@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisRunSpec, AnalysisRunStatus, Measurement, Phase};
 
-use super::run::{Agenda, agenda, assess, expires, note};
+use super::run::{Agenda, agenda, assess, expires, note, was_due};
 
 const NOON: &str = "2026-01-01T12:00:00Z";
 
@@ -120,6 +120,19 @@ fn a_measurement_that_was_late_does_not_shift_the_next() {
         last.started_at = Some(at(20) + SignedDuration::from_millis(late));
         note(&spec, &mut status, 0, last);
         assert_eq!(agenda(&spec, &status, at(21)).wake, Some(at(30)));
+    }
+}
+
+#[test]
+fn of_two_that_ask_at_once_one_comes_too_late() {
+    let spec = one(json!({"interval": "10s"}));
+    let mut status = AnalysisRunStatus::default();
+    assess(&spec, &mut status, at(0));
+    for second in [0, 10, 20] {
+        let (first, other) = (measured(S, second), measured(F, second));
+        assert!(was_due(&spec, &status, 0, &first));
+        note(&spec, &mut status, 0, first);
+        assert!(!was_due(&spec, &status, 0, &other));
     }
 }
 

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_analysis::http::Http;
 use stateward_analysis::{Ask, Egress, KubeSecrets, Providers};
+use stateward_api::analysis::AnalysisTemplate;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
@@ -197,6 +200,34 @@ impl Cluster {
         };
         writes.retain(|write| write.user == OPERATOR || write.agent == OPERATOR);
         Ok(writes)
+    }
+
+    /// Creates an object of a kind that has no handle of its own here: `create("analysistemplates", "checks", json!({"spec": …}))`.
+    pub async fn create(&self, plural: &str, name: &str, mut object: serde_json::Value) -> Outcome {
+        self.note(&format!("create {plural} {name}"));
+        let resource = kind(plural);
+        object["apiVersion"] = resource.api_version.clone().into();
+        object["kind"] = resource.kind.clone().into();
+        object["metadata"] = json!({"name": name});
+        let object = serde_json::from_value(object)
+            .map_err(kube::Error::SerdeError)
+            .doing(format!("read {plural} {name}"))?;
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        api.create(&PostParams::default(), &object)
+            .await
+            .doing(format!("create {plural} {name}"))
+            .map(drop)
+    }
+
+    /// The names of the objects of a kind that has no handle of its own here.
+    pub async fn names(&self, plural: &str) -> Outcome<Vec<String>> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &kind(plural));
+        let objects = api
+            .list(&ListParams::default())
+            .await
+            .doing(format!("list {plural}"))?;
+        Ok(objects.iter().map(ResourceExt::name_any).collect())
     }
 
     /// Describes a RolloutPlugin to create, for the set of this name.
@@ -439,6 +470,17 @@ impl Simulation {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
         }
+    }
+}
+
+/// The kinds that scenarios have no handle for.
+fn kind(plural: &str) -> ApiResource {
+    match plural {
+        "jobs" => ApiResource::erase::<Job>(&()),
+        "secrets" => ApiResource::erase::<Secret>(&()),
+        "roles" => ApiResource::erase::<Role>(&()),
+        "rolebindings" => ApiResource::erase::<RoleBinding>(&()),
+        _ => ApiResource::erase::<AnalysisTemplate>(&()),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::batch::v1::Job;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisRun, AnalysisTemplate, Phase};
@@ -44,19 +43,9 @@ fn metric(query: &str, patch: Value) -> Value {
 }
 
 pub(super) async fn template(cluster: &Cluster, name: &str, spec: Value) -> Outcome {
-    let template = json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
-        "metadata": {"name": name}, "spec": spec,
-    });
-    let template: AnalysisTemplate = serde_json::from_value(template)
-        .map_err(kube::Error::SerdeError)
-        .doing("read an AnalysisTemplate")?;
-    cluster.note(&format!("create analysistemplate {name}"));
-    let api: Api<AnalysisTemplate> = Api::namespaced(cluster.client(), cluster.namespace());
-    api.create(&PostParams::default(), &template)
+    cluster
+        .create("analysistemplates", name, json!({ "spec": spec }))
         .await
-        .doing("create an AnalysisTemplate")
-        .map(drop)
 }
 
 pub(super) fn analysis(template: &str) -> Value {
@@ -314,11 +303,6 @@ fn job(image: &str, patch: Value) -> Value {
     metric
 }
 
-async fn jobs(cluster: &Cluster) -> Outcome<Vec<Job>> {
-    let api: Api<Job> = Api::namespaced(cluster.client(), cluster.namespace());
-    Ok(api.list(&ListParams::default()).await.doing("list jobs")?.items)
-}
-
 async fn a_job_that_succeeds_opens_the_step_once(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let passes = Behaviour::exits(0, Duration::from_secs(1));
@@ -328,13 +312,9 @@ async fn a_job_that_succeeds_opens_the_step_once(cluster: &mut Cluster) -> Outco
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
-    let jobs = jobs(cluster).await?;
-    expect(cluster, "one Job", jobs.len() == 1)?;
-    expect(
-        cluster,
-        "of the run",
-        jobs[0].name_any() == format!("{}-smoke-1", runs[0].name_any()),
-    )
+    let jobs = cluster.names("jobs").await?;
+    let expected = [format!("{}-smoke-1", runs[0].name_any())];
+    expect(cluster, "one Job, of the run", jobs == expected)
 }
 
 async fn a_job_that_fails_turns_the_version_down(cluster: &mut Cluster) -> Outcome {
@@ -363,11 +343,7 @@ async fn an_abort_ends_the_run_and_its_job(cluster: &mut Cluster) -> Outcome {
         "the run says that it was ended",
         message == "ended early",
     )?;
-    let left = jobs(cluster).await?;
-    let left: Vec<_> = left
-        .iter()
-        .filter(|job| job.metadata.deletion_timestamp.is_none())
-        .collect();
+    let left = cluster.names("jobs").await?;
     expect(cluster, "no Job goes on", left.is_empty())
 }
 
@@ -395,7 +371,7 @@ async fn an_operator_that_restarts_loses_no_measurement(cluster: &mut Cluster) -
         "four measurements, no more",
         status.metric_results[0].count == 4,
     )?;
-    expect(cluster, "one Job", jobs(cluster).await?.len() == 1)
+    expect(cluster, "one Job", cluster.names("jobs").await?.len() == 1)
 }
 
 async fn a_run_that_was_deleted_is_made_again(cluster: &mut Cluster) -> Outcome {

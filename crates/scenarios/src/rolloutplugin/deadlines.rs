@@ -26,6 +26,8 @@ scenarios![
     an_image_that_cannot_be_pulled_fails_fast,
     a_pod_that_is_killed_for_its_memory_fails_fast,
     a_pod_that_cannot_be_configured_fails_fast,
+    a_broken_pod_aborts_where_that_is_asked_of_broken_pods_alone,
+    a_broken_pod_that_may_get_well_is_waited_for,
     a_crash_loop_that_is_ready_for_a_moment_passes_no_step,
     a_new_pod_lost_in_a_pause_by_hand_comes_back_new,
     a_set_scaled_in_a_pause_by_hand_keeps_its_share,
@@ -254,6 +256,36 @@ async fn a_pod_that_is_killed_for_its_memory_fails_fast(cluster: &mut Cluster) -
 
 async fn a_pod_that_cannot_be_configured_fails_fast(cluster: &mut Cluster) -> Outcome {
     fails_fast(cluster, Behaviour::config_error(), "CreateContainerConfigError").await
+}
+
+/// Rule 12
+async fn a_broken_pod_aborts_where_that_is_asked_of_broken_pods_alone(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let abort = json!({"brokenPods": "Abort", "progressDeadlineAbort": false});
+    let steps = json!([{"setWeight": 40}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).spec(abort).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_event("RolloutAborted", "CrashLoopBackOff").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_phase("Failed").await.map(drop)
+}
+
+/// Rule 12
+async fn a_broken_pod_that_may_get_well_is_waited_for(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    new_pods(cluster, Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let wait = json!({"brokenPods": "Wait", "progressDeadlineAbort": true});
+    let steps = json!([{"setWeight": 40}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).spec(wait).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("CrashLoopBackOff").await?;
+    rollout.expect_step(0, "Progressing").await?;
+    new_pods(cluster, Behaviour::ready_after(Duration::from_millis(20)));
+    db.delete_pod(2).await?;
+    rollout.expect_step(1, "Paused").await.map(drop)
 }
 
 /// Gap 11 of the state of the art: without a readiness probe a crash loop is Ready for a moment at every turn.

@@ -13,6 +13,7 @@ mod revisions;
 mod scaling;
 mod seed;
 mod steps;
+mod web;
 
 use serde_json::json;
 
@@ -37,9 +38,10 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those that ask a real Prometheus.
+/// Those that ask a real Prometheus, or a web server.
 pub fn live() -> Vec<Scenario> {
-    prometheus::all().into_iter().map(Scenario::live).collect()
+    let all = [prometheus::all(), web::all()].concat();
+    all.into_iter().map(Scenario::live).collect()
 }
 
 /// A set of `replicas` pods whose rollout from v1 to v2 stands in a pause at `weight`, its only step but one.

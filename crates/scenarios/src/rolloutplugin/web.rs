@@ -1,0 +1,147 @@
+//! Checks over HTTP: a web server of the scenario's answers, and a Secret lets the operator in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+use stateward_api::analysis::Phase;
+
+use super::analysis::{analysis, expect, expect_runs, template};
+use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
+use crate::scenarios;
+
+scenarios![
+    a_web_check_decides_and_its_token_stays_a_secret,
+    a_secret_that_is_missing_is_named,
+    an_address_that_is_refused_is_told_with_the_way_to_open_it,
+];
+
+const TOKEN: &str = "hunter2-the-canary";
+
+/// A server on this machine that answers `{"data": {"ok": …}}` to whoever has the token.
+struct Site {
+    address: String,
+    ok: Arc<Mutex<bool>>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn site() -> Outcome<Site> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}/check", listener.local_addr()?);
+    let ok = Arc::new(Mutex::new(true));
+    let router = Router::new().route("/check", get(answer)).with_state(ok.clone());
+    let server = tokio::spawn(async move {
+        let _ = axum::serve(listener, router).await;
+    });
+    Ok(Site { address, ok, server })
+}
+
+async fn answer(State(ok): State<Arc<Mutex<bool>>>, headers: HeaderMap) -> Result<String, StatusCode> {
+    let expected = format!("Bearer {TOKEN}");
+    match headers.get("authorization") {
+        Some(given) if given.as_bytes() == expected.as_bytes() => {
+            let ok = *ok.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(json!({"data": {"ok": ok}}).to_string())
+        }
+        _ => Err(StatusCode::UNAUTHORIZED),
+    }
+}
+
+/// A set of three pods whose rollouts ask this URL between the first pod and the others, with a token from a Secret.
+async fn analysed<'c>(cluster: &'c Cluster, url: &str) -> Outcome<(Set<'c>, Rollout<'c>)> {
+    let web = json!({
+        "url": url, "jsonPath": "{$.data.ok}", "timeoutSeconds": 5,
+        "headers": [{"key": "Authorization", "value": "Bearer {{args.token}}"}],
+    });
+    let metric = json!({
+        "name": "check", "successCondition": "result == true", "consecutiveErrorLimit": 0, "provider": {"web": web},
+    });
+    let token = json!({"name": "token", "valueFrom": {"secretKeyRef": {"name": "check", "key": "token"}}});
+    template(cluster, "checks", json!({"metrics": [metric], "args": [token]})).await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 40}, analysis("checks"), {"setWeight": 80}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    Ok((db, rollout))
+}
+
+/// Lets the operator read the Secret `check`, as the guide tells users to.
+async fn let_the_operator_read_it(cluster: &Cluster) -> Outcome {
+    let role = json!({"rules": [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["check"], "verbs": ["get"]},
+    ]});
+    cluster.create("roles", "check", role).await?;
+    let binding = json!({
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "check"},
+        "subjects": [{"kind": "ServiceAccount", "name": "stateward", "namespace": "stateward-system"}],
+    });
+    cluster.create("rolebindings", "check", binding).await
+}
+
+async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster) -> Outcome {
+    let site = site().await?;
+    cluster.ask_providers();
+    let_the_operator_read_it(cluster).await?;
+    let secret = json!({"stringData": {"token": TOKEN}});
+    cluster.create("secrets", "check", secret).await?;
+    cluster.with_operator().await?;
+    let (db, rollout) = analysed(cluster, &site.address).await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Successful").await?;
+    *site.ok.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    db.set_image("v3").await?;
+    expect_runs(cluster, &[Phase::Successful, Phase::Failed]).await?;
+    db.expect_rest(["v2"; 3]).await?;
+    let status = rollout.expect_phase("Failed").await?;
+    expect(
+        cluster,
+        "the reason says what was answered",
+        status.message.contains("of false"),
+    )?;
+    let runs = expect_runs(cluster, &[Phase::Successful, Phase::Failed]).await?;
+    let events: Api<Event> = Api::namespaced(cluster.client(), cluster.namespace());
+    let events = events.list(&ListParams::default()).await.doing("list events")?;
+    let written = json!([runs, rollout.get().await?, events.items]).to_string();
+    expect(
+        cluster,
+        "the token is written down nowhere",
+        !written.contains(TOKEN),
+    )
+}
+
+async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
+    let site = site().await?;
+    cluster.ask_providers();
+    let_the_operator_read_it(cluster).await?;
+    cluster.with_operator().await?;
+    let (db, rollout) = analysed(cluster, &site.address).await?;
+    db.set_image("v2").await?;
+    expect_runs(cluster, &[Phase::Error]).await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_message("there is no Secret check").await.map(drop)
+}
+
+async fn an_address_that_is_refused_is_told_with_the_way_to_open_it(cluster: &mut Cluster) -> Outcome {
+    cluster.ask_providers();
+    let_the_operator_read_it(cluster).await?;
+    let secret = json!({"stringData": {"token": TOKEN}});
+    cluster.create("secrets", "check", secret).await?;
+    cluster.with_operator().await?;
+    let (db, rollout) = analysed(cluster, "http://169.254.169.254/latest/meta-data").await?;
+    db.set_image("v2").await?;
+    expect_runs(cluster, &[Phase::Error]).await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_message("--allow-egress").await.map(drop)
+}
