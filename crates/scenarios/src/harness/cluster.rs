@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_api::rolloutplugin::RolloutPlugin;
@@ -220,6 +221,19 @@ impl Cluster {
         Ok(claims
             .map(|claim| (claim.name_any(), claim.metadata.uid))
             .collect())
+    }
+
+    /// Waits until there is no such volume.
+    pub async fn expect_no_volume(&self, name: &str) -> Outcome {
+        let volumes = Api::<PersistentVolume>::all(self.client());
+        let gone = await_condition(volumes, name, |volume: Option<&PersistentVolume>| {
+            volume.is_none()
+        });
+        match tokio::time::timeout(self.patience, gone).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(self.unmet(format!("no volume {name}"), error.to_string())),
+            Err(_) => Err(self.unmet(format!("no volume {name}"), "it is there")),
+        }
     }
 
     /// Every write to this namespace that the API server has answered, oldest first. `None` where the control plane
