@@ -7,25 +7,50 @@ use serde_json::Value;
 use super::twice::{self, Twice};
 use super::{protobuf, syntax};
 use crate::go;
-use crate::server::FieldValidation;
+use crate::server::{FieldValidation, WriteOptions};
 use crate::status::Status;
 
 /// As upstream: three mebibytes.
 const LIMIT: usize = 3 * 1024 * 1024;
 
-/// The body as JSON, from whichever of the formats for objects it is written in. `kind` is what it should be; the kind of a
-/// `custom` one must be said. What is said twice goes to `duplicates`.
+/// What a body should be.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'e> {
+    pub(super) kind: &'e str,
+    /// The version of a custom kind, which must be said.
+    pub(super) custom: Option<&'e str>,
+}
+
+/// The body as JSON, from whichever of the formats for objects it is written in. What is said twice is written down in the
+/// options.
 pub(super) async fn object(
     request: Request<Body>,
-    kind: &str,
-    custom: bool,
-    duplicates: &mut Vec<String>,
+    expected: Expected<'_>,
+    options: &mut WriteOptions,
 ) -> Result<Value, Status> {
+    let Expected { kind, custom } = expected;
     let media = media_type(request.headers());
     let bytes = bytes(request).await?;
     match media.as_str() {
         "" | "application/json" => {
-            typed(&bytes, custom, duplicates).map_err(|why| unrecognized(kind, &why, &bytes))
+            let value = typed(&bytes, custom.is_some(), &mut options.duplicates)
+                .map_err(|why| unrecognized(kind, &why, &bytes))?;
+            match custom {
+                Some(version) if value["kind"].as_str().is_none_or(str::is_empty) => {
+                    let why = format!(
+                        "Object 'Kind' is missing in '{}'",
+                        String::from_utf8_lossy(&bytes)
+                    );
+                    // Whoever does not mind unknown fields is told in other words.
+                    Err(match options.validation {
+                        FieldValidation::Ignore => Status::bad_request(format!(
+                            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                        )),
+                        _ => unrecognized(kind, &why, &bytes),
+                    })
+                }
+                _ => Ok(value),
+            }
         }
         "application/yaml" => yaml(&bytes),
         "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
@@ -80,15 +105,6 @@ fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Val
             return Err(unread(format!(
                 "json: cannot unmarshal {name} into Go struct field .{field} of type string"
             )));
-        }
-        // Built-in kinds are known by their path.
-    }
-    for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
-        if custom && value[field].as_str().is_none_or(str::is_empty) {
-            return Err(format!(
-                "Object '{name}' is missing in '{}'",
-                String::from_utf8_lossy(bytes)
-            ));
         }
     }
     Ok(value)

@@ -264,8 +264,15 @@ fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
             (decoded.value, decoded.unknown)
         }
     };
-    decoded["apiVersion"] = resource.api_version().into();
-    decoded["kind"] = resource.kind.as_str().into();
+    for (field, known) in [
+        ("apiVersion", resource.api_version()),
+        ("kind", resource.kind.clone()),
+    ] {
+        // What a custom object says it is is judged with the rest of it.
+        if !(resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty())) {
+            decoded[field] = known.into();
+        }
+    }
     Ok((decoded, unknown))
 }
 

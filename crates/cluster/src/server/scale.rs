@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::create::check_namespace;
+use super::modify::{check_name, check_uid, unpatchable};
 use super::{Caller, Change, Server, Target, WriteOptions, Written};
 use crate::builtin;
 use crate::object;
@@ -72,6 +74,9 @@ impl Server {
         options: &WriteOptions,
         caller: &Caller,
     ) -> Result<Written, Status> {
+        if let Change::Replace(body) = change {
+            check_name(target, body)?;
+        }
         let Some(owner) = tx.get(target.shelf(), &target.key()).cloned() else {
             return Err(Status::not_found(target.about()));
         };
@@ -90,16 +95,27 @@ impl Server {
                 patch::merge(&old, patch)?
             }
         };
-        let new = match crate::types::decode(SCALE, &wished) {
+        let mut new = match crate::types::decode(SCALE, &wished) {
             Some(Ok(decoded)) => decoded.value,
+            Some(Err(mismatch)) if matches!(change, Change::Json(_) | Change::Merge(_)) => {
+                return Err(unpatchable(wished.to_string(), mismatch.to_string()));
+            }
             Some(Err(mismatch)) => {
                 let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {mismatch}");
                 return Err(Status::bad_request(message));
             }
             None => return Err(Status::internal(format!("no type {SCALE}"))),
         };
+        check_namespace(target, &mut new)?;
         let replicas = new["spec"]["replicas"].as_i64().unwrap_or(0);
-        let errors = builtin::validate_scale(&new);
+        if matches!(change, Change::Replace(_)) {
+            check_uid(target, &owner, &new, options.dry_run)?;
+        }
+        // What a custom object may say of its replicas is for its schema to judge.
+        let errors = match target.resource.model {
+            Model::Builtin { .. } => builtin::validate_scale(&new),
+            Model::Custom(_) => Vec::new(),
+        };
         if !errors.is_empty() {
             return Err(Status::invalid(about, &errors));
         }
