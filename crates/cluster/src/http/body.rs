@@ -32,9 +32,12 @@ pub(super) async fn object(
     let media = media_type(request.headers());
     let bytes = bytes(request).await?;
     match media.as_str() {
-        "" | "application/json" => {
-            let value = typed(&bytes, custom.is_some(), &mut options.duplicates)
-                .map_err(|why| unrecognized(kind, &why, &bytes))?;
+        "" | "application/json" | "application/yaml" => {
+            let read = match media.as_str() {
+                "application/yaml" => converted(&bytes).and_then(is_typed),
+                _ => typed(&bytes, custom.is_some(), &mut options.duplicates),
+            };
+            let value = read.map_err(|why| unrecognized(kind, &why, &bytes))?;
             match custom {
                 Some(version) if value["kind"].as_str().is_none_or(str::is_empty) => {
                     let why = format!(
@@ -52,7 +55,6 @@ pub(super) async fn object(
                 _ => Ok(value),
             }
         }
-        "application/yaml" => yaml(&bytes),
         "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
         _ => Err(Status::unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: application/json, \
@@ -81,11 +83,38 @@ pub(super) async fn bytes(request: Request<Body>) -> Result<Vec<u8>, Status> {
 
 /// An object whose kind can be told, if it says one.
 fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Value, String> {
-    let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     // Whoever knows no types keeps what was said last.
     let twice = if custom { Twice::Replaced } else { Twice::Merged };
     let (value, paths) = twice::read(bytes, twice).map_err(|error| unread(syntax::of(bytes, &error)))?;
     duplicates.extend(paths.iter().map(|path| format!("duplicate field {path:?}")));
+    is_typed(value)
+}
+
+fn unread(why: String) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// YAML as the JSON it stands for.
+fn converted(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins, with_snippet: false };
+    match text.trim() {
+        "" => Ok(Value::Null),
+        _ => serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            // Go counts lines from none and does not say what it was doing.
+            let line = error
+                .location()
+                .map_or(0, |location| location.line().saturating_sub(1));
+            let why = error.to_string();
+            let why = why.split(" at line ").next().unwrap_or_default();
+            let why = why.rsplit(", ").next().unwrap_or_default();
+            format!("yaml: line {line}: {why}")
+        }),
+    }
+}
+
+/// An object, with text for its kind if it says one.
+fn is_typed(value: Value) -> Result<Value, String> {
     let value = match value {
         Value::Null => Value::Object(serde_json::Map::new()),
         value => value,

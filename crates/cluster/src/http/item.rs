@@ -89,19 +89,24 @@ fn builtin(kind: &str) -> Expected<'_> {
 async fn get(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {
     let version = query.get("resourceVersion");
     if !version.is_empty() {
-        let wanted = version.parse::<u64>().map_err(|_| {
-            let why = format!(
-                "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-            );
-            // Events are read from storage, everything else from a cache with words of its own.
-            match &*target.resource.shelf.name() {
-                "events" => Status::bad_request(format!("invalid resource version: {why}")),
-                _ => Status::internal_plain(why),
-            }
-        })?;
+        let wanted = version
+            .parse::<u64>()
+            .map_err(|_| unreadable_version(target, version))?;
         wait_for(server, target, wanted).await?;
     }
     Ok(shown(server.get(target)?, 200))
+}
+
+/// The refusal of a resourceVersion that is no number.
+pub(super) fn unreadable_version(target: &Target, version: &str) -> Status {
+    let why = format!(
+        "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+    );
+    // Events are read from storage, everything else from a cache with words of its own.
+    match &*target.resource.shelf.name() {
+        "events" => Status::bad_request(format!("invalid resource version: {why}")),
+        _ => Status::internal_plain(why),
+    }
 }
 
 async fn list(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::modify::never_owned;
-use super::{Caller, Server, Target, WriteOptions, Written, decode, manager, unknown_fields, unreadable};
+use super::{
+    Caller, Server, Target, WriteOptions, Written, decode, manager, unconvertible, unknown_fields, unreadable,
+};
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
 use crate::events;
@@ -80,7 +82,12 @@ impl Server {
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
         check_kind(resource, body)?;
-        let (new, unknown) = decode(resource, body).map_err(|why| unreadable(resource, why))?;
+        let (new, unknown) = decode(resource, body).map_err(|why| match ownership {
+            Ownership::Settled(_) => {
+                unconvertible(resource, object::namespace(body), object::name(body), &why)
+            }
+            Ownership::Of(_) => unreadable(resource, why),
+        })?;
         let warnings = unknown_fields(&unknown, options).map_err(|why| unreadable(resource, why))?;
         let mut made = self
             .make_decoded(tx, target, new, options, ownership)
@@ -129,7 +136,7 @@ impl Server {
             Model::Builtin { .. } => {
                 if target.subresource.is_empty() {
                     builtin::prepare_create(&resource.id, &mut new, &self.context(&uid));
-                    self.assign_addresses(tx, target, &mut new);
+                    self.assign_addresses(tx, target, &mut new)?;
                 } else {
                     builtin::prepare_create_by_status(&mut new);
                 }
@@ -218,9 +225,14 @@ impl Server {
     }
 
     /// Gives a Service the address and the node ports that it still needs.
-    pub(super) fn assign_addresses(&self, tx: &Transaction<'_>, target: &Target, service: &mut Value) {
+    pub(super) fn assign_addresses(
+        &self,
+        tx: &Transaction<'_>,
+        target: &Target,
+        service: &mut Value,
+    ) -> Result<(), Status> {
         if &*target.resource.id != "services" {
-            return;
+            return Ok(());
         }
         let others = tx.list(&target.resource.shelf, None);
         if builtin::wants_address(service) {
@@ -231,8 +243,17 @@ impl Server {
             // 10.0.0.1 is the API server's own.
             let free = (2..255)
                 .map(|host| format!("10.0.0.{host}"))
-                .find(|ip| !taken.contains(&ip.as_str()));
-            builtin::give_address(service, free.as_deref().unwrap_or_default());
+                .find(|ip| !taken.contains(&ip.as_str()))
+                .unwrap_or_default();
+            // An address is kept for somebody, who must have a name.
+            if object::name(service).is_empty() {
+                let why = format!(
+                    "failed to allocate IP: IPAddress.networking.k8s.io {free:?} is invalid: spec.parentRef.name: Required value"
+                );
+                let error = FieldError::invalid("spec.clusterIPs", &json!([""]), why);
+                return Err(Status::invalid(target.about_named(""), &[error]));
+            }
+            builtin::give_address(service, &free);
         }
         let ports = others
             .iter()
@@ -240,6 +261,7 @@ impl Server {
         let taken: Vec<_> = ports.filter_map(|port| port["nodePort"].as_u64()).collect();
         let mut free = (30_000_u16..=32_767).filter(|port| !taken.contains(&u64::from(*port)));
         builtin::give_node_ports(service, || free.next().unwrap_or(0));
+        Ok(())
     }
 
     /// A namespaced object needs a namespace that is there and stays.

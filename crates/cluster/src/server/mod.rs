@@ -286,6 +286,21 @@ fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
     ))
 }
 
+/// The same of what an apply has made, which is converted and not read.
+fn unconvertible(resource: &Resource, namespace: &str, name: &str, why: &Unreadable) -> Status {
+    let Unreadable::Mismatch(why) = why else {
+        return unreadable(resource, why);
+    };
+    let Resource {
+        group, version, kind, ..
+    } = resource;
+    let kind = format!("{group}/{version}, Kind={kind}");
+    Status::internal_plain(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured object to \
+         {kind}: error decoding from json: {why}"
+    ))
+}
+
 /// Warns about fields that are unknown or said twice, or says why they are refused, as asked.
 fn unknown_fields(unknown: &[String], options: &WriteOptions) -> Result<Vec<String>, String> {
     let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));

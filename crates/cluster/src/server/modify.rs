@@ -9,7 +9,7 @@ use super::create::{check_kind, check_namespace, check_type, definition_errors};
 use super::scale::replicas_path;
 use super::{
     Caller, DEFINITIONS, Server, Target, Unreadable, WriteOptions, Written, decode, decode_changed, manager,
-    unknown_fields, unreadable,
+    unconvertible, unknown_fields, unreadable,
 };
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
@@ -228,7 +228,7 @@ impl Server {
                 if target.subresource == "finalize" {
                     set(&mut new["spec"], "finalizers", finalizers);
                 }
-                self.assign_addresses(tx, target, &mut new);
+                self.assign_addresses(tx, target, &mut new)?;
             }
             Model::Custom(custom) => {
                 prepare_custom(custom, &old, &mut new, endpoint);
@@ -428,8 +428,9 @@ fn changed_fields<'c>(resource: &Resource, old: &Object, change: Change<'c>) -> 
 /// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
 fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) -> Status {
     let (shown, why) = match (change, why) {
-        (Change::Replace(_) | Change::Status { .. } | Change::Apply(_), _) => {
-            return unreadable(&target.resource, why);
+        (Change::Replace(_) | Change::Status { .. }, _) => return unreadable(&target.resource, why),
+        (Change::Apply(config), _) => {
+            return unconvertible(&target.resource, object::namespace(config), &target.name, why);
         }
         (Change::Json(_) | Change::Merge(_), _) => {
             let wished = patched(&old.whole(), change).unwrap_or_default();

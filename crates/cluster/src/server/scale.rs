@@ -49,6 +49,15 @@ pub(super) fn scale_of(resource: &Resource, owner: &Value) -> Value {
     scale
 }
 
+/// Whether a custom object leaves open how many replicas it wants.
+pub(super) fn says_no_replicas(resource: &Resource, owner: &Value) -> bool {
+    let at = |model| replicas_path(model).into_iter().fold(owner, |at, name| &at[name]);
+    matches!(resource.model, Model::Custom(_)) && at(&resource.model).is_null()
+}
+
+/// What a Scale says where its object does not.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
 /// Where an object keeps the number that its Scale is about.
 pub(super) fn replicas_path(model: &Model) -> Vec<&str> {
     match model {
@@ -86,7 +95,10 @@ impl Server {
             kind: "Scale",
             name: &target.name,
         };
-        let old = scale_of(&target.resource, &owner);
+        let mut old = scale_of(&target.resource, &owner);
+        if says_no_replicas(&target.resource, &owner) {
+            old["spec"]["replicas"] = NO_REPLICAS.into();
+        }
         let wished = match change {
             Change::Replace(body) => body.clone(),
             Change::Status { base, .. } => Value::clone(base),
@@ -108,6 +120,12 @@ impl Server {
         };
         check_namespace(target, &mut new)?;
         let replicas = new["spec"]["replicas"].as_i64().unwrap_or(0);
+        if replicas == NO_REPLICAS {
+            let path = replicas_path(&target.resource.model).join(".");
+            return Err(Status::bad_request(format!(
+                "the spec replicas field \".{path}\" cannot be empty"
+            )));
+        }
         if matches!(change, Change::Replace(_)) {
             check_uid(target, &owner, &new, options.dry_run)?;
         }
