@@ -309,6 +309,18 @@ impl Transaction<'_> {
         self.inner.shelves.get(shelf)?.objects.get(key)
     }
 
+    /// Whether an object was made and never written again, as far as the log goes back.
+    pub(crate) fn is_as_made(&self, shelf: &Shelf, key: &Key) -> bool {
+        let mut log = self
+            .inner
+            .shelves
+            .get(shelf)
+            .into_iter()
+            .flat_map(|contents| contents.log.iter().rev());
+        log.find(|change| change.key == *key)
+            .is_some_and(|last| last.previous.is_none())
+    }
+
     /// The objects of one namespace, or of all.
     pub(crate) fn list(&self, shelf: &Shelf, namespace: Option<&str>) -> Vec<Object> {
         let contents = self.inner.shelves.get(shelf);

@@ -167,12 +167,20 @@ pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> 
     Ok(())
 }
 
+/// Takes a volume away. A bound one is protected, so it is released first.
 pub(crate) async fn delete_volume(volumes: &Api<PersistentVolume>, name: &str) -> Result<(), Refusal> {
-    match volumes.delete(name, &DeleteParams::default()).await {
+    let params = PatchParams {
+        field_manager: Some(MANAGER.into()),
+        ..PatchParams::default()
+    };
+    let released = json!({ "status": { "phase": "Released" } });
+    let outcome = match volumes.patch_status(name, &params, &Patch::Merge(released)).await {
+        Ok(_) => volumes.delete(name, &DeleteParams::default()).await.map(drop),
+        Err(error) => Err(error),
+    };
+    match outcome {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        other => other
-            .map(drop)
-            .map_err(|error| Refusal::of(&format!("volume {name}"), error)),
+        other => other.map_err(|error| Refusal::of(&format!("volume {name}"), error)),
     }
 }
 

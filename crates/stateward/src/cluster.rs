@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// How many times faster than the wall clock the cluster's time runs
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     speed: f64,
     /// Where to write the kubeconfig
     #[arg(long, default_value = "stateward.kubeconfig")]
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         plain,
     } = args;
     if !(speed > 0.0 && speed <= FASTEST) {
-        bail!("--speed: {speed} is not between 0 and {FASTEST}");
+        bail!("--speed: {speed} is not above 0 and at most {FASTEST}");
     }
     // Before anything is started: who interrupts us early must be heard too.
     let (mut interrupted, mut terminated) =

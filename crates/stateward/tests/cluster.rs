@@ -245,7 +245,9 @@ fn a_speed_that_cannot_be_is_refused(#[case] speed: &str) {
     let (said, code, _) = Started::new(&[&format!("--speed={speed}")]).end();
     assert_eq!(
         said,
-        [format!("stateward: --speed: {speed} is not between 0 and 10000")]
+        [format!(
+            "stateward: --speed: {speed} is not above 0 and at most 10000"
+        )]
     );
     assert_eq!(code, Some(1));
 }

@@ -42,6 +42,7 @@ mod service;
 mod statefulset;
 mod storage_class;
 mod stored;
+mod unified_diff;
 mod validation;
 mod volume_defaults;
 mod workload;
@@ -80,6 +81,16 @@ pub(crate) enum Endpoint {
     Scale,
 }
 
+impl Endpoint {
+    pub(crate) fn of(subresource: &str) -> Self {
+        match subresource {
+            "status" => Self::Status,
+            "scale" => Self::Scale,
+            _ => Self::Main,
+        }
+    }
+}
+
 /// Fills what the writer left out. Idempotent.
 pub(crate) fn default(resource: &str, object: &mut Value) {
     match resource {
@@ -109,6 +120,11 @@ pub(crate) fn default(resource: &str, object: &mut Value) {
         "customresourcedefinitions.apiextensions.k8s.io" => definition::default(object),
         _ => {}
     }
+}
+
+/// As [`prepare_create`] for what comes into being through its status, which only Services do: they get no address.
+pub(crate) fn prepare_create_by_status(service: &mut Value) {
+    service::forget_status(service);
 }
 
 /// Makes a new object what its creator may make it: system metadata is the server's, and so is the status.

@@ -68,8 +68,13 @@ fn is_external(spec: &Value) -> bool {
         || (text(spec, "type") == "ClusterIP" && !items(spec, "externalIPs").is_empty())
 }
 
-pub(super) fn prepare_create(object: &mut Value) {
+/// Nobody tells a new Service where its traffic comes in.
+pub(super) fn forget_status(object: &mut Value) {
     set(object, "status", json!({"loadBalancer": {}}));
+}
+
+pub(super) fn prepare_create(object: &mut Value) {
+    forget_status(object);
     let Some(spec) = part(object, "spec") else { return };
     let address = text(spec, "clusterIP").to_owned();
     if !address.is_empty() && items(spec, "clusterIPs").is_empty() {

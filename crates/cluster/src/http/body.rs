@@ -7,27 +7,54 @@ use serde_json::Value;
 use super::twice::{self, Twice};
 use super::{protobuf, syntax};
 use crate::go;
-use crate::server::FieldValidation;
+use crate::server::{FieldValidation, WriteOptions};
 use crate::status::Status;
 
 /// As upstream: three mebibytes.
 const LIMIT: usize = 3 * 1024 * 1024;
 
-/// The body as JSON, from whichever of the formats for objects it is written in. `kind` is what it should be; the kind of a
-/// `custom` one must be said. What is said twice goes to `duplicates`.
+/// What a body should be.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'e> {
+    pub(super) kind: &'e str,
+    /// The version of a custom kind, which must be said.
+    pub(super) custom: Option<&'e str>,
+}
+
+/// The body as JSON, from whichever of the formats for objects it is written in. What is said twice is written down in the
+/// options.
 pub(super) async fn object(
     request: Request<Body>,
-    kind: &str,
-    custom: bool,
-    duplicates: &mut Vec<String>,
+    expected: Expected<'_>,
+    options: &mut WriteOptions,
 ) -> Result<Value, Status> {
+    let Expected { kind, custom } = expected;
     let media = media_type(request.headers());
     let bytes = bytes(request).await?;
     match media.as_str() {
-        "" | "application/json" => {
-            typed(&bytes, custom, duplicates).map_err(|why| unrecognized(kind, &why, &bytes))
+        "" | "application/json" | "application/yaml" => {
+            let read = match media.as_str() {
+                "application/yaml" => converted(&bytes).and_then(is_typed),
+                _ => typed(&bytes, custom.is_some(), &mut options.duplicates),
+            };
+            let value = read.map_err(|why| unrecognized(kind, &why, &bytes))?;
+            match custom {
+                Some(version) if value["kind"].as_str().is_none_or(str::is_empty) => {
+                    let why = format!(
+                        "Object 'Kind' is missing in '{}'",
+                        String::from_utf8_lossy(&bytes)
+                    );
+                    // Whoever does not mind unknown fields is told in other words.
+                    Err(match options.validation {
+                        FieldValidation::Ignore => Status::bad_request(format!(
+                            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                        )),
+                        _ => unrecognized(kind, &why, &bytes),
+                    })
+                }
+                _ => Ok(value),
+            }
         }
-        "application/yaml" => yaml(&bytes),
         "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
         _ => Err(Status::unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: application/json, \
@@ -56,11 +83,38 @@ pub(super) async fn bytes(request: Request<Body>) -> Result<Vec<u8>, Status> {
 
 /// An object whose kind can be told, if it says one.
 fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Value, String> {
-    let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     // Whoever knows no types keeps what was said last.
     let twice = if custom { Twice::Replaced } else { Twice::Merged };
     let (value, paths) = twice::read(bytes, twice).map_err(|error| unread(syntax::of(bytes, &error)))?;
     duplicates.extend(paths.iter().map(|path| format!("duplicate field {path:?}")));
+    is_typed(value)
+}
+
+fn unread(why: String) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// YAML as the JSON it stands for.
+fn converted(bytes: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins, with_snippet: false };
+    match text.trim() {
+        "" => Ok(Value::Null),
+        _ => serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            // Go counts lines from none and does not say what it was doing.
+            let line = error
+                .location()
+                .map_or(0, |location| location.line().saturating_sub(1));
+            let why = error.to_string();
+            let why = why.split(" at line ").next().unwrap_or_default();
+            let why = why.rsplit(", ").next().unwrap_or_default();
+            format!("yaml: line {line}: {why}")
+        }),
+    }
+}
+
+/// An object, with text for its kind if it says one.
+fn is_typed(value: Value) -> Result<Value, String> {
     let value = match value {
         Value::Null => Value::Object(serde_json::Map::new()),
         value => value,
@@ -80,15 +134,6 @@ fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Val
             return Err(unread(format!(
                 "json: cannot unmarshal {name} into Go struct field .{field} of type string"
             )));
-        }
-        // Built-in kinds are known by their path.
-    }
-    for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
-        if custom && value[field].as_str().is_none_or(str::is_empty) {
-            return Err(format!(
-                "Object '{name}' is missing in '{}'",
-                String::from_utf8_lossy(bytes)
-            ));
         }
     }
     Ok(value)

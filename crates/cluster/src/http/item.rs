@@ -5,7 +5,7 @@ use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::body;
+use super::body::{self, Expected};
 use super::query::Query;
 use super::syntax;
 use super::twice::{self, Twice};
@@ -28,35 +28,31 @@ pub(super) async fn act(
         (Method::GET, _) => get(server, target, query).await,
         (Method::POST, "") => {
             let mut options = query.write("CreateOptions")?;
-            let (kind, custom) = (&target.resource.kind, target.resource.is_custom());
-            *body = body::object(request, kind, custom, &mut options.duplicates).await?;
+            *body = body::object(request, expected(target), &mut options).await?;
             if target.resource.is_a_review() {
                 return server.review(target, body, &options, caller).map(written);
             }
             server.create(target, body, &options, caller).map(written)
         }
         (Method::POST, "binding") => {
-            let options = query.write("CreateOptions")?;
-            *body = body::object(request, "Binding", false, &mut Vec::new()).await?;
+            let mut options = query.write("CreateOptions")?;
+            *body = body::object(request, builtin("Binding"), &mut options).await?;
             server.bind(target, body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::POST, "eviction") => {
-            let options = query.write("CreateOptions")?;
-            *body = body::object(request, "Eviction", false, &mut Vec::new()).await?;
+            let mut options = query.write("CreateOptions")?;
+            *body = body::object(request, builtin("Eviction"), &mut options).await?;
             server.evict(target, body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::PUT, _) => {
             let mut options = query.write("UpdateOptions")?;
-            let scale = target.subresource == "scale";
-            let kind = if scale {
-                "Scale"
-            } else {
-                target.resource.kind.as_str()
+            let expected = match target.subresource.as_str() {
+                "scale" => builtin("Scale"),
+                _ => expected(target),
             };
-            let custom = target.resource.is_custom() && !scale;
-            *body = body::object(request, kind, custom, &mut options.duplicates).await?;
+            *body = body::object(request, expected, &mut options).await?;
             server
                 .modify(target, Change::Replace(body), &options, caller)
                 .map(written)
@@ -76,22 +72,41 @@ pub(super) async fn act(
     }
 }
 
+/// An object of the target's own kind.
+fn expected(target: &Target) -> Expected<'_> {
+    let resource = &*target.resource;
+    Expected {
+        kind: &resource.kind,
+        custom: resource.is_custom().then_some(&*resource.version),
+    }
+}
+
+/// An object of a kind that is known by its path.
+fn builtin(kind: &str) -> Expected<'_> {
+    Expected { kind, custom: None }
+}
+
 async fn get(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {
     let version = query.get("resourceVersion");
     if !version.is_empty() {
-        let wanted = version.parse::<u64>().map_err(|_| {
-            let why = format!(
-                "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-            );
-            // Events are read from storage, everything else from a cache with words of its own.
-            match &*target.resource.shelf.name() {
-                "events" => Status::bad_request(format!("invalid resource version: {why}")),
-                _ => Status::internal_plain(why),
-            }
-        })?;
+        let wanted = version
+            .parse::<u64>()
+            .map_err(|_| unreadable_version(target, version))?;
         wait_for(server, target, wanted).await?;
     }
     Ok(shown(server.get(target)?, 200))
+}
+
+/// The refusal of a resourceVersion that is no number.
+pub(super) fn unreadable_version(target: &Target, version: &str) -> Status {
+    let why = format!(
+        "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+    );
+    // Events are read from storage, everything else from a cache with words of its own.
+    match &*target.resource.shelf.name() {
+        "events" => Status::bad_request(format!("invalid resource version: {why}")),
+        _ => Status::internal_plain(why),
+    }
 }
 
 async fn list(server: &Server, target: &Target, query: &Query) -> Result<Reply, Status> {

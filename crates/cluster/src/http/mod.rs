@@ -56,7 +56,11 @@ async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Re
         Route::OpenApiOf { path } => openapi::document(&server, &path),
         Route::Nowhere => nowhere(&server, request.uri().path()),
         Route::Resource(path) => {
-            let Some(resource) = server.registry.find(&path.group, &path.version, &path.plural) else {
+            let found = server
+                .registry
+                .find(&path.group, &path.version, &path.plural)
+                .filter(|resource| resource.is_custom() || !path.goes_on);
+            let Some(resource) = found else {
                 return nowhere(&server, request.uri().path());
             };
             let target = Target {
@@ -105,6 +109,9 @@ async fn serve(
     caller: Caller,
 ) -> Response<Body> {
     let query = Query::read(request.uri().query().unwrap_or_default());
+    if is_misplaced(&target) {
+        return nowhere(&server, request.uri().path());
+    }
     if let Err(status) = check_path(&target, request.method()) {
         return refuse(&status);
     }
@@ -146,17 +153,17 @@ fn verb(method: &Method, target: &Target) -> Option<&'static str> {
     }
 }
 
+/// `/api/v1/pods/x` and `/api/v1/namespaces/ns/nodes` are no paths.
+fn is_misplaced(target: &Target) -> bool {
+    match target.resource.namespaced {
+        true => target.namespace.is_empty() && !target.name.is_empty(),
+        false => !target.namespace.is_empty(),
+    }
+}
+
 /// Whether the table has such a path with such a method.
 fn check_path(target: &Target, method: &Method) -> Result<(), Status> {
     let resource = &target.resource;
-    // `/api/v1/pods/x` and `/api/v1/namespaces/ns/nodes` are no paths.
-    let misplaced = match resource.namespaced {
-        true => target.namespace.is_empty() && !target.name.is_empty(),
-        false => !target.namespace.is_empty(),
-    };
-    if misplaced {
-        return Err(Status::no_such_path());
-    }
     let verbs = match target.subresource.as_str() {
         "" => &resource.verbs,
         part => match (resource.subresource(part), &resource.model) {

@@ -7,22 +7,32 @@ use crate::selected::Selected;
 use crate::server::{FieldValidation, ListOptions, WriteOptions};
 use crate::status::{FieldError, Status};
 
-/// Parameters by name.
+/// Parameters by name. What is said more than once is mostly meant the first time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Query(BTreeMap<String, String>);
+pub(super) struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     pub(super) fn read(query: &str) -> Self {
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+        let mut parameters = BTreeMap::<_, Vec<_>>::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
+            parameters.entry(name).or_default().push(value);
+        }
+        Self(parameters)
     }
 
     /// A parameter; empty when it is not there.
     pub(super) fn get(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
+        self.all(name).first().map_or("", String::as_str)
     }
 
+    fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whatever does not say no means yes.
     pub(super) fn is_set(&self, name: &str) -> bool {
-        matches!(self.get(name), "1" | "true" | "True" | "TRUE" | "t" | "T")
+        let said = self.all(name).first();
+        said.is_some_and(|said| said != "0" && !said.eq_ignore_ascii_case("false"))
     }
 
     pub(super) fn is_watch(&self) -> bool {
@@ -43,6 +53,11 @@ impl Query {
     }
 
     pub(super) fn list(&self, resource: &Resource) -> Result<ListOptions, Status> {
+        self.number("timeoutSeconds")?;
+        if !self.get("sendInitialEvents").is_empty() {
+            let error = FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            return Err(Status::invalid_options("ListOptions", &[error]));
+        }
         Ok(ListOptions {
             selected: self.selected(resource)?,
             limit: match self.get("limit").parse::<i64>() {
@@ -93,13 +108,11 @@ impl Query {
     }
 
     fn dry_run(&self, errors: &mut Vec<FieldError>) -> bool {
-        match self.get("dryRun") {
-            "" => false,
-            "All" => true,
-            other => {
-                errors.push(FieldError::not_supported("dryRun", &[other][..].into(), &["All"]));
-                false
-            }
+        let said = self.all("dryRun");
+        if said.iter().any(|one| !matches!(one.as_str(), "" | "All")) {
+            errors.push(FieldError::not_supported("dryRun", &said.into(), &["All"]));
+            return false;
         }
+        said.iter().any(|one| one == "All")
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct ResourcePath {
     pub(super) plural: String,
     pub(super) name: String,
     pub(super) subresource: String,
+    /// Whether the path goes on behind the subresource. Custom resources do not mind.
+    pub(super) goes_on: bool,
 }
 
 impl Route {
@@ -75,6 +77,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
             plural: plural.to_owned(),
             name: name.to_owned(),
             subresource: subresource.to_owned(),
+            goes_on: rest.len() > if namespace.is_empty() { 3 } else { 5 },
         })
     };
     match rest {
@@ -84,11 +87,11 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
         }
         ["namespaces", namespace, plural] => path(namespace, plural, "", ""),
         ["namespaces", namespace, plural, name] => path(namespace, plural, name, ""),
-        ["namespaces", namespace, plural, name, part] => path(namespace, plural, name, part),
+        ["namespaces", namespace, plural, name, part, ..] => path(namespace, plural, name, part),
         [plural] => path("", plural, "", ""),
         [plural, name] => path("", plural, name, ""),
-        [plural, name, part] => path("", plural, name, part),
-        _ => Route::Nowhere,
+        [plural, name, part, ..] => path("", plural, name, part),
+        [] => Route::Nowhere,
     }
 }
 
@@ -110,6 +113,8 @@ mod tests {
     #[case("/api/v1/namespaces/a/finalize", ["", "v1", "", "namespaces", "a", "finalize"])]
     #[case("/api/v1/namespaces/a/pods", ["", "v1", "a", "pods", "", ""])]
     #[case("/api/v1/pods", ["", "v1", "", "pods", "", ""])]
+    #[case("/api/v1/namespaces/a/pods/x/status/more", ["", "v1", "a", "pods", "x", "status"])]
+    #[case("/api/v1/nodes/x/y/z/more", ["", "v1", "", "nodes", "x", "y"])]
     #[case("/apis/apps/v1/namespaces/a/statefulsets/db/scale", ["apps", "v1", "a", "statefulsets", "db", "scale"])]
     #[case("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", ["rbac.authorization.k8s.io", "v1", "", "clusterroles", "system:node", ""])]
     fn a_path_names_a_resource(#[case] path: &str, #[case] expected: [&str; 6]) {
@@ -123,14 +128,15 @@ mod tests {
             plural,
             name,
             subresource,
+            goes_on,
         } = seen;
         assert_eq!([group, version, namespace, plural, name, subresource], expected);
+        assert_eq!(goes_on, path.ends_with("/more"));
     }
 
     #[rstest]
     #[case("/")]
     #[case("/metrics")]
-    #[case("/api/v1/namespaces/a/pods/x/y/z")]
     fn other_paths_lead_nowhere(#[case] path: &str) {
         assert_eq!(Route::read(path), Route::Nowhere);
     }

@@ -22,6 +22,9 @@ pub(crate) fn of(bytes: &[u8], error: &serde_json::Error) -> String {
             );
         }
     }
+    if let Some(told) = found_at(bytes, error) {
+        return told;
+    }
     let at = bytes.trim_ascii_start().first().copied();
     match at {
         Some(first) if !b"{[\"-0123456789".contains(&first) => {
@@ -32,6 +35,33 @@ pub(crate) fn of(bytes: &[u8], error: &serde_json::Error) -> String {
         }
         _ => error.to_string(),
     }
+}
+
+/// The same with the character that stands where something else should.
+fn found_at(bytes: &[u8], error: &serde_json::Error) -> Option<String> {
+    // Where a line begins, the end of the one before it is meant.
+    let found = match error.column().checked_sub(1) {
+        None => b'\n',
+        Some(column) => {
+            let mut lines = bytes.split(|byte| *byte == b'\n');
+            *lines.nth(error.line().checked_sub(1)?)?.get(column)?
+        }
+    };
+    let text = error.to_string();
+    let is = |start: &str| text.starts_with(start);
+    let what = match found {
+        _ if is("control character") => "in string literal",
+        _ if is("invalid escape") => "in string escape code",
+        _ if is("key must be a string") => "looking for beginning of object key string",
+        b'}' if is("trailing comma") => "looking for beginning of object key string",
+        _ if is("trailing comma") || is("expected value") => "looking for beginning of value",
+        _ if is("expected `:`") => "after object key",
+        _ if is("expected `,` or `}`") => "after object key:value pair",
+        _ if is("expected `,` or `]`") => "after array element",
+        _ if is("trailing characters") => "after top-level value",
+        _ => return None,
+    };
+    Some(format!("invalid character {} {what}", quoted(found)))
 }
 
 /// A byte as Go quotes it: the rune of that number.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::answer::{dressed, dressed_whole, metadata_only, rows};
+use super::item::unreadable_version;
 use super::negotiate::Form;
 use super::query::Query;
 use super::text;
@@ -42,11 +43,7 @@ pub(super) fn start(
     let version = query.get("resourceVersion");
     let asked: u64 = match version {
         "" => 0,
-        text => text.parse().map_err(|_| {
-            Status::bad_request(format!(
-                "invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
-        })?,
+        text => text.parse().map_err(|_| unreadable_version(&target, text))?,
     };
     let initial = initial_events(query, version)?;
     let timeout = query
@@ -82,21 +79,22 @@ enum Initial {
 
 fn initial_events(query: &Query, version: &str) -> Result<Initial, Status> {
     let (send, version_match) = (query.get("sendInitialEvents"), query.get("resourceVersionMatch"));
+    let (field, known) = ("resourceVersionMatch", "NotOlderThan");
     let mut errors = Vec::new();
-    if send.is_empty() {
-        if !version_match.is_empty() {
-            errors.push(FieldError::forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
-        }
-    } else {
-        if version_match != "NotOlderThan" {
-            errors.push(FieldError::forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
+    if !send.is_empty() && version_match != known {
+        errors.push(FieldError::forbidden(
+            field,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ));
+    }
+    if send.is_empty() && !version_match.is_empty() {
+        errors.push(FieldError::forbidden(
+            field,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ));
+    }
+    if !version_match.is_empty() && version_match != known {
+        errors.push(FieldError::not_supported(field, &version_match.into(), &[known]));
     }
     if !errors.is_empty() {
         return Err(Status::invalid_options("ListOptions", &errors));

@@ -90,7 +90,7 @@ fn check(config: &Value, write: &Write<'_>) -> Result<(), ApplyError> {
 /// The managers of `live`. If it has none, everything in it gets one now, or the first apply would own it
 /// all.
 fn managers_of(live: &Object, write: &Write<'_>, shape: Shape<'_>) -> Managers {
-    let mut managers = Managers::clone(&live.managers);
+    let mut managers = live.managers.read_again();
     if managers.is_empty() {
         let before = Write {
             manager: BEFORE_FIRST_APPLY,

@@ -76,7 +76,7 @@ pub(crate) fn update(old: Option<&Object>, new: &mut Value, write: &Write<'_>, s
 /// The managers that the write starts from: those of the request if it brings valid ones, else those of the
 /// live object.
 fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
-    let live = || old.map(|old| Managers::clone(&old.managers)).unwrap_or_default();
+    let live = || old.map(|old| old.managers.read_again()).unwrap_or_default();
     // A subresource cannot edit ownership.
     if !write.subresource.is_empty() {
         return live();

@@ -37,6 +37,22 @@ impl Id {
         Self::new(manager, Operation::Apply, "", subresource)
     }
 
+    /// The same as a Scale knows it, which is of another version.
+    pub(super) fn in_version(&self, api_version: &str) -> Self {
+        match self.operation {
+            Operation::Apply => self.clone(),
+            Operation::Update => Self {
+                api_version: api_version.to_owned(),
+                ..self.clone()
+            },
+        }
+    }
+
+    /// Whether an entry, once written, is read as this one's.
+    fn is_of(&self, entry: &Entry) -> bool {
+        self.operation == Operation::Apply || self.api_version == entry.api_version
+    }
+
     fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         Self {
@@ -115,6 +131,30 @@ impl Managers {
         self.entries.is_empty()
     }
 
+    /// As the next write reads them. A write to `/scale` can leave two entries of the same updater behind, of which the later
+    /// one counts: never the one of the scale, which has no time.
+    pub(super) fn read_again(&self) -> Self {
+        let mut managers = self.clone();
+        managers.entries.retain(|(id, entry)| id.is_of(entry));
+        managers
+    }
+
+    /// Calls the entries of a Scale what they will be read as, where nobody else is called so.
+    pub(super) fn adopt_entries_of_scale(&mut self) {
+        let (own, foreign) = std::mem::take(&mut self.entries)
+            .into_iter()
+            .partition(|(id, entry)| id.is_of(entry));
+        self.entries = own;
+        for (id, entry) in foreign {
+            let adopted = Id {
+                api_version: entry.api_version.clone(),
+                ..id.clone()
+            };
+            let id = if self.get(&adopted).is_none() { adopted } else { id };
+            self.insert(id, entry);
+        }
+    }
+
     fn place(&self, id: &Id) -> Result<usize, usize> {
         self.entries.binary_search_by(|(known, _)| known.cmp(id))
     }
@@ -140,6 +180,16 @@ impl Managers {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Id, &Entry)> + Clone {
         self.entries.iter().map(|(id, entry)| (id, entry))
+    }
+
+    /// Takes what is in this set from everybody but some, and forgets who is left with nothing.
+    pub(super) fn subtract_unless(&mut self, other: &FieldSet, spared: impl Fn(&Id) -> bool) {
+        for (id, entry) in &mut self.entries {
+            if !spared(id) {
+                entry.owned.subtract(&[other]);
+            }
+        }
+        self.forget_the_dispossessed();
     }
 
     /// Takes what is in these sets from everybody, and forgets who is left with nothing.

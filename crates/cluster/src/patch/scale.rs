@@ -2,33 +2,61 @@
 
 use serde_json::Value;
 
-use super::element::{Element, same};
+use super::element::Element;
 use super::fields::FieldSet;
 use super::managed::Write;
 use super::managers::{Entry, Id, Managers};
 use super::owned::Owned;
 use crate::object::Object;
 
-/// A write to `/scale`: whoever owned the replicas loses them to the writer, if they changed. `replicas` is
-/// the path of the field in the object. Upstream forgets the time of such an entry.
+/// What a Scale is written in.
+const SCALE_VERSION: &str = "autoscaling/v1";
+
+/// A write to `/scale`. The owners of the replicas become those of a Scale, to which the write is an update like any other; then
+/// they come back. `replicas` is the path of the field in the object.
+///
+/// All of this is as upstream's: a Scale does not show zero replicas, so that whoever scales to zero leaves them to nobody; what
+/// nobody owns gets no owner by an update; and as updaters are told apart by version too, an owner that stays comes back as
+/// another, without a time, and has the replicas taken from its own entry.
 pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&str]) -> Managers {
-    let at = |object: &Value| replicas.iter().fold(object.clone(), |at, name| at[*name].clone());
-    let mut managers = Managers::clone(&old.managers);
-    if !managers.is_empty() && !same(&at(old), &at(new)) {
-        let path: Vec<_> = replicas.iter().copied().map(Element::field).collect();
-        let mut set = FieldSet::default();
-        set.insert(&path);
-        managers.subtract(&[&set]);
-        let entry = Entry {
-            owned: Owned::of(set),
-            api_version: write.api_version.to_owned(),
-            time: None,
-        };
-        managers.insert(
-            Id::update(write.manager, write.api_version, write.subresource),
-            entry,
-        );
+    let path: Vec<_> = replicas.iter().copied().map(Element::field).collect();
+    let mut set = FieldSet::default();
+    set.insert(&path);
+    let at = |object: &Value| {
+        let value = replicas.iter().fold(object, |at, name| &at[*name]);
+        value.as_i64().unwrap_or(0)
+    };
+    let (before, after) = (at(old), at(new));
+
+    let mut managers = old.managers.read_again();
+    let mut owners: Vec<Id> = managers
+        .iter()
+        .filter(|(_, entry)| entry.owned.set().has(&path))
+        .map(|(id, _)| id.in_version(SCALE_VERSION))
+        .collect();
+    if before != after && !owners.is_empty() {
+        owners.clear();
+        if after != 0 {
+            owners.push(Id::update(write.manager, SCALE_VERSION, write.subresource));
+        }
     }
+
+    managers.subtract_unless(&set, |id| owners.contains(id));
+    for owner in owners {
+        // Who was not taken from keeps its entry as it is.
+        if managers
+            .get(&owner)
+            .is_none_or(|entry| !entry.owned.set().has(&path))
+        {
+            let entry = Entry {
+                owned: Owned::of(set.clone()),
+                api_version: write.api_version.to_owned(),
+                time: None,
+            };
+            managers.insert(owner, entry);
+        }
+    }
+    managers.adopt_entries_of_scale();
     managers
 }
 

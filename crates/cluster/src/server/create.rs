@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::modify::never_owned;
-use super::{Caller, Server, Target, WriteOptions, Written, decode, manager, unknown_fields, unreadable};
+use super::{
+    Caller, Server, Target, WriteOptions, Written, decode, manager, unconvertible, unknown_fields, unreadable,
+};
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
 use crate::events;
@@ -50,10 +52,10 @@ impl Server {
         let api_version = target.resource.api_version();
         let write = Write {
             manager: manager(options, caller),
-            subresource: "",
+            subresource: &target.subresource,
             api_version: &api_version,
             kind: &target.resource.kind,
-            reset: never_owned(&target.resource, Endpoint::Main),
+            reset: never_owned(&target.resource, Endpoint::of(&target.subresource)),
             now: &self.now_text(),
         };
         self.make(tx, target, body, options, Ownership::Of(&write))
@@ -80,7 +82,12 @@ impl Server {
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
         check_kind(resource, body)?;
-        let (new, unknown) = decode(resource, body).map_err(|why| unreadable(resource, why))?;
+        let (new, unknown) = decode(resource, body).map_err(|why| match ownership {
+            Ownership::Settled(_) => {
+                unconvertible(resource, object::namespace(body), object::name(body), &why)
+            }
+            Ownership::Of(_) => unreadable(resource, why),
+        })?;
         let warnings = unknown_fields(&unknown, options).map_err(|why| unreadable(resource, why))?;
         let mut made = self
             .make_decoded(tx, target, new, options, ownership)
@@ -127,14 +134,19 @@ impl Server {
         }
         let errors = match &resource.model {
             Model::Builtin { .. } => {
-                builtin::prepare_create(&resource.id, &mut new, &self.context(&uid));
-                self.assign_addresses(tx, target, &mut new);
+                if target.subresource.is_empty() {
+                    builtin::prepare_create(&resource.id, &mut new, &self.context(&uid));
+                    self.assign_addresses(tx, target, &mut new)?;
+                } else {
+                    builtin::prepare_create_by_status(&mut new);
+                }
                 let mut errors = builtin::validate_create(&resource.id, &new);
                 errors.extend(definition_errors(target, &new, None));
                 errors
             }
             Model::Custom(custom) => {
                 object::metadata_mut(&mut new).insert("generation".into(), 1.into());
+                check_type(target, &new)?;
                 custom::validate_after(builtin::validate_create(&resource.id, &new), custom, &new, None)
             }
         };
@@ -213,9 +225,14 @@ impl Server {
     }
 
     /// Gives a Service the address and the node ports that it still needs.
-    pub(super) fn assign_addresses(&self, tx: &Transaction<'_>, target: &Target, service: &mut Value) {
+    pub(super) fn assign_addresses(
+        &self,
+        tx: &Transaction<'_>,
+        target: &Target,
+        service: &mut Value,
+    ) -> Result<(), Status> {
         if &*target.resource.id != "services" {
-            return;
+            return Ok(());
         }
         let others = tx.list(&target.resource.shelf, None);
         if builtin::wants_address(service) {
@@ -226,8 +243,17 @@ impl Server {
             // 10.0.0.1 is the API server's own.
             let free = (2..255)
                 .map(|host| format!("10.0.0.{host}"))
-                .find(|ip| !taken.contains(&ip.as_str()));
-            builtin::give_address(service, free.as_deref().unwrap_or_default());
+                .find(|ip| !taken.contains(&ip.as_str()))
+                .unwrap_or_default();
+            // An address is kept for somebody, who must have a name.
+            if object::name(service).is_empty() {
+                let why = format!(
+                    "failed to allocate IP: IPAddress.networking.k8s.io {free:?} is invalid: spec.parentRef.name: Required value"
+                );
+                let error = FieldError::invalid("spec.clusterIPs", &json!([""]), why);
+                return Err(Status::invalid(target.about_named(""), &[error]));
+            }
+            builtin::give_address(service, &free);
         }
         let ports = others
             .iter()
@@ -235,6 +261,7 @@ impl Server {
         let taken: Vec<_> = ports.filter_map(|port| port["nodePort"].as_u64()).collect();
         let mut free = (30_000_u16..=32_767).filter(|port| !taken.contains(&u64::from(*port)));
         builtin::give_node_ports(service, || free.next().unwrap_or(0));
+        Ok(())
     }
 
     /// A namespaced object needs a namespace that is there and stays.
@@ -298,7 +325,7 @@ pub(super) fn check_kind(resource: &Resource, body: &Value) -> Result<(), Status
             )));
         }
     }
-    if !kind.is_empty() && kind != resource.kind {
+    if !kind.is_empty() && kind != resource.kind && !resource.is_custom() {
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let message = format!(
             "{kind} in version {version:?} cannot be handled as a {}: the kinds do not match",
@@ -306,12 +333,35 @@ pub(super) fn check_kind(resource: &Resource, body: &Value) -> Result<(), Status
         );
         return Err(Status::bad_request(message));
     }
-    if !api_version.is_empty() && api_version != expected {
+    if (!api_version.is_empty() || resource.is_custom()) && api_version != expected {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
     Ok(())
+}
+
+/// A custom object must be of its own kind and version before anything else about it matters.
+pub(super) fn check_type(target: &Target, object: &Value) -> Result<(), Status> {
+    let resource = &*target.resource;
+    let mut errors = Vec::new();
+    for (field, known) in [("kind", &resource.kind), ("apiVersion", &resource.api_version())] {
+        if object[field].as_str() != Some(known) {
+            errors.push(FieldError::invalid(
+                field,
+                &object[field],
+                format!("must be {known}"),
+            ));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let about = About {
+        kind: object["kind"].as_str().unwrap_or_default(),
+        ..target.about_named(object::name(object))
+    };
+    Err(Status::invalid(about, &errors))
 }
 
 /// What is stored here like everywhere, but waits in vain for somebody to act on it.
@@ -335,7 +385,8 @@ fn not_run(resource: &Resource) -> Option<String> {
 /// The object's namespace is the path's.
 pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(), Status> {
     let given = object::namespace(object);
-    if !given.is_empty() && given != target.namespace {
+    // Where there are no namespaces, one that is given is forgotten.
+    if !given.is_empty() && !target.namespace.is_empty() && given != target.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));

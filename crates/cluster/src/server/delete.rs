@@ -78,18 +78,15 @@ impl Server {
         }
 
         if !object::has_finalizers(&new) && !is_held(target, &new) {
-            if dry_run {
-                return Ok(Deleted::Gone(old));
-            }
             // A pod is marked before it goes, also when it goes at once.
-            if first && &*target.resource.id == "pods" {
-                tx.put(target.shelf(), target.key(), new.clone(), old.managers.clone());
+            let is_marked = !first || &*target.resource.id == "pods";
+            let last = if is_marked { new } else { Value::clone(&old) };
+            if dry_run {
+                return Ok(Deleted::Gone(Object::new(last, old.managers)));
             }
-            let last = if first && &*target.resource.id != "pods" {
-                Value::clone(&old)
-            } else {
-                new
-            };
+            if first && is_marked {
+                tx.put(target.shelf(), target.key(), last.clone(), old.managers.clone());
+            }
             let gone = tx.remove(target.shelf(), &target.key(), last, old.managers);
             return Ok(Deleted::Gone(gone));
         }
@@ -207,6 +204,8 @@ fn set_dependents_finalizer(target: &Target, object: &mut Value, options: &Value
         (None, None) => "Background",
     };
     let wanted = match policy {
+        // Nobody looks for what depends on an Event.
+        _ if &*target.resource.shelf.name() == "events" => None,
         "Orphan" => Some(ORPHAN),
         "Foreground" => Some(FOREGROUND),
         _ => None,

@@ -264,8 +264,15 @@ fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
             (decoded.value, decoded.unknown)
         }
     };
-    decoded["apiVersion"] = resource.api_version().into();
-    decoded["kind"] = resource.kind.as_str().into();
+    for (field, known) in [
+        ("apiVersion", resource.api_version()),
+        ("kind", resource.kind.clone()),
+    ] {
+        // What a custom object says it is is judged with the rest of it.
+        if !(resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty())) {
+            decoded[field] = known.into();
+        }
+    }
     Ok((decoded, unknown))
 }
 
@@ -276,6 +283,21 @@ fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
     let Resource { kind, version, .. } = resource;
     Status::bad_request(format!(
         "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
+}
+
+/// The same of what an apply has made, which is converted and not read.
+fn unconvertible(resource: &Resource, namespace: &str, name: &str, why: &Unreadable) -> Status {
+    let Unreadable::Mismatch(why) = why else {
+        return unreadable(resource, why);
+    };
+    let Resource {
+        group, version, kind, ..
+    } = resource;
+    let kind = format!("{group}/{version}, Kind={kind}");
+    Status::internal_plain(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to convert unstructured object to \
+         {kind}: error decoding from json: {why}"
     ))
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::create::{check_kind, check_namespace, definition_errors};
+use super::create::{check_kind, check_namespace, check_type, definition_errors};
 use super::scale::replicas_path;
 use super::{
     Caller, DEFINITIONS, Server, Target, Unreadable, WriteOptions, Written, decode, decode_changed, manager,
-    unknown_fields, unreadable,
+    unconvertible, unknown_fields, unreadable,
 };
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
@@ -120,11 +120,7 @@ impl Server {
             true => Object::new(events::as_events_group(&stored), stored.managers.clone()),
             false => stored.clone(),
         };
-        let endpoint = match target.subresource.as_str() {
-            "status" => Endpoint::Status,
-            "scale" => Endpoint::Scale,
-            _ => Endpoint::Main,
-        };
+        let endpoint = Endpoint::of(&target.subresource);
         let resource = &*target.resource;
         let owner = manager(options, caller);
         let (now, api_version) = (self.now_text(), resource.api_version());
@@ -201,8 +197,8 @@ impl Server {
         if endpoint != Endpoint::Scale {
             check_name(target, &new)?;
         }
-        check_version(target, &old, &new, change)?;
         check_uid(target, &old, &new, options.dry_run)?;
+        check_version(target, &old, &new, change)?;
         keep_system_fields(&old, &mut new);
 
         match &resource.model {
@@ -212,6 +208,8 @@ impl Server {
         // Ownership is settled on what the client asked for, before the server has its own say.
         let managers = match managers {
             Some(managers) => managers,
+            // Who owns what of an object of no known kind cannot be told.
+            None if new["kind"] != resource.kind => Managers::default(),
             None if endpoint == Endpoint::Scale => {
                 managed::scale(&old, &new, write, &replicas_path(&resource.model))
             }
@@ -230,9 +228,12 @@ impl Server {
                 if target.subresource == "finalize" {
                     set(&mut new["spec"], "finalizers", finalizers);
                 }
-                self.assign_addresses(tx, target, &mut new);
+                self.assign_addresses(tx, target, &mut new)?;
             }
-            Model::Custom(custom) => prepare_custom(custom, &old, &mut new, endpoint),
+            Model::Custom(custom) => {
+                prepare_custom(custom, &old, &mut new, endpoint);
+                check_type(target, &new)?;
+            }
         }
         let mut errors = builtin::validate_update(&resource.id, &old, &new, endpoint);
         match (&resource.model, endpoint) {
@@ -260,7 +261,10 @@ impl Server {
         managers: Arc<Managers>,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        if *old == new && old.managers == managers {
+        // What is stored of a new claim is not yet what an update makes of it, though it reads the same.
+        let is_rewritten =
+            &*target.resource.id == "persistentvolumeclaims" && tx.is_as_made(target.shelf(), &target.key());
+        if *old == new && old.managers == managers && !is_rewritten {
             return Ok(Written {
                 object: old,
                 created: false,
@@ -294,27 +298,32 @@ impl Server {
         caller: &Caller,
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
+        // A Service comes into being through its status too.
+        let is_made = target.subresource.is_empty() || &*resource.id == "services";
         match change {
-            Change::Replace(body) if resource.is_created_by_update() && target.subresource.is_empty() => {
+            Change::Replace(body) if resource.is_created_by_update() && is_made => {
                 if !object::uid(body).is_empty() {
                     return Err(Status::conflict(
                         target.about(),
                         &other_uid(target, object::uid(body), "", options.dry_run),
                     ));
                 }
-                self.create_in(tx, target, body, options, caller)
+                // Whichever version it should have had.
+                let mut body = body.clone();
+                object::metadata_mut(&mut body).remove("resourceVersion");
+                self.create_in(tx, target, &body, options, caller)
             }
-            Change::Apply(config) if target.subresource.is_empty() => {
-                check_applied(target, config)?;
+            Change::Apply(config) if is_made => {
                 let write = Write {
                     manager: manager(options, caller),
-                    subresource: "",
+                    subresource: &target.subresource,
                     api_version: &resource.api_version(),
                     kind: &resource.kind,
-                    reset: never_owned(resource, Endpoint::Main),
+                    reset: never_owned(resource, Endpoint::of(&target.subresource)),
                     now: &self.now_text(),
                 };
                 let applied = managed::apply(None, config, options.force, &write, resource.shape())?;
+                check_name(target, &applied.0)?;
                 self.create_applied_in(tx, target, applied, options)
             }
             _ => Err(Status::not_found(target.about())),
@@ -360,7 +369,6 @@ fn wish<'c>(
         },
         Change::Json(_) | Change::Merge(_) => Cow::Owned(patched(&live, change)?),
         Change::Apply(config) => {
-            check_applied(target, config)?;
             let (applied, managers) =
                 managed::apply(Some(old), config, options.force, write, resource.shape())?;
             return Ok((Cow::Owned(applied), Some(managers)));
@@ -420,8 +428,9 @@ fn changed_fields<'c>(resource: &Resource, old: &Object, change: Change<'c>) -> 
 /// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
 fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) -> Status {
     let (shown, why) = match (change, why) {
-        (Change::Replace(_) | Change::Status { .. } | Change::Apply(_), _) => {
-            return unreadable(&target.resource, why);
+        (Change::Replace(_) | Change::Status { .. }, _) => return unreadable(&target.resource, why),
+        (Change::Apply(config), _) => {
+            return unconvertible(&target.resource, object::namespace(config), &target.name, why);
         }
         (Change::Json(_) | Change::Merge(_), _) => {
             let wished = patched(&old.whole(), change).unwrap_or_default();
@@ -432,6 +441,11 @@ fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) 
         }
         (Change::Strategic(patch), Unreadable::Other(why)) => (go::plain(patch), why.clone()),
     };
+    unpatchable(shown, why)
+}
+
+/// The refusal of a patch whose outcome, as shown, cannot be read.
+pub(super) fn unpatchable(shown: String, why: String) -> Status {
     let nothing = About {
         group: "",
         plural: "",
@@ -451,21 +465,7 @@ fn read_strictly(
     unknown_fields(&unknown, options).map_err(Unreadable::Other)
 }
 
-/// What is applied must say what it is.
-fn check_applied(target: &Target, config: &Value) -> Result<(), Status> {
-    let text = |field: &str| config[field].as_str().unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if api_version.is_empty() || kind.is_empty() {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        return Err(Status::bad_request(format!(
-            "invalid object type: {group}/{version}, Kind={kind}"
-        )));
-    }
-    check_kind(&target.resource, config)?;
-    check_name(target, config)
-}
-
-fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
+pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
     let given = object::name(body);
     if given.is_empty() {
         let name = &target.name;
@@ -510,7 +510,7 @@ fn check_version(target: &Target, old: &Value, new: &Value, change: Change<'_>) 
 }
 
 /// Whoever names a UID means that very object and none of the same name.
-fn check_uid(target: &Target, old: &Value, new: &Value, dry_run: bool) -> Result<(), Status> {
+pub(super) fn check_uid(target: &Target, old: &Value, new: &Value, dry_run: bool) -> Result<(), Status> {
     let (given, current) = (object::uid(new), object::uid(old));
     if given.is_empty() || given == current {
         return Ok(());

@@ -3,7 +3,7 @@
 use base64::Engine;
 use serde_json::{Value, json};
 
-use super::scale::scale_of;
+use super::scale::{replicas_path, says_no_replicas, scale_of};
 use super::{Server, Target};
 use crate::http::syntax;
 use crate::object::{self, Object};
@@ -37,6 +37,12 @@ impl Server {
             .get(target.shelf(), &target.key())
             .ok_or_else(|| Status::not_found(target.about()))?;
         Ok(match target.subresource.as_str() {
+            "scale" if says_no_replicas(&target.resource, &object) => {
+                let path = replicas_path(&target.resource.model).join(".");
+                return Err(Status::internal(format!(
+                    "the spec replicas field \".{path}\" does not exist"
+                )));
+            }
             "scale" => scale_of(&target.resource, &object).into(),
             _ => object,
         })

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::create::check_namespace;
+use super::modify::{check_name, check_uid, unpatchable};
 use super::{Caller, Change, Server, Target, WriteOptions, Written};
 use crate::builtin;
 use crate::object;
@@ -47,6 +49,15 @@ pub(super) fn scale_of(resource: &Resource, owner: &Value) -> Value {
     scale
 }
 
+/// Whether a custom object leaves open how many replicas it wants.
+pub(super) fn says_no_replicas(resource: &Resource, owner: &Value) -> bool {
+    let at = |model| replicas_path(model).into_iter().fold(owner, |at, name| &at[name]);
+    matches!(resource.model, Model::Custom(_)) && at(&resource.model).is_null()
+}
+
+/// What a Scale says where its object does not.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
 /// Where an object keeps the number that its Scale is about.
 pub(super) fn replicas_path(model: &Model) -> Vec<&str> {
     match model {
@@ -72,6 +83,9 @@ impl Server {
         options: &WriteOptions,
         caller: &Caller,
     ) -> Result<Written, Status> {
+        if let Change::Replace(body) = change {
+            check_name(target, body)?;
+        }
         let Some(owner) = tx.get(target.shelf(), &target.key()).cloned() else {
             return Err(Status::not_found(target.about()));
         };
@@ -81,7 +95,10 @@ impl Server {
             kind: "Scale",
             name: &target.name,
         };
-        let old = scale_of(&target.resource, &owner);
+        let mut old = scale_of(&target.resource, &owner);
+        if says_no_replicas(&target.resource, &owner) {
+            old["spec"]["replicas"] = NO_REPLICAS.into();
+        }
         let wished = match change {
             Change::Replace(body) => body.clone(),
             Change::Status { base, .. } => Value::clone(base),
@@ -90,16 +107,33 @@ impl Server {
                 patch::merge(&old, patch)?
             }
         };
-        let new = match crate::types::decode(SCALE, &wished) {
+        let mut new = match crate::types::decode(SCALE, &wished) {
             Some(Ok(decoded)) => decoded.value,
+            Some(Err(mismatch)) if matches!(change, Change::Json(_) | Change::Merge(_)) => {
+                return Err(unpatchable(wished.to_string(), mismatch.to_string()));
+            }
             Some(Err(mismatch)) => {
                 let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {mismatch}");
                 return Err(Status::bad_request(message));
             }
             None => return Err(Status::internal(format!("no type {SCALE}"))),
         };
+        check_namespace(target, &mut new)?;
         let replicas = new["spec"]["replicas"].as_i64().unwrap_or(0);
-        let errors = builtin::validate_scale(&new);
+        if replicas == NO_REPLICAS {
+            let path = replicas_path(&target.resource.model).join(".");
+            return Err(Status::bad_request(format!(
+                "the spec replicas field \".{path}\" cannot be empty"
+            )));
+        }
+        if matches!(change, Change::Replace(_)) {
+            check_uid(target, &owner, &new, options.dry_run)?;
+        }
+        // What a custom object may say of its replicas is for its schema to judge.
+        let errors = match target.resource.model {
+            Model::Builtin { .. } => builtin::validate_scale(&new),
+            Model::Custom(_) => Vec::new(),
+        };
         if !errors.is_empty() {
             return Err(Status::invalid(about, &errors));
         }

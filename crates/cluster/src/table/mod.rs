@@ -111,6 +111,7 @@ fn row(object: &Value, cells: Vec<Value>, conditions: Option<Value>, include: In
 fn columns_of(resource: &str) -> &'static [Column] {
     match resource.split('.').next().unwrap_or(resource) {
         "pods" => pods::PODS,
+        "podtemplates" => workloads::POD_TEMPLATES,
         "statefulsets" => workloads::STATEFULSETS,
         "controllerrevisions" => workloads::CONTROLLER_REVISIONS,
         "replicasets" => workloads::REPLICASETS,

@@ -11,6 +11,7 @@ use super::column::{
 };
 use super::selector::{of_labels, of_selector, requirements};
 
+const POD_TEMPLATE: &str = "/template/spec/containers";
 const CRON_TEMPLATE: &str = "/spec/jobTemplate/spec/template/spec/containers";
 
 pub(super) static STATEFULSETS: &[Column] = &[
@@ -19,6 +20,25 @@ pub(super) static STATEFULSETS: &[Column] = &[
     AGE,
     CONTAINERS,
     IMAGES,
+];
+
+pub(super) static POD_TEMPLATES: &[Column] = &[
+    NAME,
+    Column::text(
+        "Containers",
+        "The names of the containers in the template.",
+        Made(|template| of_containers(template, POD_TEMPLATE, "name")),
+    ),
+    Column::text(
+        "Images",
+        "The images of the containers in the template.",
+        Made(|template| of_containers(template, POD_TEMPLATE, "image")),
+    ),
+    Column::text(
+        "Pod Labels",
+        "The labels of pods made from the template.",
+        Made(|template| of_labels(template.pointer("/template/metadata/labels")).into()),
+    ),
 ];
 
 pub(super) static CONTROLLER_REVISIONS: &[Column] = &[

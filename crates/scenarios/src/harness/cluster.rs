@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_analysis::http::Http;
@@ -279,6 +280,19 @@ impl Cluster {
         Ok(claims
             .map(|claim| (claim.name_any(), claim.metadata.uid))
             .collect())
+    }
+
+    /// Waits until there is no such volume.
+    pub async fn expect_no_volume(&self, name: &str) -> Outcome {
+        let volumes = Api::<PersistentVolume>::all(self.client());
+        let gone = await_condition(volumes, name, |volume: Option<&PersistentVolume>| {
+            volume.is_none()
+        });
+        match tokio::time::timeout(self.patience, gone).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(self.unmet(format!("no volume {name}"), error.to_string())),
+            Err(_) => Err(self.unmet(format!("no volume {name}"), "it is there")),
+        }
     }
 
     /// Every write to this namespace that the API server has answered, oldest first. `None` where the control plane

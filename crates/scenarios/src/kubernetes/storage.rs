@@ -9,6 +9,7 @@ scenarios![
     a_pod_finds_its_claim_again_after_an_update,
     claims_outlive_a_scale_down_by_default,
     a_retention_policy_deletes_the_claims_of_a_scale_down,
+    a_volume_goes_with_its_claim,
 ];
 
 async fn a_pod_finds_its_claim_again_after_an_update(cluster: &mut Cluster) -> Outcome {
@@ -70,4 +71,27 @@ async fn a_retention_policy_deletes_the_claims_of_a_scale_down(cluster: &mut Clu
             }
         })
         .await
+}
+
+async fn a_volume_goes_with_its_claim(cluster: &mut Cluster) -> Outcome {
+    let retention =
+        json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}});
+    let db = cluster
+        .statefulset("db")
+        .replicas(1)
+        .claim("data")
+        .spec(retention)
+        .start()
+        .await?;
+    let volumes = cluster.look(|view| {
+        let specs = view.claims.values().filter_map(|claim| claim.spec.as_ref());
+        specs
+            .filter_map(|spec| spec.volume_name.clone())
+            .collect::<Vec<_>>()
+    });
+    let [volume] = volumes.as_slice() else {
+        return Err(cluster.unmet("one bound claim", format!("{volumes:?}")));
+    };
+    db.scale(0).await?;
+    cluster.expect_no_volume(volume).await
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{self, CONFIG_MAP, EVENT, Kind, NEW_EVENT, POD, STATEFUL_SET, WIDGET};
 use super::request::{Body, Request, Step};
-use super::watches;
+use super::{identity, refused, scales, watches};
 
 const MERGE: &str = "application/merge-patch+json";
 
@@ -39,6 +39,18 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "a_pod_is_bound_once",
         steps: Steps::Sent(a_pod_is_bound_once),
+    },
+    Case {
+        name: "a_dry_deletion_shows_what_would_be_left",
+        steps: Steps::Sent(a_dry_deletion_shows_what_would_be_left),
+    },
+    Case {
+        name: "an_event_has_no_dependents",
+        steps: Steps::Sent(an_event_has_no_dependents),
+    },
+    Case {
+        name: "the_first_update_of_a_claim_is_always_a_write",
+        steps: Steps::Sent(the_first_update_of_a_claim_is_always_a_write),
     },
     Case {
         name: "an_eviction_asks_the_budget",
@@ -103,6 +115,78 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "a_budget_is_written_when_it_changes",
         steps: Steps::Played(watches::a_budget_is_written_when_it_changes),
+    },
+    Case {
+        name: "a_scale_to_what_is_there_loses_the_owner",
+        steps: Steps::Sent(scales::a_scale_to_what_is_there_loses_the_owner),
+    },
+    Case {
+        name: "a_scale_to_zero_leaves_the_replicas_to_nobody",
+        steps: Steps::Sent(scales::a_scale_to_zero_leaves_the_replicas_to_nobody),
+    },
+    Case {
+        name: "a_scale_takes_the_replicas_of_an_applier_only_when_they_change",
+        steps: Steps::Sent(scales::a_scale_takes_the_replicas_of_an_applier_only_when_they_change),
+    },
+    Case {
+        name: "a_scale_of_replicas_that_nobody_set",
+        steps: Steps::Sent(scales::a_scale_of_replicas_that_nobody_set),
+    },
+    Case {
+        name: "a_bad_scale_is_refused",
+        steps: Steps::Sent(scales::a_bad_scale_is_refused),
+    },
+    Case {
+        name: "a_custom_object_is_of_its_kind",
+        steps: Steps::Sent(identity::a_custom_object_is_of_its_kind),
+    },
+    Case {
+        name: "what_is_applied_is_of_its_kind_before_its_name_matters",
+        steps: Steps::Sent(identity::what_is_applied_is_of_its_kind_before_its_name_matters),
+    },
+    Case {
+        name: "a_namespace_is_forgotten_where_there_are_none",
+        steps: Steps::Sent(identity::a_namespace_is_forgotten_where_there_are_none),
+    },
+    Case {
+        name: "a_path_goes_on_below_a_custom_object",
+        steps: Steps::Sent(identity::a_path_goes_on_below_a_custom_object),
+    },
+    Case {
+        name: "a_service_is_made_through_its_status",
+        steps: Steps::Sent(identity::a_service_is_made_through_its_status),
+    },
+    Case {
+        name: "another_uid_is_told_before_an_old_version",
+        steps: Steps::Sent(identity::another_uid_is_told_before_an_old_version),
+    },
+    Case {
+        name: "a_claim_that_may_not_change_is_shown_line_by_line",
+        steps: Steps::Sent(identity::a_claim_that_may_not_change_is_shown_line_by_line),
+    },
+    Case {
+        name: "a_pod_template_is_shown_as_a_table",
+        steps: Steps::Sent(identity::a_pod_template_is_shown_as_a_table),
+    },
+    Case {
+        name: "json_is_refused_in_gos_words",
+        steps: Steps::Sent(refused::json_is_refused_in_gos_words),
+    },
+    Case {
+        name: "yaml_is_refused_like_json",
+        steps: Steps::Sent(refused::yaml_is_refused_like_json),
+    },
+    Case {
+        name: "odd_options_of_lists_and_watches_are_refused",
+        steps: Steps::Sent(refused::odd_options_of_lists_and_watches_are_refused),
+    },
+    Case {
+        name: "what_is_applied_is_converted_and_not_read",
+        steps: Steps::Sent(refused::what_is_applied_is_converted_and_not_read),
+    },
+    Case {
+        name: "a_service_without_a_name_finds_no_address",
+        steps: Steps::Sent(refused::a_service_without_a_name_finds_no_address),
     },
 ];
 
@@ -227,6 +311,53 @@ fn a_pod_is_bound_once() -> Vec<Request> {
             .about(POD.key("a")),
         get(POD, "a"),
     ]
+}
+
+fn a_dry_deletion_shows_what_would_be_left() -> Vec<Request> {
+    let mut held = POD.sample("held");
+    held["metadata"]["finalizers"] = json!(["example.com/held"]);
+    let mut requests = vec![make(POD, "a"), post(POD, held), make(CONFIG_MAP, "a")];
+    for (kind, name) in [(POD, "a"), (POD, "held"), (CONFIG_MAP, "a")] {
+        for dry_run in [true, true, false, true] {
+            let delete = Request::new("DELETE", kind.item(name)).about(kind.key(name));
+            requests.push(if dry_run {
+                delete.query("dryRun", "All")
+            } else {
+                delete
+            });
+        }
+    }
+    requests
+}
+
+fn an_event_has_no_dependents() -> Vec<Request> {
+    let mut requests = Vec::new();
+    for policy in ["Foreground", "Orphan"] {
+        requests.extend([
+            make(EVENT, "a"),
+            Request::new("DELETE", EVENT.item("a")).query("propagationPolicy", policy),
+            get(EVENT, "a"),
+        ]);
+    }
+    requests
+}
+
+fn the_first_update_of_a_claim_is_always_a_write() -> Vec<Request> {
+    let mut requests = Vec::new();
+    for (name, part) in [("a", ""), ("b", "/status")] {
+        let nothing = Request::new("PATCH", format!("{}{part}", kinds::CLAIM.item(name)))
+            .about(kinds::CLAIM.key(name))
+            .content_type(MERGE)
+            .json(json!({}));
+        requests.extend([
+            make(kinds::CLAIM, name),
+            get(kinds::CLAIM, name),
+            nothing.clone(),
+            nothing.clone(),
+            get(kinds::CLAIM, name),
+        ]);
+    }
+    requests
 }
 
 fn an_eviction_asks_the_budget() -> Vec<Request> {

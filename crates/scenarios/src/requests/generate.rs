@@ -110,7 +110,9 @@ fn odd_create(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         }
         8 => request = request.query("dryRun", *pick(rng, &["All", "Some"])),
         9 => {
-            object["metadata"] = json!({"generateName": kind.name("made-"), "labels": {"sequence": "«ns»"}});
+            // A number keeps several of them in the same order on both sides.
+            let prefix = kind.name(&format!("made-{:04}-", rng.u16(..10_000)));
+            object["metadata"] = json!({"generateName": prefix, "labels": {"sequence": "«ns»"}});
             request.about = None;
         }
         10 => {
@@ -159,8 +161,8 @@ fn list(rng: &mut fastrand::Rng, kind: Kind) -> Request {
                 &["spec.nonsense=1", "metadata.name", "status.phase=Running", "=x"],
             ),
         ),
-        // Other sequences' objects make pages of what has no namespace.
-        6..10 if !kind.namespaced => request.query("labelSelector", ours),
+        // Other sequences' objects make pages of what has no namespace, and controllers' events those of events.
+        6..10 if !kind.namespaced || kind.kind == "Event" => request.query("labelSelector", ours),
         6 | 7 => request.query("labelSelector", ours).query("limit", "1"),
         8 | 9 => request
             .query("labelSelector", ours)
@@ -319,7 +321,15 @@ fn apply(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         7 => object["metadata"]["labels"] = json!({"tier": "applied"}),
         8 => object["metadata"]["name"] = "other".into(),
         9 => object["metadata"]["managedFields"] = json!([]),
-        10 => merge(&mut object, &kind.bad_change(rng)),
+        10 => {
+            merge(&mut object, &kind.bad_change(rng));
+            // Of several undeclared fields the real server names whichever it happens to see first.
+            if object["unheard"].is_object()
+                && let Value::Object(metadata) = &mut object["metadata"]
+            {
+                metadata.remove("unheard");
+            }
+        }
         _ => {
             object = kind.sample(name);
             merge(&mut object, &kind.change(rng));
@@ -411,8 +421,8 @@ fn delete(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         1 => request
             .json(json!({"preconditions": {"resourceVersion": format!("«old-rv {}»", kind.key(name))}})),
         2 => request.json(json!({"preconditions": {"uid": format!("«uid {}»", kind.key(name))}})),
-        // Who is faster with a claim, its protection or the garbage collector, is nobody's choice.
-        3 if kind.kind == "PersistentVolumeClaim" => request.query("propagationPolicy", "Background"),
+        // Who is faster with it, its own controller or the garbage collector, is nobody's choice.
+        3 if kind.settles => request.query("propagationPolicy", "Background"),
         3 => request.query(
             "propagationPolicy",
             *pick(rng, &["Foreground", "Background", "Orphan", "Nonsense"]),

@@ -137,6 +137,7 @@ pub(super) const ALL: &[Kind] = &[
     EVENT,
     REVISION,
     LEASE,
+    BUDGET,
     RACK,
 ];
 
@@ -191,6 +192,8 @@ impl Kind {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "example.com/web:1"}]},
         });
+        // A set would adopt what else there is with its labels.
+        let of_set = json!({"metadata": {"labels": {"app": "set"}}, "spec": template["spec"]});
         match (self.kind, self.api_version) {
             ("ConfigMap", _) => json!({"data": {"a": "1"}}),
             ("Secret", _) => json!({"data": {"a": "MQ=="}, "stringData": {"b": "2"}}),
@@ -209,7 +212,7 @@ impl Kind {
                 "type": "Normal", "action": "Testing", "reportingController": "example.com/tests",
                 "reportingInstance": "tests-0", "eventTime": "2026-01-01T00:00:00.000001Z"}),
             ("StatefulSet", _) => json!({"spec": {
-                "replicas": 0, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}}, "template": template,
+                "replicas": 0, "serviceName": "web", "selector": {"matchLabels": {"app": "set"}}, "template": of_set,
                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1000}}}}),
             ("ControllerRevision", _) => json!({"revision": 1, "data": {"spec": {"a": 1}}}),
             ("Lease", _) => json!({"spec": {

@@ -35,7 +35,7 @@ impl Memory {
             && answer["kind"] != "Scale"
             && answer["kind"] != "PartialObjectMetadata"
         {
-            self.seen.entry(key.clone()).or_default().push(answer.clone());
+            self.seen.entry(self.fill(key)).or_default().push(answer.clone());
         }
     }
 
@@ -51,7 +51,8 @@ impl Memory {
             )
             .into_bytes(),
             Body::Edited(patch) => {
-                let last = request.about.as_ref().and_then(|key| self.seen.get(key)?.last());
+                let key = request.about.as_ref().map(|key| self.fill(key));
+                let last = key.and_then(|key| self.seen.get(&key)?.last());
                 let mut object = last.cloned().unwrap_or_else(|| serde_json::json!({}));
                 merge(&mut object, patch);
                 self.fill(&object.to_string()).into_bytes()
@@ -59,19 +60,18 @@ impl Memory {
         }
     }
 
-    /// Fills in `«ns»`, `«token»`, `«list»`, and of objects seen `«rv KEY»`, `«old-rv KEY»`, `«uid KEY»`, `«name KEY»`.
+    /// Fills in `«ns»`, `«token»`, `«list»`, and of objects seen `«rv KEY»`, `«old-rv KEY»`, `«uid KEY»`, `«name KEY»`. A key
+    /// may itself hold something to fill in.
     pub(super) fn fill(&self, text: &str) -> String {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('«') {
-            filled.push_str(before);
-            let Some((word, after)) = after.split_once('»') else {
+        let mut filled = text.to_owned();
+        // The first end belongs to the last beginning before it.
+        while let Some(end) = filled.find('»') {
+            let Some(start) = filled[..end].rfind('«') else {
                 return filled;
             };
-            filled.push_str(&self.word(word));
-            rest = after;
+            let word = self.word(&filled[start + '«'.len_utf8()..end]);
+            filled.replace_range(start..end + '»'.len_utf8(), &word);
         }
-        filled.push_str(rest);
         filled
     }
 

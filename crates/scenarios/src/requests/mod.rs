@@ -8,13 +8,16 @@
 
 mod cases;
 mod generate;
+mod identity;
 mod kinds;
 mod memory;
 mod normal;
 mod play;
 mod recorded;
+mod refused;
 mod request;
 mod run;
+mod scales;
 mod watches;
 
 pub use run::run;

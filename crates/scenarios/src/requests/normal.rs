@@ -31,6 +31,9 @@ static PATCHED: LazyLock<Option<Regex>> =
 /// What a pod update may change is followed by a comparison of the two specs as Go prints it.
 static POD_DIFF: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(allow it to be set to 1 if it was previously negative\)).*").ok());
+/// The address that was tried for a Service.
+static ADDRESS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(IPAddress\.networking\.k8s\.io ")10\.0\.0\.\d+"#).ok());
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d+[smhd])+$").ok());
 
 impl Normal {
@@ -96,6 +99,9 @@ impl Normal {
         }
         if let Some(difference) = &*POD_DIFF {
             text = difference.replace(&text, "$1«difference»").into_owned();
+        }
+        if let Some(address) = &*ADDRESS {
+            text = address.replace_all(&text, "$1«address»").into_owned();
         }
         // Which of several undeclared fields upstream names depends on the order of a Go map.
         if let Some((before, _)) = text.split_once("): ").filter(|(before, after)| {

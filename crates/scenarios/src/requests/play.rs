@@ -31,6 +31,8 @@ pub(super) struct Play {
     memory: Memory,
     normal: Normal,
     watch: Option<Events>,
+    /// What the watch said before anything else was sent.
+    seen_early: Option<String>,
 }
 
 impl Play {
@@ -41,6 +43,7 @@ impl Play {
             memory: Memory::new(namespace),
             normal: Normal::new(namespace),
             watch: None,
+            seen_early: None,
         };
         for definition in kinds::definitions() {
             let name = definition["metadata"]["name"]
@@ -85,7 +88,16 @@ impl Play {
                             .map_err(std::io::Error::other)
                             .into_async_read(),
                     );
-                    self.watch = Some(reader.lines());
+                    let mut events = reader.lines();
+                    // What is there already is read from storage once the answer has begun; the next write must not come first.
+                    let begins_with_what_is_there = !request
+                        .query
+                        .iter()
+                        .any(|(name, value)| *name == "resourceVersion" && value != "0");
+                    if request.path.ends_with("/events") && begins_with_what_is_there {
+                        self.seen_early = tokio::time::timeout(PATIENCE, events.next()).await?.transpose()?;
+                    }
+                    self.watch = Some(events);
                     return Ok(normal::answer(code, headers(&parts.headers), Value::Null));
                 }
                 let bytes = body.collect_bytes().await?;
@@ -175,7 +187,10 @@ impl Play {
         let mut watch = self.watch.take().context("no watch is open")?;
         let mut events = Vec::new();
         loop {
-            let line = tokio::time::timeout(PATIENCE, watch.next()).await;
+            let line = match self.seen_early.take() {
+                Some(line) => Ok(Some(Ok(line))),
+                None => tokio::time::timeout(PATIENCE, watch.next()).await,
+            };
             let Ok(Some(line)) = line else {
                 bail!("the watch ended before {marker}: {}", Value::from(events));
             };
@@ -235,23 +250,31 @@ fn is_settled(object: &Value) -> bool {
     if !metadata["uid"].is_string() {
         return true;
     }
+    // Controllers look after what goes as well, for as long as somebody holds it.
     if metadata["deletionTimestamp"].is_string() {
         let finalizers = metadata["finalizers"].as_array();
         let ours = |one: &Value| one.as_str().is_some_and(|one| one.starts_with("example.com/"));
         let held = metadata["deletionGracePeriodSeconds"]
             .as_i64()
-            .is_some_and(|grace| grace > 0);
-        return held
+            .is_some_and(|grace| grace > 0)
             || finalizers.is_some_and(|finalizers| !finalizers.is_empty() && finalizers.iter().all(ours));
+        return held && (object["kind"] == "PersistentVolumeClaim" || is_observed(object));
     }
+    is_observed(object)
+}
+
+/// Whether its controller has seen an object as it is.
+fn is_observed(object: &Value) -> bool {
+    let metadata = &object["metadata"];
     match object["kind"].as_str() {
         Some("PodDisruptionBudget") => {
             object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
         }
-        // Its controller takes back what others say of its pods, of which there are none.
+        // Its controller takes back what others say of its pods: there are none, unless nobody says how many there should be.
         Some("StatefulSet") => {
             object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
-                && object["status"]["replicas"] == 0
+                && (metadata["deletionTimestamp"].is_string()
+                    || object["status"]["replicas"] == object["spec"]["replicas"])
         }
         // Its protection comes back when somebody takes it away.
         Some("PersistentVolumeClaim") => metadata["finalizers"]

@@ -170,14 +170,21 @@ fn judge(steps: &[Step], embedded: &[Value], real: &[Value]) -> Result<(), Faile
         return Ok(());
     }
     let mut story = format!("\n{} of {} answers differ\n", differing.len(), steps.len());
-    for (index, (embedded, real)) in differing.iter().take(TOLD) {
+    let first = differing.first().map_or(0, |(index, _)| *index);
+    for (index, step) in steps.iter().enumerate().take(first) {
+        let line: String = step.to_string().chars().take(LINE).collect();
         // Writing to a String cannot fail.
+        let _ = writeln!(story, "  {index}: {line}");
+    }
+    for (index, (embedded, real)) in differing.iter().take(TOLD) {
         let _ = writeln!(story, "request {index}: {}", steps[*index]);
         tell(&mut story, "", embedded, real);
     }
     Err(story.into())
 }
 
+/// How much is told of a request that led to a difference.
+const LINE: usize = 200;
 /// How many differing answers are told.
 const TOLD: usize = 6;
 

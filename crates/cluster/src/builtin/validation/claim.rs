@@ -1,10 +1,13 @@
 //! What a PersistentVolumeClaim may ask for, and what may change about it.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Value, json};
 
 use super::{metadata, resource, selector};
 use crate::builtin::fields::{copy, has, items, part, same, text};
 use crate::builtin::problems::{At, IMMUTABLE, Problems};
+use crate::builtin::unified_diff::unified;
 use crate::names;
 use crate::types::quantity::Quantity;
 
@@ -15,7 +18,6 @@ pub(crate) const ACCESS_MODES: [&str; 4] = [
     "ReadWriteOncePod",
 ];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
-/// What upstream says, without the diff of Go structs that it appends.
 const SPEC_IS_IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 pub(crate) fn create(object: &Value, problems: &mut Problems) {
@@ -141,7 +143,8 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
         copy(&before, &mut after, "storageClassName");
     }
     if !same(&before, &after) {
-        problems.forbidden(&At::new("spec"), SPEC_IS_IMMUTABLE);
+        let compared = unified(&dumped(&before), &dumped(&after));
+        problems.forbidden(&At::new("spec"), &format!("{SPEC_IS_IMMUTABLE}\n{compared}"));
     }
     let size = |object: &Value| Quantity::of(&object["spec"]["resources"]["requests"]["storage"]);
     if size(new) < size(old) && size(new) <= Quantity::of(&old["status"]["capacity"]["storage"]) {
@@ -155,6 +158,51 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
             IMMUTABLE,
         );
     }
+}
+
+/// A spec as the server prints it from its own struct, where fields have other names and an order.
+fn dumped(spec: &Value) -> String {
+    let source = |name: &str, is_reference: bool| {
+        let source = &spec[name];
+        if source.is_null() {
+            return Value::Null;
+        }
+        let mut dumped = json!({"APIGroup": source["apiGroup"], "Kind": text(source, "kind"), "Name": text(source, "name")});
+        if is_reference {
+            dumped["Namespace"] = source["namespace"].clone();
+        }
+        dumped
+    };
+    let resources = &spec["resources"];
+    let fields = [
+        ("AccessModes", spec["accessModes"].clone()),
+        ("Selector", spec["selector"].clone()),
+        (
+            "Resources",
+            json!({"Limits": resources["limits"], "Requests": resources["requests"]}),
+        ),
+        ("VolumeName", text(spec, "volumeName").into()),
+        ("StorageClassName", spec["storageClassName"].clone()),
+        ("VolumeMode", spec["volumeMode"].clone()),
+        ("DataSource", source("dataSource", false)),
+        ("DataSourceRef", source("dataSourceRef", true)),
+        (
+            "VolumeAttributesClassName",
+            spec["volumeAttributesClassName"].clone(),
+        ),
+    ];
+    let fields = fields.map(|(name, value)| format!(" {name:?}: {}", indented(&value)));
+    format!("{{\n{}\n}}", fields.join(",\n"))
+}
+
+/// JSON inside of a struct, one space for each level.
+fn indented(value: &Value) -> String {
+    let mut text = Vec::new();
+    let format = PrettyFormatter::with_indent(b" ");
+    let mut serializer = Serializer::with_formatter(&mut text, format);
+    // Writing a Value to memory cannot fail.
+    let _ = value.serialize(&mut serializer);
+    String::from_utf8_lossy(&text).replace('\n', "\n ")
 }
 
 pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
