@@ -192,7 +192,7 @@ impl Metrics {
     }
 
     /// Takes note of measurements.
-    pub(crate) fn measured<'m>(&self, measurements: impl Iterator<Item = &'m Measurement>) {
+    pub(crate) fn measured(&self, measurements: &[Measurement]) {
         for measurement in measurements {
             let phase = format!("{:?}", measurement.phase);
             self.0.measurements.get_or_create(&Phase { phase }).inc();

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::{StreamExt, future};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
+use serde_json::Value;
 use stateward_analysis::{Ask, Question, Secrets};
 use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
 use stateward_clock::Clock;
-use stateward_core::analysis::{args, judge};
+use stateward_core::analysis::{Data, args, judge};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
@@ -169,7 +170,10 @@ impl Asker {
                 ..Measurement::default()
             },
         };
-        conceal(&mut measurement, &hidden);
+        let texts = [&mut measurement.message, &mut measurement.value];
+        for text in texts.into_iter().chain(measurement.metadata.values_mut()) {
+            conceal(text, &hidden);
+        }
         measurement.started_at = Some(started);
         measurement.finished_at = Some(self.clock.now());
         measurement
@@ -193,7 +197,13 @@ impl Asker {
             now,
             range,
         };
-        let reply = self.ask.ask(&question).await.map_err(|error| error.to_string())?;
+        let mut reply = self.ask.ask(&question).await.map_err(|error| error.to_string())?;
+        // Before anything of it is cut short: half a secret is one too.
+        match &mut reply.data {
+            Data::Text(text) => conceal(text, hidden),
+            Data::Document(document) => conceal_document(document, hidden),
+            Data::Nothing | Data::Number(_) | Data::Numbers(_) => {}
+        }
         let judgement = judge::judge(&metric, &reply, now);
         Ok(Measurement {
             phase: judgement.phase,
@@ -251,16 +261,33 @@ fn range(metric: &Metric, now: Timestamp) -> Result<Option<stateward_analysis::R
     }))
 }
 
-/// Takes secrets out of what people will read.
-fn conceal(measurement: &mut Measurement, hidden: &[String]) {
+/// Takes secrets out of what people will read, also where they stand in quotes.
+fn conceal(text: &mut String, hidden: &[String]) {
     const STARS: &str = "*****";
     for secret in hidden.iter().filter(|secret| !secret.is_empty()) {
-        let texts = [&mut measurement.message, &mut measurement.value]
-            .into_iter()
-            .chain(measurement.metadata.values_mut());
-        for text in texts.filter(|text| text.contains(secret.as_str())) {
-            *text = text.replace(secret.as_str(), STARS);
+        let quoted = format!("{secret:?}");
+        let quoted = &quoted[1..quoted.len() - 1];
+        for form in [secret.as_str(), quoted] {
+            if text.contains(form) {
+                *text = text.replace(form, STARS);
+            }
         }
+    }
+}
+
+fn conceal_document(document: &mut Value, hidden: &[String]) {
+    match document {
+        Value::String(text) => conceal(text, hidden),
+        Value::Array(items) => items.iter_mut().for_each(|item| conceal_document(item, hidden)),
+        Value::Object(fields) => {
+            let fields = std::mem::take(fields).into_iter().map(|(mut name, mut value)| {
+                conceal(&mut name, hidden);
+                conceal_document(&mut value, hidden);
+                (name, value)
+            });
+            *document = Value::Object(fields.collect());
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -270,14 +297,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_written_down_nowhere() {
-        let mut measurement = Measurement {
-            message: "hunter2 was refused".into(),
-            value: "[\"hunter2\"]".into(),
-            metadata: [("query".to_owned(), "up{token=\"hunter2\"}".to_owned())].into(),
-            ..Measurement::default()
-        };
-        conceal(&mut measurement, &["hunter2".into(), String::new()]);
-        assert!(!format!("{measurement:?}").contains("hunter2"));
-        assert_eq!(measurement.message, "***** was refused");
+        let hidden = ["hunter2".to_owned(), String::new(), "a\"b".to_owned()];
+        let mut document = serde_json::json!({"hunter2": ["x", "say hunter2"], "n": 1});
+        conceal_document(&mut document, &hidden);
+        assert_eq!(document, serde_json::json!({"*****": ["x", "say *****"], "n": 1}));
+        let mut text = r#"hunter2 was refused: "a\"b" and a"b"#.to_owned();
+        conceal(&mut text, &hidden);
+        assert_eq!(text, r#"***** was refused: "*****" and *****"#);
     }
 }

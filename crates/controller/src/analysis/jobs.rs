@@ -36,6 +36,16 @@ pub(crate) struct Jobs {
     known: Arc<Mutex<HashMap<(String, String), State>>>,
 }
 
+/// What became of a measurement.
+pub(crate) enum Course {
+    /// It goes on.
+    UnderWay,
+    /// It came to this.
+    Done(Measurement),
+    /// Its Job is gone, which comes to this where nobody meant it to.
+    Lost(Measurement),
+}
+
 /// Where a Job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
@@ -144,13 +154,13 @@ impl Jobs {
         }
     }
 
-    /// What became of a measurement; `None` while it is under way.
+    /// What became of a measurement.
     pub(crate) async fn look(
         &self,
         run: &AnalysisRun,
         measurement: &Measurement,
         now: Timestamp,
-    ) -> Result<Option<Measurement>, Error> {
+    ) -> Result<Course, Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
         let here = (run.namespace().unwrap_or_default(), name.clone());
         let known = self.lock().get(&here).cloned();
@@ -160,7 +170,7 @@ impl Jobs {
             None => match super::find(&self.api(run), &name).await {
                 Ok(Some(job)) => state(&job),
                 Ok(None) => {
-                    return Ok(Some(Measurement {
+                    return Ok(Course::Lost(Measurement {
                         phase: Phase::Error,
                         message: format!("Job {name} was deleted before it was done"),
                         finished_at: Some(now),
@@ -171,7 +181,7 @@ impl Jobs {
             },
         };
         let (phase, message) = match state {
-            State::Running => return Ok(None),
+            State::Running => return Ok(Course::UnderWay),
             State::Complete => (Phase::Successful, String::new()),
             State::Failed(why) => {
                 let mut message = format!("Job {name} failed{why}");
@@ -181,7 +191,7 @@ impl Jobs {
                 (Phase::Failed, message)
             }
         };
-        Ok(Some(Measurement {
+        Ok(Course::Done(Measurement {
             phase,
             message,
             finished_at: Some(now),

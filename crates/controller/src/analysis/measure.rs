@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::asks::{Answers, Asks, Order};
-use super::jobs::Jobs;
+use super::jobs::{Course, Jobs};
 use super::runs::{Owner, Runs, owner, version};
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
@@ -187,10 +187,12 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         Answers::Here(answers) => answers,
         Answers::Until(later) => return Ok(lab.at(later)),
     };
+    let mut measured = Vec::new();
     for (index, measurement) in &answers {
         // Another operator may have been faster: then this one was asked for in vain.
         if core::was_due(&spec, &status, *index, measurement) {
             core::note(&spec, &mut status, *index, measurement.clone());
+            measured.push(measurement.clone());
         }
     }
     core::assess(&spec, &mut status, now);
@@ -201,12 +203,16 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
             continue;
         };
         match lab.jobs.look(run, &measurement, now).await? {
-            Some(done) => core::note(&spec, &mut status, index, done),
-            None if ending => {
+            // We may have stopped it ourselves, and died before that was written down.
+            Course::UnderWay | Course::Lost(_) if ending => {
                 lab.jobs.stop(run, &measurement).await?;
                 core::withdraw(&mut status, &spec.metrics[index].name);
             }
-            None => {}
+            Course::UnderWay => {}
+            Course::Done(done) | Course::Lost(done) => {
+                core::note(&spec, &mut status, index, done.clone());
+                measured.push(done);
+            }
         }
     }
     for index in core::agenda(&spec, &status, now).measure {
@@ -228,8 +234,7 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     core::assess(&spec, &mut status, now);
     if status != old {
         write(run, &status, lab).await?;
-        lab.metrics
-            .measured(answers.iter().map(|(_, measurement)| measurement));
+        lab.metrics.measured(&measured);
     }
     lab.asks.written(&uid, &answers);
     // What is being asked comes back by itself.

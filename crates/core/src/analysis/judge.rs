@@ -71,13 +71,16 @@ impl Void {
     fn reading(self, metric: &Metric) -> Reading {
         let policy = metric.answers.unwrap_or_default();
         let (said, words): (_, &[&str]) = match self {
-            Self::Empty => (policy.empty, &["len", "isNil", "default", "nil", "??", "count"]),
+            Self::Empty => (policy.empty, &["isNil", "default", "nil", "??"]),
             Self::Nan => (policy.nan, &["isNaN"]),
             Self::Infinite => (policy.infinite, &["isInf"]),
             Self::Stale => (policy.stale, &[]),
         };
         said.unwrap_or_else(|| {
-            if conditions(metric).any(|(_, source)| expr::mentions(source, words)) {
+            let asks = |source: &str| {
+                expr::mentions(source, words) || (self == Self::Empty && expr::measures_result(source))
+            };
+            if conditions(metric).any(|(_, source)| asks(source)) {
                 Reading::Judge
             } else {
                 Reading::Error
@@ -356,6 +359,8 @@ mod tests {
         #[values(
             json!({"failureCondition": "any(result, # > 5)"}),
             json!({"successCondition": "all(result, !(# > 5))"}),
+            json!({"successCondition": "len(filter(result, # > 5)) == 0"}),
+            json!({"successCondition": "count(result, # > 5) == 0"}),
             json!({}),
         )]
         patch: Value,

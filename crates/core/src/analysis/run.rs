@@ -351,6 +351,6 @@ fn kept(spec: &AnalysisRunSpec, metric: &str) -> usize {
 }
 
 /// `*`, or a regular expression that is found in the name.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     pattern == "*" || pattern == name || Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(name))
 }

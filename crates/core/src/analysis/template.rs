@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stateward_api::Problem;
 use stateward_api::analysis::validate;
 use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, TemplateRef};
-use stateward_api::rolloutplugin::Analysis;
+use stateward_api::rolloutplugin::{Analysis, Argument, ArgumentSource};
 
 use super::args::{self, Sources, Values};
 use super::judge;
@@ -65,6 +65,35 @@ pub fn compose(
             Err(problem) => composed.problems.push(problem),
         }
     }
+    // What a template itself reads off the rollout, where the rollout does not say otherwise.
+    for arg in composed
+        .spec
+        .args
+        .iter()
+        .filter(|arg| !values.contains_key(&arg.name))
+        .cloned()
+        .collect::<Vec<_>>()
+    {
+        let Some(field) = arg
+            .value_from
+            .as_ref()
+            .and_then(|source| source.field_ref.clone())
+        else {
+            continue;
+        };
+        let read = Argument {
+            name: arg.name.clone(),
+            value: None,
+            value_from: Some(ArgumentSource {
+                field_ref: Some(field),
+                pod_template_hash_value: None,
+            }),
+        };
+        match args::given(&read, &format!("{path}.templates: args {}", arg.name), sources) {
+            Ok(value) => _ = values.insert(arg.name, value),
+            Err(problem) => composed.problems.push(problem),
+        }
+    }
     composed.check(analysis, path, span, &values);
     if !composed.problems.is_empty() {
         return Err(composed.problems);
@@ -101,14 +130,21 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
         }
         for name in args::open(metric) {
             let arg = spec.args.iter().find(|arg| arg.name == name);
-            if arg.and_then(|arg| arg.value_from.as_ref()).is_none() {
-                problems.push(Problem {
-                    field: format!("spec.metrics[{index}]"),
-                    message: format!("asks for {{{{args.{name}}}}}, which has no value"),
-                });
-            }
+            let secret = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
+            let message = match secret {
+                None => format!("asks for {{{{args.{name}}}}}, which has no value"),
+                Some(_) if metric.provider.job.is_some() => {
+                    format!("asks for {{{{args.{name}}}}}, {NOT_IN_A_JOB}")
+                }
+                Some(_) => continue,
+            };
+            problems.push(Problem {
+                field: format!("spec.metrics[{index}]"),
+                message,
+            });
         }
     }
+    problems.extend(pattern_problems(&filled, "spec"));
     problems.extend(validate::problems(&filled.metrics, "spec.metrics"));
     problems.extend(judge::problems(&filled.metrics, "spec.metrics"));
     if problems.is_empty() {
@@ -116,6 +152,35 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
     } else {
         Err(problems)
     }
+}
+
+/// What a Job is made of is there for everybody to read who may read Jobs.
+const NOT_IN_A_JOB: &str =
+    "which is a Secret's: give it to the Job's pod as an environment variable with valueFrom.secretKeyRef";
+
+/// What is wrong with the names of metrics in `dryRun` and `measurementRetention`: each must be found.
+fn pattern_problems(spec: &AnalysisRunSpec, path: &str) -> Vec<Problem> {
+    let dry = spec.dry_run.iter().map(|dry| ("dryRun", &dry.metric_name));
+    let kept = spec.measurement_retention.iter();
+    let kept = kept.map(|kept| ("measurementRetention", &kept.metric_name));
+    let unmatched = dry.chain(kept).filter_map(|(field, pattern)| {
+        let message = if pattern != "*" && regex::Regex::new(pattern).is_err() {
+            "is neither * nor a regular expression"
+        } else if !spec
+            .metrics
+            .iter()
+            .any(|metric| super::run::matches(pattern, &metric.name))
+        {
+            "is the name of no metric"
+        } else {
+            return None;
+        };
+        Some(Problem {
+            field: format!("{path}.{field}"),
+            message: format!("{pattern:?} {message}"),
+        })
+    });
+    unmatched.collect()
 }
 
 /// Templates taken together, and what is wrong with them.
@@ -247,15 +312,18 @@ impl Composed {
                 }
             }
             for name in args::open(metric) {
-                if !self.spec.args.iter().any(|arg| arg.name == name) {
-                    let metric = metric.name.clone();
-                    self.problem(
-                        &field,
-                        format!(
-                            "the metric {metric:?} asks for {{{{args.{name}}}}}, which is no arg of its template"
-                        ),
-                    );
-                }
+                let arg = self.spec.args.iter().find(|arg| arg.name == name);
+                let secret = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
+                let why = match (arg, secret) {
+                    (None, _) => "which is no arg of its template",
+                    (Some(_), Some(_)) if metric.provider.job.is_some() => NOT_IN_A_JOB,
+                    (Some(_), _) => continue,
+                };
+                let metric = metric.name.clone();
+                self.problem(
+                    &field,
+                    format!("the metric {metric:?} asks for {{{{args.{name}}}}}, {why}"),
+                );
             }
             let endless = metric.effective_count().is_none() && metric.successes_wanted().is_none();
             if span == Span::Step && endless && metric.count.as_ref().is_none_or(is_closed) {
@@ -268,6 +336,11 @@ impl Composed {
                 );
             }
         }
+        let mut all = self.spec.clone();
+        all.dry_run.extend(analysis.dry_run.clone());
+        all.measurement_retention
+            .extend(analysis.measurement_retention.clone());
+        self.problems.extend(pattern_problems(&all, path));
         if !self.taken.is_empty() && (!metrics.is_empty() || self.problems.is_empty()) {
             let told = validate::problems(&metrics, &format!("{field}: metrics"));
             self.problems.extend(told);

@@ -17,6 +17,8 @@ impl Turn<'_> {
     /// Takes note of the analysis beside the steps: that it begins, and that it came to no verdict.
     pub(super) fn look_beside(&mut self, attempt: &mut Attempt, plan: &Plan) {
         let Some(background) = &plan.background else {
+            // It was taken out of the spec: nobody asks any more, and whatever it says counts for nothing.
+            attempt.beside = Beside::NotYet;
             return;
         };
         match attempt.beside {
@@ -45,25 +47,29 @@ impl Turn<'_> {
             Some(Step::Share(_) | Step::Pause(_)) | None => None,
         };
         let lost = |run: &&Run| matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error);
-        step.filter(lost)
-            .or_else(|| self.run_beside(attempt).filter(lost))
-            .map(verdict)
+        let beside = self.run_beside(attempt).filter(|_| plan.background.is_some());
+        step.filter(lost).or(beside.filter(lost)).map(verdict)
     }
 
-    /// The same where there is no plan to read.
-    pub(super) fn failed_beside(&self) -> Option<String> {
+    /// The same where there is no plan to read: every run that the attempt may wait for.
+    pub(super) fn failed_anyway(&self) -> Option<String> {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return None;
         };
-        let run = self.run_beside(attempt)?;
-        matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error).then(|| verdict(run))
+        let mut runs = self
+            .run_of_step(attempt)
+            .into_iter()
+            .chain(self.run_beside(attempt));
+        runs.find(|run| matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error))
+            .map(verdict)
     }
 
     /// A step whose pods are well and which is an analysis: goes on when that was successful.
     pub(super) fn analyse(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) -> Report {
         let run = self.run_of_step(attempt).cloned();
         match run {
-            Some(run) if run.phase == analysis::Phase::Successful => {
+            // One that somebody has ended says nothing about what it would have come to.
+            Some(run) if run.phase == analysis::Phase::Successful && !run.ending => {
                 self.notice(
                     "AnalysisRunSuccessful",
                     format!("{}: {}", attempt.target, verdict(&run)),
@@ -71,7 +77,7 @@ impl Turn<'_> {
                 *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
                 self.entered(attempt, plan);
             }
-            Some(run) if run.phase == analysis::Phase::Inconclusive && !attempt.pausing => {
+            Some(run) if run.phase.is_over() && !attempt.pausing => {
                 attempt.pausing = true;
                 self.warn(
                     "AnalysisRunInconclusive",
@@ -245,6 +251,7 @@ fn verdict(run: &Run) -> String {
     let word = match run.phase {
         analysis::Phase::Pending => "begins",
         analysis::Phase::Running => "is running",
+        analysis::Phase::Successful if run.ending => "was ended before its time",
         analysis::Phase::Successful => "was successful",
         analysis::Phase::Failed => "failed",
         analysis::Phase::Error => "could not be made",

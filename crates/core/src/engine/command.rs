@@ -139,7 +139,10 @@ impl Turn<'_> {
         if attempt.step == plan.end() {
             return self.refuse("promote --full", "all steps are already done");
         }
-        let attempt = enter(attempt.clone(), plan.end(), plan, self.world.now);
+        let mut attempt = enter(attempt.clone(), plan.end(), plan, self.world.now);
+        if let Beside::InDoubt(_) = attempt.beside {
+            attempt.beside = Beside::Waived;
+        }
         self.notice(
             "RolloutPromoted",
             format!("{}: the remaining steps are skipped", attempt.target),

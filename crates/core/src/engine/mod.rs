@@ -121,7 +121,7 @@ impl Turn<'_> {
 
     /// A turn of an attempt whose plan cannot be read: nothing goes on, but what fails is turned down all the same.
     fn stand(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
-        match self.failed_beside() {
+        match self.failed_anyway() {
             Some(why) => {
                 self.reject(why);
                 self.bring_back(workload)

@@ -12,3 +12,27 @@ pub fn mentions(source: &str, words: &[&str]) -> bool {
         Kind::Number(_) | Kind::Text(_) | Kind::Bracket(_) | Kind::End => false,
     })
 }
+
+/// Whether an expression asks how long the answer itself is: `len(result)`, or `result | len()`.
+pub fn measures_result(source: &str) -> bool {
+    let tokens = lex(source).unwrap_or_default();
+    let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+    words
+        .windows(4)
+        .any(|words| words == ["len", "(", "result", ")"] || words == ["result", "|", "len", "("])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("len(result) == 0 || result[0] < 1", true)]
+    #[case("result | len() > 0", true)]
+    #[case("len(filter(result, # > 5)) == 0", false)]
+    #[case("result[0] > 1 && \"len(result)\" != \"\"", false)]
+    fn only_the_length_of_the_answer_itself_counts(#[case] source: &str, #[case] expected: bool) {
+        assert_eq!(measures_result(source), expected);
+    }
+}

@@ -38,7 +38,7 @@ use jiff::Timestamp;
 
 pub use answer::Answer;
 pub use error::{CompileError, ExprError, Place, RunError, RunErrorKind};
-pub use mentions::mentions;
+pub use mentions::{measures_result, mentions};
 pub use shape::Shape;
 
 use budget::Fault;

@@ -204,7 +204,12 @@ fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
 
 /// The runs of analysis of an attempt. What they came to stays to be seen until the next one begins.
 fn canary(old: &RolloutPluginStatus, world: &World, activity: &Activity) -> Option<CanaryStatus> {
-    let (Activity::Rolling(attempt), Ok(plan)) = (activity, &world.plan) else {
+    // What an attempt ends with is told of the attempt as it was.
+    let attempt = match (activity, &world.memory.activity) {
+        (Activity::Rolling(attempt), _) | (_, Activity::Rolling(attempt)) => Some(attempt),
+        _ => None,
+    };
+    let (Some(attempt), Ok(plan)) = (attempt, &world.plan) else {
         return old.canary.clone();
     };
     let reference = |name: String| {

@@ -197,6 +197,44 @@ fn doubt_beside_the_steps_stops_them_until_somebody_goes_on() {
     );
 }
 
+/// Rule 13
+#[test]
+fn a_run_that_somebody_has_ended_opens_no_step() {
+    let mut world = analysing();
+    of_step(&mut world, Verdict::Successful);
+    world.runs[0].ending = true;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), phase(&decision).0), (1, Phase::Paused));
+    assert!(
+        message(&decision).contains("ended before its time"),
+        "{}",
+        message(&decision)
+    );
+}
+
+#[test]
+fn promote_full_leaves_doubt_behind() {
+    let mut world = accompanied();
+    beside(&mut world, Verdict::Inconclusive);
+    world.memory = decide(&world).memory;
+    world.commands.promote_full = true;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), phase(&decision).0), (3, Phase::Progressing));
+}
+
+#[test]
+fn an_analysis_that_was_taken_out_of_the_spec_counts_for_nothing() {
+    let mut world = accompanied();
+    beside(&mut world, Verdict::Failed);
+    of_step(&mut world, Verdict::Running);
+    world.plan.as_mut().unwrap().background = None;
+    let decision = decide(&world);
+    assert!(matches!(decision.memory.activity, Activity::Rolling(_)));
+    world.memory = decision.memory;
+    world.runs[0].phase = Verdict::Running;
+    assert!(matches!(decide(&world).action, Some(Action::EndRun { .. })));
+}
+
 #[test]
 fn the_deadline_does_not_count_while_it_is_measured() {
     let mut world = analysing();
