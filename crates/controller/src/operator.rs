@@ -117,7 +117,7 @@ impl Operator {
         ));
         let filled = caches.run(client.clone(), namespace, watches);
         let (runs_changed, run_changes) = mpsc::unbounded_channel();
-        let analysed = self.analyse(runs.clone(), namespace, runs_changed);
+        let analysed = self.analyse(runs.clone(), templates.clone(), namespace, runs_changed);
         let known = templates.run(client.clone(), namespace, watches);
         let changes = Changes {
             workloads: changed,
@@ -142,6 +142,7 @@ impl Operator {
     async fn analyse(
         &self,
         runs: Runs,
+        templates: Templates,
         namespace: Option<&str>,
         changed: mpsc::UnboundedSender<(String, String)>,
     ) {
@@ -163,7 +164,7 @@ impl Operator {
         future::join3(
             asks.run(orders, &asker, due.clone()),
             jobs.run(namespace, self.metrics.watches(), due),
-            measure(lab, namespace, told, changed),
+            measure(lab, namespace, told, changed, templates),
         )
         .await;
     }

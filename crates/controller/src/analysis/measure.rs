@@ -21,6 +21,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use super::asks::{Answers, Asks, Order};
 use super::jobs::{Course, Jobs};
 use super::runs::{Owner, Runs, owner, version};
+use super::templates::Templates;
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
 use crate::status::difference;
@@ -95,6 +96,7 @@ pub(crate) async fn measure(
     namespace: Option<&str>,
     due: mpsc::UnboundedReceiver<ObjectRef<AnalysisRun>>,
     changed: mpsc::UnboundedSender<(String, String)>,
+    templates: Templates,
 ) {
     let ours = watcher::Config::default().labels(&format!("{INSTANCE_LABEL}={INSTANCE}"));
     let (reader, writer) = reflector::store();
@@ -112,6 +114,10 @@ pub(crate) async fn measure(
             if let Some((run, Owner { name, .. })) = run.and_then(|run| Some((run, owner(run)?))) {
                 // Nobody listens any more when the operator is on its way out.
                 let _ = changed.send((run.namespace().unwrap_or_default(), name));
+            }
+            // A rollout may have been told that there is no analysis.
+            if let Ok(watcher::Event::InitDone) = told {
+                templates.touch();
             }
             if let Ok(watcher::Event::Delete(run)) = told {
                 noted.forget(&run.uid().unwrap_or_default());

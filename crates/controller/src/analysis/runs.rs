@@ -133,7 +133,7 @@ impl Runs {
                 self.listed.send_if_modified(|listed| {
                     let first = listed.as_ref().is_none_or(Result::is_err);
                     if first {
-                        *listed = Some(Err(error.to_string()));
+                        *listed = Some(Err(super::why(error)));
                     }
                     first
                 });

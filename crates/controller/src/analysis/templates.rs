@@ -100,7 +100,7 @@ impl Templates {
                 Err(error) => {
                     let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
                     if of_all && let Some(why) = unseen.as_mut() {
-                        *why = error.to_string();
+                        *why = super::why(&error);
                     }
                 }
             }
@@ -111,6 +111,11 @@ impl Templates {
         let namespace = template.namespace();
         self.lock().insert(key(&template), template.content());
         self.tell(namespace);
+    }
+
+    /// Has every rollout look again that has an analysis.
+    pub(crate) fn touch(&self) {
+        self.tell(None);
     }
 
     fn tell(&self, namespace: Option<String>) {

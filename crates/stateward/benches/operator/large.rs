@@ -21,11 +21,7 @@ pub(crate) async fn measure(sets: usize) {
     let dir = tempfile::tempdir().unwrap();
     let kubeconfig = dir.path().join("kubeconfig");
     let (_cluster, _talk) = cluster(&kubeconfig);
-    let config = Kubeconfig::read_from(&kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    let fleet = Fleet::new(Client::try_from(config).unwrap(), "default");
+    let fleet = Fleet::new(connect(&kubeconfig).await, "default");
     fleet.define().await;
     let steps = json!([{"setWeight": 34}, {"pause": {}}]);
     let mut known = 0;
@@ -65,8 +61,17 @@ async fn cold_start(kubeconfig: &std::path::Path, count: usize) {
     );
 }
 
+/// A client of the cluster that a kubeconfig leads to.
+pub(crate) async fn connect(kubeconfig: &std::path::Path) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    Client::try_from(config).unwrap()
+}
+
 /// Starts `stateward cluster` and waits until it serves.
-fn cluster(kubeconfig: &std::path::Path) -> (Killed, impl BufRead) {
+pub(crate) fn cluster(kubeconfig: &std::path::Path) -> (Killed, impl BufRead) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_stateward"))
         .args(["cluster", "--plain", "--kubeconfig"])
         .arg(kubeconfig)
@@ -79,7 +84,8 @@ fn cluster(kubeconfig: &std::path::Path) -> (Killed, impl BufRead) {
     (Killed(process), talk)
 }
 
-struct Killed(Child);
+/// A process that is killed when it is dropped.
+pub(crate) struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {

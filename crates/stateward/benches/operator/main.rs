@@ -10,6 +10,7 @@
     reason = "a benchmark talks, and ends where it cannot go on"
 )]
 
+mod analysis;
 mod decide;
 mod fleet;
 mod large;
@@ -22,7 +23,7 @@ use std::fmt::Display;
 
 use stateward_scenarios::harness::Backend;
 
-const PARTS: [&str; 5] = ["decide", "simulated", "steps", "many", "large"];
+const PARTS: [&str; 6] = ["decide", "simulated", "steps", "many", "analysis", "large"];
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -46,6 +47,9 @@ fn main() {
         }
         if let Some(real) = real.as_ref().filter(|_| wanted("many")) {
             many::measure(real).await;
+        }
+        if wanted("analysis") {
+            analysis::measure().await;
         }
         if wanted("large") {
             large::measure(sets.unwrap_or(10_000)).await;

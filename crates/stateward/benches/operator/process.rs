@@ -19,12 +19,18 @@ pub(crate) struct Process {
 impl Process {
     /// Without an election, whose lease would have to run out first.
     pub(crate) fn start(kubeconfig: &Path, namespace: &str) -> Self {
+        Self::start_with(kubeconfig, namespace, &[])
+    }
+
+    /// The same, told more.
+    pub(crate) fn start_with(kubeconfig: &Path, namespace: &str, arguments: &[&str]) -> Self {
         let probes = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|free| free.local_addr())
             .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_stateward"))
             .args(["operator", "--leader-elect=false", "--log-level=warn"])
             .args(["--namespace", namespace])
+            .args(arguments)
             .arg(format!("--listen={probes}"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
