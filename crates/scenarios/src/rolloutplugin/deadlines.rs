@@ -475,7 +475,7 @@ async fn a_partition_that_is_refused_is_told_and_no_fault_of_the_version(cluster
     let rollout = cluster
         .rollout("db")
         .steps(json!([{"setWeight": 34}, {"pause": {}}]))
-        .spec(json!({"progressDeadlineSeconds": 2, "progressDeadlineAbort": true}))
+        .spec(json!({"progressDeadlineSeconds": 15, "progressDeadlineAbort": true}))
         .start()
         .await?;
     let before = db.pods().await?;
@@ -485,7 +485,7 @@ async fn a_partition_that_is_refused_is_told_and_no_fault_of_the_version(cluster
     rollout
         .expect_event("RequestRefused", "partitions are frozen")
         .await?;
-    time_passes(cluster, "4s").await?;
+    time_passes(cluster, "20s").await?;
     db.expect_same_pods(&before).await?;
     thaw_partition(cluster).await?;
     rollout.expect_step(1, "Paused").await?;
