@@ -7,7 +7,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
+use kube::api::{DeleteParams, ListParams, LogParams, PostParams, Preconditions};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -138,9 +138,8 @@ impl Jobs {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
                 let there = super::find(&api, &name).await;
                 let there = there.map_err(Error::api("cannot read a Job"))?;
-                let ours = |job: &Job| job.labels().get(OF_RUN) == run.uid().as_ref();
                 match there {
-                    Some(there) if !ours(&there) => Ok(lost(format!(
+                    Some(there) if !is_of(&there, run) => Ok(lost(format!(
                         "there is a Job {name} that belongs to somebody else; it is in the way"
                     ))),
                     _ => Ok(measurement),
@@ -202,7 +201,21 @@ impl Jobs {
     /// Stops a measurement that nobody waits for.
     pub(crate) async fn stop(&self, run: &AnalysisRun, measurement: &Measurement) -> Result<(), Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
-        match self.api(run).delete(&name, &DeleteParams::background()).await {
+        let api = self.api(run);
+        let there = super::find(&api, &name).await;
+        let there = there.map_err(Error::api("cannot read a Job"))?;
+        // One of that name may be somebody else's by now.
+        let Some(job) = there.filter(|job| is_of(job, run)) else {
+            return Ok(());
+        };
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: job.uid(),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match api.delete(&name, &params).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(Error::api("cannot delete a Job")(error)),
@@ -241,6 +254,10 @@ impl Jobs {
 
 fn key(job: &Job) -> (String, String) {
     (job.namespace().unwrap_or_default(), job.name_any())
+}
+
+fn is_of(job: &Job, run: &AnalysisRun) -> bool {
+    job.labels().get(OF_RUN) == run.uid().as_ref()
 }
 
 fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {

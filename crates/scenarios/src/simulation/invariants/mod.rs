@@ -36,6 +36,8 @@ struct Replay {
     rollouts: BTreeMap<String, Rollout>,
     /// Runs of analysis, by name.
     runs: BTreeMap<String, Phase>,
+    /// Runs and Jobs that we made, by resource and name.
+    made: BTreeSet<(String, String)>,
     told: Told,
     broken: Vec<String>,
 }
