@@ -16,7 +16,7 @@ use super::invariants;
 use crate::harness::{Cluster, Doing, Failure, Outcome};
 
 /// What invariants read: resource as commits name it, group, version and kind.
-const KINDS: [(&str, &str, &str, &str); 3] = [
+const KINDS: [(&str, &str, &str, &str); 4] = [
     ("statefulsets.apps", "apps", "v1", "StatefulSet"),
     ("pods", "", "v1", "Pod"),
     (
@@ -24,6 +24,12 @@ const KINDS: [(&str, &str, &str, &str); 3] = [
         "argoproj.io",
         "v1alpha1",
         "RolloutPlugin",
+    ),
+    (
+        "analysisruns.argoproj.io",
+        "argoproj.io",
+        "v1alpha1",
+        "AnalysisRun",
     ),
 ];
 
