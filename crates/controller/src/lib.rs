@@ -7,6 +7,7 @@
 //! - [`rbac`]: what it may do.
 //! - `analysis`: runs of analysis: created, measured, and kept in sight.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
+//! - `turn`: what turns of any object need.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
 //! - `contest`: who writes what somebody else writes too does so in moderation.
@@ -27,6 +28,7 @@ pub mod operator;
 pub mod rbac;
 mod reconcile;
 mod status;
+mod turn;
 
 pub use fence::Fence;
 pub use metrics::Metrics;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Api, Client, ResourceExt};
@@ -23,6 +22,7 @@ use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
 use crate::notify::notify;
 use crate::status;
+use crate::turn::{Failures, Latest, at};
 
 /// Keeps an object until its workload has been let go.
 const FINALIZER: &str = "stateward.dev/rollout";
@@ -49,10 +49,8 @@ pub(crate) struct Context {
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
     pub(crate) metrics: Metrics,
     pub(crate) starter: Starter,
-    /// What our last write to an object gave back, until the watch has caught up with it.
-    latest: Mutex<HashMap<String, RolloutPlugin>>,
-    /// Failures in a row, by object.
-    failures: Mutex<HashMap<String, u32>>,
+    latest: Latest<RolloutPlugin>,
+    failures: Failures,
     contest: Contest,
     /// What keeps the requests of an object from being carried out.
     hindrances: Mutex<HashMap<String, String>>,
@@ -72,42 +70,17 @@ impl Context {
             plugin,
             metrics,
             starter,
-            latest: Mutex::default(),
-            failures: Mutex::default(),
+            latest: Latest::default(),
+            failures: Failures::default(),
             contest: Contest::default(),
             hindrances: Mutex::default(),
         }
     }
 
-    /// The object as the watch shows it, or as our own last write left it if that is newer.
-    fn newest(&self, seen: &RolloutPlugin) -> RolloutPlugin {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let uid = seen.uid().unwrap_or_default();
-        match latest.get(&uid) {
-            Some(ours) if version(ours) > version(seen) => ours.clone(),
-            Some(_) => {
-                latest.remove(&uid);
-                seen.clone()
-            }
-            None => seen.clone(),
-        }
-    }
-
-    fn remember(&self, written: &RolloutPlugin) {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.insert(written.uid().unwrap_or_default(), written.clone());
-    }
-
     /// Forgets an object, by its UID.
     pub(crate) fn forget(&self, uid: &str) {
-        self.latest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        self.latest.forget(uid);
+        self.failures.forget(uid);
         self.contest.forget(uid);
         self.hinder(uid, None);
     }
@@ -129,8 +102,7 @@ impl Context {
 
     /// What came of a request, if that keeps it from being carried out and is news. One failure is nothing to tell.
     fn hindered(&self, uid: &str, done: &Result<Done, Error>) -> Option<Notice> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = failures.get(uid).copied().unwrap_or(0);
+        let failures = self.failures.of(uid);
         let why = match done {
             Ok(Done::NotNow(why)) => Some(why.clone()),
             Err(error) if !error.is_conflict() && failures >= SOME_FAILURES => Some(error.to_string()),
@@ -143,29 +115,16 @@ impl Context {
             message,
         })
     }
-
-    /// A moment of the clock's as a wait on the timer's.
-    fn at(&self, moment: Timestamp) -> Next {
-        let left = Duration::try_from(moment.duration_since(self.clock.now())).unwrap_or(Duration::ZERO);
-        // A timer may come a moment early, and then nothing is due yet.
-        Next::requeue(self.clock.on_the_timer(left) + Duration::from_millis(1))
-    }
-}
-
-fn version(object: &RolloutPlugin) -> u64 {
-    let version = object.resource_version();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 /// One turn for one object.
 pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -> Result<Next, Error> {
     let _measured = context.metrics.turn(&seen);
-    let object = context.newest(&seen);
+    let object = context.latest.newest(&seen);
     let span = span(&object);
     let next = turn(object, &context).instrument(span).await;
     if next.is_ok() {
-        let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.remove(&seen.uid().unwrap_or_default());
+        context.failures.forget(&seen.uid().unwrap_or_default());
     }
     next
 }
@@ -183,12 +142,7 @@ fn span(object: &RolloutPlugin) -> tracing::Span {
 
 /// When to try again.
 pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Context>) -> Next {
-    let failures = {
-        let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = failures.entry(object.uid().unwrap_or_default()).or_default();
-        *failures += 1;
-        *failures
-    };
+    let failures = context.failures.add(&object.uid().unwrap_or_default());
     let who = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
     context.metrics.failed(error.kind());
     let span = span(&object);
@@ -251,7 +205,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
         {
             if let Some(later) = context.contest.wait_to_say(&uid, &old, &new, world.now) {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
-                return Ok(context.at(later.at));
+                return Ok(at(&context.clock, later.at));
             }
             if !verified(&world, &decision, &target, context).await? {
                 return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
@@ -268,13 +222,13 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
             }
-            context.remember(&object);
+            context.latest.remember(&object);
             continue;
         }
         if let Some(action) = &decision.action {
             if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
-                return Ok(context.at(later.at));
+                return Ok(at(&context.clock, later.at));
             }
             let done = act(action, &object, &target, &seen, context).await;
             if let Some(news) = context.hindered(&uid, &done) {
@@ -294,7 +248,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             continue;
         }
         return Ok(match decision.look_again {
-            Some(moment) => context.at(moment),
+            Some(moment) => at(&context.clock, moment),
             None => Next::await_change(),
         });
     }
@@ -516,7 +470,7 @@ async fn set_finalizer(
         .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
         .await
         .map_err(Error::api("cannot set the finalizer"))?;
-    context.remember(&written);
+    context.latest.remember(&written);
     Ok(written)
 }
 
@@ -525,6 +479,8 @@ mod tests {
     use super::*;
     use crate::analysis::runs::Runs;
     use crate::analysis::templates::Templates;
+    use crate::turn::version;
+    use jiff::Timestamp;
     use stateward_plugin::statefulset::{Caches, StatefulSets};
 
     fn object(version: &str) -> RolloutPlugin {
@@ -552,9 +508,9 @@ mod tests {
             templates: Templates::new().0,
         };
         let context = Context::new(client, clock, plugin, Metrics::default(), starter);
-        let shown = |seen: &str| version(&context.newest(&object(seen)));
+        let shown = |seen: &str| version(&context.latest.newest(&object(seen)));
         assert_eq!(shown("7"), 7);
-        context.remember(&object("9"));
+        context.latest.remember(&object("9"));
         assert_eq!((shown("8"), shown("9"), shown("10")), (9, 9, 10));
     }
 }

@@ -1,11 +1,8 @@
 //! One run: see what is due, ask, write down what came of it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures::{StreamExt, future};
-use jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::reflector::ObjectRef;
@@ -20,11 +17,12 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::asks::{Answers, Asks, Order};
 use super::jobs::{Course, Jobs};
-use super::runs::{Owner, Runs, owner, version};
+use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
 use crate::error::{Error, backoff};
 use crate::metrics::Metrics;
 use crate::status::difference;
+use crate::turn::{Failures, Latest, at};
 
 /// How many runs may have their turn at the same time.
 const AT_ONCE: u16 = 16;
@@ -37,10 +35,8 @@ pub(crate) struct Lab {
     runs: Runs,
     asks: Asks,
     pub(crate) jobs: Jobs,
-    /// What our last write to a run gave back, until the watch has caught up with it.
-    latest: Mutex<HashMap<String, AnalysisRun>>,
-    /// Failures in a row, by run.
-    failures: Mutex<HashMap<String, u32>>,
+    latest: Latest<AnalysisRun>,
+    failures: Failures,
 }
 
 impl Lab {
@@ -53,40 +49,15 @@ impl Lab {
             metrics,
             runs,
             asks,
-            latest: Mutex::default(),
-            failures: Mutex::default(),
-        }
-    }
-
-    /// The run as the watch shows it, or as our own last write left it if that is newer.
-    fn newest(&self, seen: &AnalysisRun) -> AnalysisRun {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let uid = seen.uid().unwrap_or_default();
-        match latest.get(&uid) {
-            Some(ours) if version(ours) > version(seen) => ours.clone(),
-            Some(_) => {
-                latest.remove(&uid);
-                seen.clone()
-            }
-            None => seen.clone(),
+            latest: Latest::default(),
+            failures: Failures::default(),
         }
     }
 
     fn forget(&self, uid: &str) {
         self.asks.forget(uid);
-        let locked = |map: &Mutex<HashMap<String, AnalysisRun>>| {
-            map.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-        };
-        locked(&self.latest);
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.remove(uid);
-    }
-
-    /// A moment of the clock's as a wait on the timer's.
-    fn at(&self, moment: Timestamp) -> Next {
-        let left = Duration::try_from(moment.duration_since(self.clock.now())).unwrap_or(Duration::ZERO);
-        // A timer may come a moment early, and then nothing is due yet.
-        Next::requeue(self.clock.on_the_timer(left) + Duration::from_millis(1))
+        self.latest.forget(uid);
+        self.failures.forget(uid);
     }
 }
 
@@ -143,12 +114,7 @@ fn told_of(told: &watcher::Result<watcher::Event<AnalysisRun>>) -> Option<&Analy
 }
 
 fn retry(run: Arc<AnalysisRun>, error: &Error, lab: Arc<Lab>) -> Next {
-    let failures = {
-        let mut failures = lab.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = failures.entry(run.uid().unwrap_or_default()).or_default();
-        *failures += 1;
-        *failures
-    };
+    let failures = lab.failures.add(&run.uid().unwrap_or_default());
     let who = format!("{}/{}", run.namespace().unwrap_or_default(), run.name_any());
     lab.metrics.failed(error.kind());
     if error.is_conflict() {
@@ -160,10 +126,9 @@ fn retry(run: Arc<AnalysisRun>, error: &Error, lab: Arc<Lab>) -> Next {
 }
 
 async fn reconcile(seen: Arc<AnalysisRun>, lab: Arc<Lab>) -> Result<Next, Error> {
-    let run = lab.newest(&seen);
+    let run = lab.latest.newest(&seen);
     let next = turn(&run, &lab).await?;
-    let mut failures = lab.failures.lock().unwrap_or_else(PoisonError::into_inner);
-    failures.remove(&run.uid().unwrap_or_default());
+    lab.failures.forget(&run.uid().unwrap_or_default());
     Ok(next)
 }
 
@@ -191,7 +156,7 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     };
     let answers = match lab.asks.answers(&uid, now) {
         Answers::Here(answers) => answers,
-        Answers::Until(later) => return Ok(lab.at(later)),
+        Answers::Until(later) => return Ok(at(&lab.clock, later)),
     };
     let mut measured = Vec::new();
     for (index, measurement) in &answers {
@@ -245,7 +210,7 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     lab.asks.written(&uid, &answers);
     // What is being asked comes back by itself.
     Ok(match core::agenda(&spec, &status, now).wake {
-        Some(moment) => lab.at(moment),
+        Some(moment) => at(&lab.clock, moment),
         None => Next::await_change(),
     })
 }
@@ -262,8 +227,7 @@ async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Resu
         .await
         .map_err(Error::api("cannot write the status of an analysis run"))?;
     lab.runs.put(&written);
-    let mut latest = lab.latest.lock().unwrap_or_else(PoisonError::into_inner);
-    latest.insert(written.uid().unwrap_or_default(), written);
+    lab.latest.remember(&written);
     Ok(())
 }
 
@@ -273,7 +237,7 @@ async fn expire(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Res
         return Ok(Next::await_change());
     };
     if moment > lab.clock.now() {
-        return Ok(lab.at(moment));
+        return Ok(at(&lab.clock, moment));
     }
     let api: Api<AnalysisRun> = Api::namespaced(lab.client.clone(), &run.namespace().unwrap_or_default());
     let params = DeleteParams {

@@ -10,6 +10,8 @@ use stateward_api::analysis::AnalysisRun;
 use stateward_core::world::Run;
 use tokio::sync::watch;
 
+use crate::turn::version;
+
 /// What is known of every run. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Runs {
@@ -173,12 +175,6 @@ fn read(run: &AnalysisRun) -> Run {
         ending: run.spec.terminate,
         ended: status.completed_at,
     }
-}
-
-/// Versions count up.
-pub(crate) fn version(run: &AnalysisRun) -> u64 {
-    let version = run.resource_version();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
