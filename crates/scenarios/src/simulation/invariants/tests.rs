@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_cluster::{Commit, Entry};
+use stateward_core::memory::Activity;
 
 use super::Replay;
 
@@ -164,6 +165,27 @@ impl Story {
         );
     }
 
+    /// All the way to an analysis, which is the second step here.
+    fn analyse(&mut self) {
+        self.rollout["spec"]["strategy"]["canary"]["steps"][1] = json!({"analysis": {}});
+        self.start();
+        self.release(4);
+        self.pod(4, "b");
+        self.step(1, 20);
+        self.status(US, json!({"controllerPause": null, "pauseConditions": null}));
+    }
+
+    /// The run of the step that is on record.
+    fn run(&mut self, phase: &str) {
+        let status = serde_json::from_value(self.rollout["status"].clone()).unwrap();
+        let Activity::Rolling(attempt) = stateward_core::rolloutplugin::memory(&status).activity else {
+            panic!("nothing is rolled");
+        };
+        let name = stateward_core::name_of_step("db", &attempt);
+        let run = json!({"metadata": {"name": name}, "status": {"phase": phase}});
+        self.commit("analysisruns.argoproj.io", &name, run, US, false);
+    }
+
     /// All the way into the pause.
     fn pause(&mut self) {
         self.start();
@@ -245,6 +267,20 @@ fn at(second: i64) -> String {
     story.set(OTHERS, json!({"status": {"currentRevision": "b"}}));
     story.idle("b");
     story.release(5);
+})]
+#[case::analysed(|story: &mut Story| {
+    story.analyse();
+    story.run("Running");
+    story.run("Successful");
+    story.step(2, 30);
+})]
+#[case::inconclusive_and_promoted(|story: &mut Story| {
+    story.analyse();
+    story.run("Inconclusive");
+    let pause = json!([{"reason": "InconclusiveAnalysisRun", "startTime": at(25)}]);
+    story.status(US, json!({"controllerPause": true, "pauseConditions": pause}));
+    story.status(OTHERS, json!({"pauseConditions": null}));
+    story.step(2, 30);
 })]
 #[case::promoted(|story: &mut Story| {
     story.pause();
@@ -424,6 +460,21 @@ fn a_good_story_breaks_nothing(#[case] tell: fn(&mut Story)) {
 #[case::a_generation_that_was_not_acted_on("31", |story: &mut Story| {
     story.rollout["metadata"]["generation"] = 2.into();
     story.status(US, json!({"message": "all is well"}));
+})]
+#[case::a_job_of_somebody_else_deleted("18", |story: &mut Story| story.ask("delete", "jobs", json!({}), Some(1)))]
+#[case::on_without_a_run("46", |story: &mut Story| {
+    story.analyse();
+    story.step(2, 30);
+})]
+#[case::on_before_the_run_is_over("46", |story: &mut Story| {
+    story.analyse();
+    story.run("Running");
+    story.step(2, 30);
+})]
+#[case::another_verdict("47", |story: &mut Story| {
+    story.analyse();
+    story.run("Failed");
+    story.run("Successful");
 })]
 #[case::told_twice("36", |story: &mut Story| {
     story.tell("rolling out b");
