@@ -186,14 +186,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a gate before its partition is set",
         file: "core/src/engine/step.rs",
-        truth: "if must_set || attempt.held || !recorded => {",
-        lie: "if attempt.held || !recorded => {",
+        truth: "if must_set || stopped || !recorded => self",
+        lie: "if stopped || !recorded => self",
     },
     Mutant {
         name: "passes a gate that is not on record",
         file: "core/src/engine/step.rs",
-        truth: "if must_set || attempt.held || !recorded => {",
-        lie: "if must_set || attempt.held => {",
+        truth: "if must_set || stopped || !recorded => self",
+        lie: "if must_set || stopped => self",
     },
     Mutant {
         name: "releases the whole share through a pause by hand",
@@ -204,7 +204,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts on in steps that were edited",
         file: "core/src/engine/step.rs",
-        truth: "if attempt.steps == plan.fingerprint() {",
+        truth: "if attempt.steps == plan.fingerprint() && attempt.step <= plan.end() {",
         lie: "if !attempt.steps.as_str().is_empty() {",
     },
     Mutant {
@@ -312,8 +312,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shows a pod that it has removed",
         file: "plugin/src/statefulset/cache.rs",
-        truth: "if same && pod.metadata.deletion_timestamp.is_none() {",
-        lie: "if same && pod.metadata.name.is_none() {",
+        truth: "if pod.uid == *gone.get() && !pod.terminating {",
+        lie: "if pod.uid == *gone.get() && pod.uid.is_empty() {",
     },
     Mutant {
         name: "sets the partition one too low",
@@ -371,7 +371,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "decides on a status older than its own last write",
-        file: "controller/src/reconcile.rs",
+        file: "controller/src/turn.rs",
         truth: "Some(ours) if version(ours) > version(seen) => ours.clone(),",
         lie: "Some(ours) if version(ours) > version(seen) + 1_000_000 => ours.clone(),",
     },
@@ -432,7 +432,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "does not wake when a pause is over",
         file: "controller/src/reconcile.rs",
-        truth: "Some(moment) => context.at(moment),",
+        truth: "Some(moment) => at(&context.clock, moment),",
         lie: "Some(_) => Next::await_change(),",
     },
     Mutant {

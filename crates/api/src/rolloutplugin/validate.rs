@@ -305,7 +305,7 @@ mod tests {
     #[case(steps(json!([{"pause": {"duration": "soon"}}])), "spec.strategy.canary.steps[0].pause.duration: \"soon\" is not a number of seconds or a duration such as 30s, 5m or 1h30m")]
     #[case(steps(json!([{"pause": {"duration": -1}}])), "spec.strategy.canary.steps[0].pause.duration: -1 is negative; it must be 0 or longer, such as 30, 5m or 1h30m")]
     #[case(steps(json!([{"setWeight": 100}, {"setWeight": 50}])), "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0: when every pod is new there is no way to keep some old")]
-    #[case(json!({"strategy": {"canary": {"analysis": {"startingStep": 1}}}}), "spec.strategy.canary.analysis.startingStep: 1 is not between 0 and 0, the number of steps")]
+    #[case(json!({"strategy": {"canary": {"steps": [], "analysis": {"startingStep": 1}}}}), "spec.strategy.canary.analysis.startingStep: 1 is not between 0 and 0, the number of steps")]
     fn a_problem_names_the_field_and_what_is_allowed(#[case] change: Value, #[case] expected: &str) {
         let change = if change == json!({"strategy": null}) {
             json!({"strategy": {"canary": null}})

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt;
+use futures::{StreamExt, future};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -22,8 +22,23 @@ use crate::error::Error;
 /// The label of our Jobs; its value is the UID of their run.
 const OF_RUN: &str = "stateward.dev/analysis-run";
 
+/// The annotation of their pods: the name of the run.
+const RUN_OF_POD: &str = "stateward.dev/analysis-run-name";
+
+/// The label by which Kubernetes tells the Job of a pod.
+const JOB_OF_POD: &str = "batch.kubernetes.io/job-name";
+
 /// Where a measurement notes its Job.
 const JOB_NAME: &str = "job-name";
+
+/// Why a container waits that will not start by waiting, as long as nobody changes something.
+const HOPELESS: [&str; 5] = [
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
 
 /// How much of a failed Job's log is shown.
 const LOG_LINES: i64 = 5;
@@ -33,14 +48,24 @@ const LOG_BYTES: usize = 512;
 #[derive(Clone)]
 pub(crate) struct Jobs {
     client: Client,
-    known: Arc<Mutex<HashMap<(String, String), State>>>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// Namespace and name of a Job.
+type Key = (String, String);
+
+#[derive(Default)]
+struct Known {
+    jobs: HashMap<Key, State>,
+    /// Why the pod of a Job cannot start.
+    stuck: HashMap<Key, String>,
 }
 
 /// What became of a measurement.
 pub(crate) enum Course {
     /// It goes on.
     UnderWay,
-    /// It came to this.
+    /// It came to this, or cannot come to anything.
     Done(Measurement),
     /// Its Job is gone, which comes to this where nobody meant it to.
     Lost(Measurement),
@@ -69,6 +94,53 @@ impl Jobs {
         watches: &Watches,
         changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     ) {
+        future::join(
+            self.follow_jobs(namespace, watches, changed.clone()),
+            self.follow_pods(namespace, watches, changed),
+        )
+        .await;
+    }
+
+    /// Their pods, for what keeps one from starting: the Job itself does not tell.
+    async fn follow_pods(
+        &self,
+        namespace: Option<&str>,
+        watches: &Watches,
+        changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
+    ) {
+        let config = watcher::Config::default().labels(OF_RUN);
+        let watch = super::watch(super::api::<Pod>(&self.client, namespace), config, watches);
+        let mut watch = std::pin::pin!(watch);
+        while let Some(told) = watch.next().await {
+            let (pod, why) = match told {
+                Ok(watcher::Event::InitApply(pod) | watcher::Event::Apply(pod)) => {
+                    let why = hopeless(&pod);
+                    (pod, why)
+                }
+                Ok(watcher::Event::Delete(pod)) => (pod, None),
+                Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => continue,
+            };
+            let job = pod.labels().get(JOB_OF_POD).cloned().unwrap_or_default();
+            let key = (pod.namespace().unwrap_or_default(), job);
+            let news = match why {
+                Some(why) => self.lock().stuck.insert(key, why).is_none(),
+                None => self.lock().stuck.remove(&key).is_some(),
+            };
+            let run = pod.annotations().get(RUN_OF_POD);
+            if let Some(run) = run.filter(|_| news) {
+                let run = ObjectRef::new(run).within(&pod.namespace().unwrap_or_default());
+                // Nobody listens any more when the operator is on its way out.
+                let _ = changed.send(run);
+            }
+        }
+    }
+
+    async fn follow_jobs(
+        &self,
+        namespace: Option<&str>,
+        watches: &Watches,
+        changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
+    ) {
         let config = watcher::Config::default().labels(OF_RUN);
         let watch = super::watch(super::api::<Job>(&self.client, namespace), config, watches);
         let mut watch = std::pin::pin!(watch);
@@ -81,19 +153,19 @@ impl Jobs {
                 }
                 Ok(watcher::Event::InitApply(job)) => {
                     listed.insert(key(&job));
-                    self.lock().insert(key(&job), state(&job));
+                    self.lock().jobs.insert(key(&job), state(&job));
                     job
                 }
                 Ok(watcher::Event::InitDone) => {
-                    self.lock().retain(|key, _| listed.contains(key));
+                    self.lock().jobs.retain(|key, _| listed.contains(key));
                     continue;
                 }
                 Ok(watcher::Event::Apply(job)) => {
-                    self.lock().insert(key(&job), state(&job));
+                    self.lock().jobs.insert(key(&job), state(&job));
                     job
                 }
                 Ok(watcher::Event::Delete(job)) => {
-                    self.lock().remove(&key(&job));
+                    self.lock().jobs.remove(&key(&job));
                     job
                 }
                 // Noted by whoever made the watch; it is tried again.
@@ -162,7 +234,10 @@ impl Jobs {
     ) -> Result<Course, Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
         let here = (run.namespace().unwrap_or_default(), name.clone());
-        let known = self.lock().get(&here).cloned();
+        let (known, stuck) = {
+            let known = self.lock();
+            (known.jobs.get(&here).cloned(), known.stuck.get(&here).cloned())
+        };
         let state = match known {
             Some(state) => state,
             // The watch may be late, or the Job may be gone.
@@ -180,7 +255,10 @@ impl Jobs {
             },
         };
         let (phase, message) = match state {
-            State::Running => return Ok(Course::UnderWay),
+            State::Running => match stuck {
+                Some(why) => (Phase::Inconclusive, format!("Job {name} cannot start: {why}")),
+                None => return Ok(Course::UnderWay),
+            },
             State::Complete => (Phase::Successful, String::new()),
             State::Failed(why) => {
                 let mut message = format!("Job {name} failed{why}");
@@ -225,7 +303,7 @@ impl Jobs {
     /// The end of the log of a failed Job's last pod, where it can be had.
     async fn last_words(&self, run: &AnalysisRun, job: &str) -> Option<String> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default());
-        let labels = format!("batch.kubernetes.io/job-name={job}");
+        let labels = format!("{JOB_OF_POD}={job}");
         let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
         let last = pods_of_job
             .items
@@ -246,13 +324,33 @@ impl Jobs {
         Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), State>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         // Every change above is complete before anything can panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(job: &Job) -> (String, String) {
+/// Why a pod will not start, if it will not.
+fn hopeless(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let containers = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses);
+    let waiting = containers
+        .flatten()
+        .filter_map(|container| container.state.as_ref()?.waiting.as_ref());
+    let mut hopeless = waiting.filter_map(|waiting| {
+        let reason = waiting.reason.clone()?;
+        let message = waiting.message.clone().map(|message| format!(": {message}"));
+        HOPELESS
+            .contains(&reason.as_str())
+            .then(|| format!("{reason}{}", message.unwrap_or_default()))
+    });
+    hopeless.next()
+}
+
+fn key(job: &Job) -> Key {
     (job.namespace().unwrap_or_default(), job.name_any())
 }
 
@@ -317,6 +415,22 @@ fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
     };
     let mut labels = texts("labels");
     labels.insert(OF_RUN.into(), json!(run.uid()));
+    let mut spec = job.spec;
+    // Its pods are found by these, and lead back to the run.
+    for (field, key, value) in [
+        ("labels", OF_RUN, run.uid().unwrap_or_default()),
+        ("annotations", RUN_OF_POD, run.name_any()),
+    ] {
+        let path = ["template", "metadata", field];
+        let texts = path.into_iter().try_fold(&mut spec, |at, key| {
+            // What is no object is refused by the server, in its own words.
+            let fields = at.as_object_mut()?;
+            Some(fields.entry(key).or_insert_with(|| json!({})))
+        });
+        if let Some(texts) = texts.and_then(Value::as_object_mut) {
+            texts.insert(key.into(), value.into());
+        }
+    }
     json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {
@@ -326,7 +440,7 @@ fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
             "annotations": texts("annotations"),
             "ownerReferences": run.controller_owner_ref(&()).into_iter().collect::<Vec<_>>(),
         },
-        "spec": job.spec,
+        "spec": spec,
     })
 }
 
@@ -345,6 +459,28 @@ mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(name(run, metric, number), expected);
+    }
+
+    #[rstest]
+    #[case(json!({}))]
+    #[case(json!({"template": {"metadata": {"labels": {"app": "smoke"}}}}))]
+    #[case(json!({"template": {"metadata": null}}))]
+    #[case(json!({"template": "nonsense"}))]
+    #[case(json!({"template": {"metadata": {"labels": [1]}}}))]
+    fn a_job_of_any_shape_is_made_ours_without_a_panic(#[case] spec: Value) {
+        let metric = json!({"name": "smoke", "provider": {"job": {"spec": spec}}});
+        let run = AnalysisRun {
+            metadata: kube::core::ObjectMeta {
+                name: Some("run".into()),
+                uid: Some("uid".into()),
+                ..Default::default()
+            },
+            ..AnalysisRun::default()
+        };
+        let job = manifest(&run, &serde_json::from_value(metric).unwrap(), "it");
+        assert_eq!(job["metadata"]["labels"][OF_RUN], "uid");
+        let labels = &job["spec"]["template"]["metadata"]["labels"];
+        assert!(!labels.is_object() || labels[OF_RUN] == "uid", "{job}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ scenarios![
     an_abort_ends_the_run_and_its_job,
     a_job_that_succeeds_opens_the_step_once,
     a_job_that_fails_turns_the_version_down,
+    a_job_that_cannot_start_pauses_with_the_reason,
     an_operator_that_restarts_loses_no_measurement,
     a_run_that_was_deleted_is_made_again,
     a_run_of_somebody_else_is_left_alone,
@@ -326,6 +327,19 @@ async fn a_job_that_fails_turns_the_version_down(cluster: &mut Cluster) -> Outco
     expect_runs(cluster, &[Phase::Failed]).await?;
     db.expect_rest(["v1"; 3]).await?;
     rollout.expect_message("BackoffLimitExceeded").await.map(drop)
+}
+
+async fn a_job_that_cannot_start_pauses_with_the_reason(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    cluster
+        .pods()
+        .program(Match::image("smoke:gone"), Behaviour::image_pull_error());
+    let (db, rollout) = analysed(cluster, json!([job("smoke:gone", json!({}))])).await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.expect_message("ImagePullBackOff").await?;
+    expect_runs(cluster, &[Phase::Inconclusive]).await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
 }
 
 async fn an_abort_ends_the_run_and_its_job(cluster: &mut Cluster) -> Outcome {
