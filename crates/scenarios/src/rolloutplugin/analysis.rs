@@ -344,6 +344,8 @@ async fn a_job_that_cannot_start_pauses_with_the_reason(cluster: &mut Cluster) -
 
 async fn an_abort_ends_the_run_and_its_job(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
+    let endless = Behaviour::exits(0, Duration::from_secs(3600));
+    cluster.pods().program(Match::image("smoke:endless"), endless);
     let (db, rollout) = analysed(cluster, json!([job("smoke:endless", json!({}))])).await?;
     db.set_image("v2").await?;
     rollout.expect_step(1, "Progressing").await?;

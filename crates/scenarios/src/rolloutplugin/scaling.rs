@@ -188,6 +188,8 @@ async fn an_autoscaler_may_change_its_mind_again_and_again(cluster: &mut Cluster
         db.scale(replicas).await?;
         db.expect_observed().await?;
     }
+    // Until then Kubernetes acts on the share of another size, and what it moves is put right.
+    stands_at(&db, 3).await?;
     db.expect_rest(["v1", "v1", "v1", "v2", "v2"]).await?;
     rollout.expect_step(1, "Paused").await?;
     rollout.promote().await?;
