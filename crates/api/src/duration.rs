@@ -12,7 +12,7 @@ pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
         IntOrString::Int(seconds) => SignedDuration::from_secs((*seconds).into()),
         IntOrString::String(text) => match text.parse::<i32>() {
             Ok(seconds) => SignedDuration::from_secs(seconds.into()),
-            Err(_) => go_duration(text).ok_or(ALLOWED)?,
+            Err(_) => go(text).ok_or(ALLOWED)?,
         },
     };
     if duration.is_negative() {
@@ -21,34 +21,55 @@ pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
     Ok(duration)
 }
 
-/// A Go duration: numbers with units, in any order, each at most a fraction: `1.5h`, `1h30m`, `250ms`, or `0`.
+/// A Go duration: numbers with units, each at most a fraction: `1.5h`, `1h30m`, `250ms`, or `0`. It may be negative.
 ///
 /// jiff's own notation allows other units and refuses some of these, so this is read by hand.
-fn go_duration(text: &str) -> Option<SignedDuration> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
+pub fn go(text: &str) -> Option<SignedDuration> {
+    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
     };
     if rest == "0" {
         return Some(SignedDuration::ZERO);
     }
-    let mut total = SignedDuration::ZERO;
     if rest.is_empty() {
         return None;
     }
+    let mut total: i128 = 0;
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(end);
-        let (unit, tail) = UNITS
-            .iter()
-            .find_map(|(name, nanos)| Some((*nanos, tail.strip_prefix(name)?)))?;
-        total = total.checked_add(nanos_of(number, unit)?)?;
-        rest = tail;
+        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (whole, after) = rest.split_at(digits(rest));
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => after.split_at(digits(after)),
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let length = after.len()
+            - after
+                .trim_start_matches(|c: char| c != '.' && !c.is_ascii_digit())
+                .len();
+        let (unit, after) = after.split_at(length);
+        let (_, size) = UNITS.into_iter().find(|(known, _)| *known == unit)?;
+        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+        total = total.checked_add(whole.checked_mul(size)?)?;
+        if !fraction.is_empty() {
+            // More digits than these change no nanosecond.
+            let fraction = &fraction[..fraction.len().min(18)];
+            let digits: i128 = fraction.parse().ok()?;
+            total += digits * size / 10_i128.pow(fraction.len() as u32);
+        }
+        // One more than the largest number is the smallest, when it is negative.
+        if total > i128::from(i64::MAX) + 1 {
+            return None;
+        }
+        rest = after;
     }
-    Some(if negative { -total } else { total })
+    let nanos = i64::try_from(if negative { -total } else { total }).ok()?;
+    Some(SignedDuration::from_nanos(nanos))
 }
 
-/// Longer names first, so that `ms` is not read as minutes.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -59,25 +80,6 @@ const UNITS: [(&str, i128); 8] = [
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
 ];
-
-fn nanos_of(number: &str, unit: i128) -> Option<SignedDuration> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
-        return None;
-    }
-    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // Nine digits are as fine as nanoseconds get.
-    let fraction = &fraction[..fraction.len().min(9)];
-    let scale = 10_i128.pow(fraction.len() as u32);
-    let fraction: i128 = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse().ok()?
-    };
-    let nanos = whole.checked_mul(unit)?.checked_add(fraction * unit / scale)?;
-    // Go's durations are 64-bit nanoseconds.
-    i64::try_from(nanos).ok().map(SignedDuration::from_nanos)
-}
 
 #[cfg(test)]
 mod tests {

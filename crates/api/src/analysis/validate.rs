@@ -247,12 +247,9 @@ impl super::Web {
     }
 }
 
-/// Go's notation and nothing else: Argo's durations have no plain numbers.
+/// Argo's durations have no plain numbers, and none of these goes back in time.
 fn go_duration(text: &str) -> Option<SignedDuration> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0" {
-        return None;
-    }
-    duration::parse(&IntOrString::String(text.to_owned())).ok()
+    duration::go(text).filter(|duration| !duration.is_negative())
 }
 
 /// What is no number is a problem and was told.

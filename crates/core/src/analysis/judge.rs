@@ -267,10 +267,7 @@ pub fn range(query: &RangeQuery, now: Timestamp) -> Result<Range, String> {
 }
 
 fn step(query: &RangeQuery) -> Option<SignedDuration> {
-    let step = k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::String(query.step.clone());
-    duration::parse(&step)
-        .ok()
-        .filter(|step| *step > SignedDuration::ZERO)
+    duration::go(&query.step).filter(|step| *step > SignedDuration::ZERO)
 }
 
 /// Everything that is wrong with the expressions of the metrics at `path`. What waits for its args is passed over.

@@ -326,7 +326,13 @@ impl Composed {
                 );
             }
             let endless = metric.effective_count().is_none() && metric.successes_wanted().is_none();
-            if span == Span::Step && endless && metric.count.as_ref().is_none_or(is_closed) {
+            if span == Span::Step
+                && endless
+                && metric
+                    .count
+                    .as_ref()
+                    .is_none_or(|count| validate::whole_number(count).is_some())
+            {
                 let name = metric.name.clone();
                 self.problem(
                     &field,
@@ -348,10 +354,6 @@ impl Composed {
                 .extend(judge::problems(&metrics, &format!("{field}: metrics")));
         }
     }
-}
-
-fn is_closed(number: &k8s_openapi::apimachinery::pkg::util::intstr::IntOrString) -> bool {
-    validate::whole_number(number).is_some()
 }
 
 #[cfg(test)]

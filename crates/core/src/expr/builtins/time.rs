@@ -14,68 +14,13 @@ pub(super) fn now(now: Timestamp) -> Value {
     Value::Time(Time { at: now, offset: 0 })
 }
 
-const UNITS: [(&str, u64); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
-
 /// A duration as Go writes it.
 pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
     let text = text(arguments, 0)?;
-    nanoseconds(text)
+    stateward_api::duration::go(text)
+        .and_then(|duration| i64::try_from(duration.as_nanos()).ok())
         .map(Value::Duration)
         .ok_or_else(|| Fault::value(format!("{text:?} is not a duration such as 90s, 5m or 1h30m")))
-}
-
-fn nanoseconds(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
-        Some(rest) => (text.starts_with('-'), rest),
-        None => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (whole, after) = rest.split_at(digits(rest));
-        let (fraction, after) = match after.strip_prefix('.') {
-            Some(after) => after.split_at(digits(after)),
-            None => ("", after),
-        };
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let length = after.len()
-            - after
-                .trim_start_matches(|c: char| c != '.' && !c.is_ascii_digit())
-                .len();
-        let (unit, after) = after.split_at(length);
-        let (_, size) = UNITS.into_iter().find(|(known, _)| *known == unit)?;
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        total = total.checked_add(whole.checked_mul(i128::from(size))?)?;
-        if !fraction.is_empty() {
-            // More digits than these change no nanosecond.
-            let fraction = &fraction[..fraction.len().min(18)];
-            let digits: i128 = fraction.parse().ok()?;
-            total += digits * i128::from(size) / 10_i128.pow(fraction.len() as u32);
-        }
-        // One more than the largest number is the smallest, when it is negative.
-        if total > i128::from(i64::MAX) + 1 {
-            return None;
-        }
-        rest = after;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
 }
 
 /// A time in one of the ways that Go's expr tries.
