@@ -68,6 +68,12 @@ pub struct AnswerPolicy {
     /// Values that are five minutes old or older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<Reading>,
+    /// No answer in time. An error unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Unanswered>,
+    /// No answer for any other reason: nobody there, a refusal, nonsense. An error unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Unanswered>,
 }
 
 /// What an answer counts as.
@@ -83,4 +89,15 @@ pub enum Reading {
     Successful,
     /// What the conditions say.
     Judge,
+}
+
+/// What a question counts as that was not answered. Never a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum Unanswered {
+    /// An error, of which `consecutiveErrorLimit` allows some.
+    Error,
+    /// A failed measurement.
+    Failed,
+    /// An inconclusive measurement.
+    Inconclusive,
 }

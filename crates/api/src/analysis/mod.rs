@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::crd::definitions;
-pub use self::metric::{AnswerPolicy, Metric, Reading};
+pub use self::metric::{AnswerPolicy, Metric, Reading, Unanswered};
 pub use self::provider::{
     Authentication, BasicAuth, CloudWatch, CloudWatchDimension, CloudWatchMetric, CloudWatchQuery,
     CloudWatchStat, Datadog, Graphite, Header, InfluxDb, Job, NewRelic, OAuth2, Prometheus, Provider,

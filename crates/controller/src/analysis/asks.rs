@@ -10,7 +10,7 @@ use futures::{StreamExt, future};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
-use stateward_analysis::{Ask, Question, Secrets};
+use stateward_analysis::{Ask, AskError, Question, Secrets};
 use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
 use stateward_clock::Clock;
 use stateward_core::analysis::{Data, args, judge};
@@ -197,7 +197,18 @@ impl Asker {
             now,
             range,
         };
-        let mut reply = self.ask.ask(&question).await.map_err(|error| error.to_string())?;
+        let mut reply = match self.ask.ask(&question).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                let in_time = !matches!(error, AskError::Timeout { .. });
+                let judgement = judge::unanswered(&metric, in_time, error.to_string());
+                return Ok(Measurement {
+                    phase: judgement.phase,
+                    message: judgement.message,
+                    ..Measurement::default()
+                });
+            }
+        };
         // Before anything of it is cut short: half a secret is one too.
         match &mut reply.data {
             Data::Text(text) => conceal(text, hidden),

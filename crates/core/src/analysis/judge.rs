@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 use stateward_api::Problem;
 use stateward_api::analysis::validate::is_open;
-use stateward_api::analysis::{Metric, Phase, RangeQuery, Reading};
+use stateward_api::analysis::{Metric, Phase, RangeQuery, Reading, Unanswered};
 use stateward_api::duration;
 
 use super::reply::{Data, Reply};
@@ -126,6 +126,18 @@ pub fn judge(metric: &Metric, reply: &Reply, now: Timestamp) -> Judgement {
         return Judgement { phase, message };
     }
     verdict(metric, reply, now)
+}
+
+/// What it means that there is no answer to a metric.
+pub fn unanswered(metric: &Metric, in_time: bool, why: String) -> Judgement {
+    let policy = metric.answers.unwrap_or_default();
+    let said = if in_time { policy.error } else { policy.timeout };
+    let phase = match said.unwrap_or(Unanswered::Error) {
+        Unanswered::Error => Phase::Error,
+        Unanswered::Failed => Phase::Failed,
+        Unanswered::Inconclusive => Phase::Inconclusive,
+    };
+    Judgement { phase, message: why }
 }
 
 /// What the conditions say.
@@ -379,6 +391,23 @@ mod tests {
         #[case] expected: Phase,
     ) {
         assert_eq!(phase(patch, data), expected);
+    }
+
+    /// Rule 13
+    #[rstest]
+    #[case(json!({}), true, Phase::Error)]
+    #[case(json!({}), false, Phase::Error)]
+    #[case(json!({"answers": {"timeout": "Failed"}}), false, Phase::Failed)]
+    #[case(json!({"answers": {"timeout": "Failed"}}), true, Phase::Error)]
+    #[case(json!({"answers": {"error": "Inconclusive"}}), true, Phase::Inconclusive)]
+    #[case(json!({"answers": {"error": "Inconclusive"}}), false, Phase::Error)]
+    fn no_answer_counts_as_the_metric_says(
+        #[case] patch: Value,
+        #[case] in_time: bool,
+        #[case] expected: Phase,
+    ) {
+        let judgement = unanswered(&metric(patch), in_time, "connection refused".into());
+        assert_eq!(judgement.phase, expected);
     }
 
     #[test]

@@ -9,10 +9,16 @@ pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CAR
 /// What the account, the roles, the deployment and the lease are called.
 const NAME: &str = "stateward";
 
-/// The definitions of all that is served.
-pub(super) fn definitions() -> Vec<Value> {
+/// The definitions of all that is served, or of all that nobody else brings along.
+pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
+    let shared = stateward_api::analysis::definitions();
+    let shared: Vec<_> = shared
+        .into_iter()
+        .map(|definition| definition.metadata.name)
+        .collect();
     stateward_api::definitions()
         .into_iter()
+        .filter(|definition| !beside_argo_rollouts || !shared.contains(&definition.metadata.name))
         .map(|definition| json!(definition))
         .collect()
 }

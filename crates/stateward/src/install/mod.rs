@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// Print the namespace if it is the default one, the service account, its roles and their bindings
     #[arg(long)]
     rbac: bool,
+    /// Leave out the definitions that Argo Rollouts brings along: AnalysisRun and its templates
+    #[arg(long)]
+    beside_argo_rollouts: bool,
     /// The namespace to install into; any but the default one has to be there already
     #[arg(short, long, default_value = manifests::OWN_NAMESPACE)]
     namespace: String,
@@ -73,6 +76,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     let Args {
         crds,
         rbac,
+        beside_argo_rollouts,
         namespace,
         image,
         output: _,
@@ -85,7 +89,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     let all = !crds && !rbac;
     let mut objects = Vec::new();
     if all || *crds {
-        objects.extend(manifests::definitions());
+        objects.extend(manifests::definitions(*beside_argo_rollouts));
     }
     if all || *rbac {
         objects.extend(manifests::identity(namespace));
@@ -113,6 +117,7 @@ mod tests {
         Args {
             crds,
             rbac,
+            beside_argo_rollouts: false,
             namespace: "stateward-system".into(),
             image: manifests::IMAGE.into(),
             output: Form::Yaml,
@@ -152,6 +157,18 @@ mod tests {
             !yaml.contains("kind: Namespace"),
             "it may be the home of others: {yaml}"
         );
+    }
+
+    #[test]
+    fn what_argo_rollouts_brings_along_can_be_left_out() {
+        let mut args = args(true, false);
+        args.beside_argo_rollouts = true;
+        let objects = objects(&args).unwrap();
+        let kinds: Vec<_> = objects
+            .iter()
+            .map(|object| &object["spec"]["names"]["kind"])
+            .collect();
+        assert_eq!(kinds, ["RolloutPlugin"]);
     }
 
     #[rstest]
