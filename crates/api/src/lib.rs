@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 pub mod analysis;
 pub mod duration;
 mod problem;
+pub mod rollout;
 pub mod rolloutplugin;
 mod schema;
 

@@ -126,9 +126,9 @@ mod tests {
     use super::*;
     use crate::fixtures::{aborted, at_rest, paused, returning, stepping};
     use rstest::rstest;
-    use stateward_api::rolloutplugin::RolloutPluginStatus;
+    use stateward_api::rollout::RolloutStatus;
 
-    fn with(mut object: RolloutPlugin, change: impl FnOnce(&mut RolloutPluginStatus)) -> RolloutPlugin {
+    fn with(mut object: RolloutPlugin, change: impl FnOnce(&mut RolloutStatus)) -> RolloutPlugin {
         change(object.status.as_mut().unwrap());
         object
     }

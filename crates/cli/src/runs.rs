@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use kube::ResourceExt;
 use stateward_api::analysis::{AnalysisRun, MetricResult};
-use stateward_api::rolloutplugin::RolloutPluginStatus;
+use stateward_api::rollout::RolloutStatus;
 
 use crate::style::Style;
 use crate::table::age;
 
 /// The names of the runs that a rollout waits for, or that decided about it last.
-pub(crate) fn concerned(status: &RolloutPluginStatus) -> Vec<&str> {
+pub(crate) fn concerned(status: &RolloutStatus) -> Vec<&str> {
     let canary = status.canary.as_ref();
     let of_step = canary.and_then(|canary| canary.current_step_analysis_run_status.as_ref());
     let beside = canary.and_then(|canary| canary.current_background_analysis_run_status.as_ref());

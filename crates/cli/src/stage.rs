@@ -1,14 +1,16 @@
 //! Where a rollout stands among its steps, read off the object.
 
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::memory::{Activity, Beside};
 use stateward_core::plan::{Plan, Share, Step};
-use stateward_core::rolloutplugin::{memory, plan};
+use stateward_core::record::memory;
+use stateward_core::rolloutplugin::plan;
 
 /// A rollout and its plan, read together.
 pub(crate) struct Stage<'o> {
     pub(crate) object: &'o RolloutPlugin,
-    pub(crate) status: RolloutPluginStatus,
+    pub(crate) status: RolloutStatus,
     pub(crate) plan: Option<Plan>,
     pub(crate) activity: Activity,
 }

@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
 use stateward_api::rolloutplugin::RolloutPlugin;
-use stateward_core::rolloutplugin::commands;
+use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
 use crate::access::Access;

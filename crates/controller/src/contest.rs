@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use stateward_api::rolloutplugin::RolloutPluginStatus;
+use stateward_api::rollout::RolloutStatus;
 use stateward_core::plan::Fingerprint;
 use stateward_core::world::{Action, Notice};
 use stateward_plugin::Observation;
@@ -73,7 +73,7 @@ struct Said {
 }
 
 /// What a status says, whenever it says it.
-fn gist(status: &RolloutPluginStatus) -> Fingerprint {
+fn gist(status: &RolloutStatus) -> Fingerprint {
     let mut gist = status.clone();
     gist.current_step_started_at = None;
     gist.progressed_at = None;
@@ -141,8 +141,8 @@ impl Contest {
     pub(crate) fn wait_to_say(
         &self,
         uid: &str,
-        recorded: &RolloutPluginStatus,
-        new: &RolloutPluginStatus,
+        recorded: &RolloutStatus,
+        new: &RolloutStatus,
         now: Timestamp,
     ) -> Option<Later> {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,13 +166,7 @@ impl Contest {
     }
 
     /// `new` was written in the place of `recorded`.
-    pub(crate) fn said(
-        &self,
-        uid: &str,
-        recorded: &RolloutPluginStatus,
-        new: &RolloutPluginStatus,
-        now: Timestamp,
-    ) {
+    pub(crate) fn said(&self, uid: &str, recorded: &RolloutStatus, new: &RolloutStatus, now: Timestamp) {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let last = gist(new);
         let Some(said) = statuses.get_mut(uid) else {
@@ -263,10 +257,10 @@ mod tests {
         }
     }
 
-    fn status(message: &str) -> RolloutPluginStatus {
-        RolloutPluginStatus {
+    fn status(message: &str) -> RolloutStatus {
+        RolloutStatus {
             message: message.into(),
-            ..RolloutPluginStatus::default()
+            ..RolloutStatus::default()
         }
     }
 

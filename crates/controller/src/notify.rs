@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::plan::Fingerprint;
 use stateward_core::world::Notice;
 
@@ -81,7 +82,7 @@ fn identity(object: &RolloutPlugin, notice: &Notice) -> String {
     let since = if notice.reason == "CommandRefused" {
         object.resource_version().unwrap_or_default()
     } else {
-        let status = RolloutPluginStatus {
+        let status = RolloutStatus {
             abort: false,
             promote_full: false,
             restart: false,

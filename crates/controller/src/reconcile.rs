@@ -8,11 +8,12 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
 use stateward_core::world::{Action, Decision, Notice, World};
-use stateward_core::{decide, rolloutplugin};
+use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
 use tracing::Instrument;
 
@@ -201,8 +202,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             continue;
         }
         let old = object.status.clone().unwrap_or_default();
-        if let Some(mut new) = rolloutplugin::next_status(&old, object.metadata.generation, &world, &decision)
-        {
+        if let Some(mut new) = record::next_status(&old, object.metadata.generation, &world, &decision) {
             if let Some(later) = context.contest.wait_to_say(&uid, &old, &new, world.now) {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
@@ -213,7 +213,7 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             keep_stable_template(&mut new, &world, &decision, &target, context).await?;
             // Told first: should we die in between, the same is decided and told again, under the same names.
             let mut notices = decision.notices.clone();
-            notices.extend(rolloutplugin::stall(&old, &decision));
+            notices.extend(record::stall(&old, &decision));
             notify(&context.client, &object, &notices, world.now).await;
             object = status::write(&context.client, &object, &new).await?;
             let written = object.status.clone().unwrap_or_default();
@@ -326,8 +326,8 @@ fn world(object: &RolloutPlugin, seen: &Observation, context: &Context) -> World
         plan: context.starter.plan(object),
         paused: object.spec.paused,
         deleting: false,
-        commands: rolloutplugin::commands(&status),
-        memory: rolloutplugin::memory(&status),
+        commands: record::commands(&status),
+        memory: record::memory(&status),
         workload: seen.workload.clone(),
         runs: context.starter.runs.of(&object.uid().unwrap_or_default()),
         hindrance: None,
@@ -366,7 +366,7 @@ async fn verified(
 
 /// Puts the copy of a template that has just become the stable one beside its name, in the same write.
 async fn keep_stable_template(
-    status: &mut RolloutPluginStatus,
+    status: &mut RolloutStatus,
     world: &World,
     decision: &Decision,
     target: &Target,
@@ -439,7 +439,7 @@ async fn stable_template(object: &RolloutPlugin, context: &Context) -> Result<Sn
         .pointer("/status/stableTemplate")
         .cloned()
         .map(Snapshot);
-    let memory = rolloutplugin::memory(&object.status.clone().unwrap_or_default());
+    let memory = record::memory(&object.status.clone().unwrap_or_default());
     let stable = memory
         .stable
         .map(|stable| (stable.template, stable.revision.to_string()));

@@ -3,7 +3,8 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Map, Value, json};
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::error::Error;
 
@@ -12,7 +13,7 @@ use crate::error::Error;
 pub(crate) async fn write(
     client: &Client,
     object: &RolloutPlugin,
-    new: &RolloutPluginStatus,
+    new: &RolloutStatus,
 ) -> Result<RolloutPlugin, Error> {
     let old = object.status.clone().unwrap_or_default();
     let patch = json!({

@@ -9,6 +9,7 @@ mod engine;
 pub mod expr;
 pub mod memory;
 pub mod plan;
+pub mod record;
 pub mod revision;
 pub mod rolloutplugin;
 pub mod workload;

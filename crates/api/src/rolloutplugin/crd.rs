@@ -4,7 +4,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaPropsOrArray, ValidationRule,
 };
 use kube::CustomResourceExt;
-use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::RolloutPlugin;
 use crate::schema::{at, column, wide_column};
@@ -45,16 +44,6 @@ fn columns() -> Vec<CustomResourceColumnDefinition> {
         wide_column("Stable", "string", ".status.stableRevision"),
         wide_column("Message", "string", ".status.message"),
     ]
-}
-
-/// A list in which every condition has its own entry, for whoever applies to it.
-pub(super) fn conditions(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "items": generator.subschema_for::<super::Condition>(),
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `RolloutPlugin`: steps of weights, pauses and analysis over a workload that a resource plugin knows.
 
 mod crd;
-mod status;
 mod validate;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -11,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::crd::definition;
-pub use self::status::{
-    AnalysisRunReference, CanaryStatus, Condition, PauseCondition, PodStatus, RolloutPluginStatus,
-};
+use crate::rollout::RolloutStatus;
 
 /// How long a rollout may go without progress, unless it says otherwise.
 pub const DEFAULT_DEADLINE_SECONDS: i32 = 600;
@@ -27,7 +24,7 @@ pub const DEFAULT_DEADLINE_SECONDS: i32 = 600;
     plural = "rolloutplugins",
     shortname = "rp",
     namespaced,
-    status = "RolloutPluginStatus",
+    status = "RolloutStatus",
     derive = "PartialEq",
     derive = "Default"
 )]

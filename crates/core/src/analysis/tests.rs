@@ -167,6 +167,19 @@ fn a_metric_without_a_say_fails_in_silence() {
 }
 
 #[test]
+fn a_dry_run_that_failed_ends_no_other_metric() {
+    let count = json!({"count": 2, "interval": "10s"});
+    let metrics = vec![metric("errors", json!({})), metric("latency", count)];
+    let spec = spec(metrics, json!({"dryRun": [{"metricName": "errors"}]}));
+    let mut status = AnalysisRunStatus::default();
+    note(&spec, &mut status, 0, measured(Phase::Failed, 0));
+    note(&spec, &mut status, 1, measured(Phase::Successful, 0));
+    assess(&spec, &mut status, at(0));
+    assert_eq!(status.phase, Phase::Running);
+    assert_eq!(agenda(&spec, &status, at(10)).measure, [1]);
+}
+
+#[test]
 fn only_the_last_measurements_are_kept() {
     let many = json!({"interval": "1m", "count": 30});
     let (status, _) = play(&one(many.clone()), &[S; 30]);

@@ -7,7 +7,8 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 
 use super::cluster::Cluster;
 use super::failure::{Doing, Outcome};
@@ -233,7 +234,7 @@ impl Rollout<'_> {
     }
 
     /// Waits until its status says this phase of its latest spec.
-    pub async fn expect_phase(&self, phase: &str) -> Outcome<RolloutPluginStatus> {
+    pub async fn expect_phase(&self, phase: &str) -> Outcome<RolloutStatus> {
         self.eventually(format!("phase {phase}"), |status| {
             if status.phase == phase {
                 Ok(status.clone())
@@ -245,7 +246,7 @@ impl Rollout<'_> {
     }
 
     /// Waits until it stands at a step, in this phase.
-    pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<RolloutPluginStatus> {
+    pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<RolloutStatus> {
         self.eventually(format!("phase {phase} at step {step}"), |status| {
             let there = status.phase == phase && status.current_step_index == Some(step);
             if there {
@@ -258,7 +259,7 @@ impl Rollout<'_> {
     }
 
     /// Waits until its message has this in it.
-    pub async fn expect_message(&self, part: &str) -> Outcome<RolloutPluginStatus> {
+    pub async fn expect_message(&self, part: &str) -> Outcome<RolloutStatus> {
         self.eventually(format!("a message with {part:?}"), |status| {
             if status.message.contains(part) {
                 Ok(status.clone())
@@ -270,7 +271,7 @@ impl Rollout<'_> {
     }
 
     /// Waits until one of its conditions says this, with this in its message.
-    pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<RolloutPluginStatus> {
+    pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<RolloutStatus> {
         let expected = format!("condition {kind} is {is} with {part:?}");
         self.eventually(expected, |status| {
             let found = status.conditions.iter().find(|one| one.kind == kind);
@@ -335,14 +336,14 @@ impl Rollout<'_> {
     pub async fn eventually<T>(
         &self,
         expected: impl Into<String>,
-        mut check: impl FnMut(&RolloutPluginStatus) -> Result<T, String>,
+        mut check: impl FnMut(&RolloutStatus) -> Result<T, String>,
     ) -> Outcome<T> {
         let expected = format!("rolloutplugin {}: {}", self.name, expected.into());
         let written = Some(self.written.load(Ordering::Relaxed));
         self.cluster
             .eventually(expected, |view| {
                 let object = view.rollouts.get(&self.name).ok_or("no such rolloutplugin")?;
-                let none = RolloutPluginStatus::default();
+                let none = RolloutStatus::default();
                 let status = object.status.as_ref().unwrap_or(&none);
                 let seen = format!(
                     "phase {:?} at step {:?}: {}",

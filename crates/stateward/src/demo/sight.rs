@@ -8,7 +8,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, ResourceExt};
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 
 use super::scene::{NAMESPACE, Scene};
 
@@ -31,7 +32,7 @@ enum Change {
 pub(super) struct Sight {
     changes: BoxStream<'static, Result<Change>>,
     pub(super) pods: BTreeMap<String, Seen>,
-    pub(super) status: RolloutPluginStatus,
+    pub(super) status: RolloutStatus,
     pub(super) partition: Option<i32>,
     /// The fewest pods that were Ready at any time since this was last set.
     pub(super) fewest_ready: usize,
@@ -66,7 +67,7 @@ impl Sight {
         Self {
             changes: changes.boxed(),
             pods: BTreeMap::new(),
-            status: RolloutPluginStatus::default(),
+            status: RolloutStatus::default(),
             partition: None,
             fewest_ready: 0,
         }
@@ -123,7 +124,7 @@ impl Sight {
                 format!("{name} {} {state}", pod.version)
             })
             .collect();
-        let RolloutPluginStatus { phase, message, .. } = &self.status;
+        let RolloutStatus { phase, message, .. } = &self.status;
         format!(
             "the rollout is {phase:?} ({message}), partition {:?}, pods: {}",
             self.partition,

@@ -178,7 +178,7 @@ impl Story {
     /// The run of the step that is on record.
     fn run(&mut self, phase: &str) {
         let status = serde_json::from_value(self.rollout["status"].clone()).unwrap();
-        let Activity::Rolling(attempt) = stateward_core::rolloutplugin::memory(&status).activity else {
+        let Activity::Rolling(attempt) = stateward_core::record::memory(&status).activity else {
             panic!("nothing is rolled");
         };
         let name = stateward_core::name_of_step("db", &attempt);

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use stateward_api::rolloutplugin::{RolloutPlugin, RolloutPluginStatus};
+use stateward_api::rollout::RolloutStatus;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cluster::Commit;
 use stateward_core::memory::{Activity, Attempt, Memory};
 use stateward_core::plan::Plan;
+use stateward_core::record;
 use stateward_core::rolloutplugin;
 use stateward_core::world::Commands;
 
@@ -110,7 +112,7 @@ pub(super) struct Rollout {
     pub(super) memory: Memory,
     pub(super) commands: Commands,
     pub(super) plan: Option<Plan>,
-    pub(super) status: RolloutPluginStatus,
+    pub(super) status: RolloutStatus,
 }
 
 impl Rollout {
@@ -121,8 +123,8 @@ impl Rollout {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             set: object.spec.workload_ref.name.clone(),
             generation: object.metadata.generation,
-            memory: rolloutplugin::memory(&status),
-            commands: rolloutplugin::commands(&status),
+            memory: record::memory(&status),
+            commands: record::commands(&status),
             plan: rolloutplugin::plan(&object).ok(),
             status,
         })

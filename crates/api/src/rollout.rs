@@ -1,16 +1,14 @@
-//! What a RolloutPlugin tells, and all that it remembers.
+//! What a rollout of any kind tells in its status, and all that it remembers.
 
 use k8s_openapi::jiff::Timestamp;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::crd;
 
 /// Where a rollout stands. Everything the operator remembers is here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RolloutPluginStatus {
+pub struct RolloutStatus {
     /// The generation of the spec that this status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
@@ -145,7 +143,7 @@ pub struct RolloutPluginStatus {
     pub canary: Option<CanaryStatus>,
     /// In the form that tools read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crd::conditions")]
+    #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -229,4 +227,14 @@ pub struct Condition {
     /// The generation of the spec it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+}
+
+/// A list in which every condition has its own entry, for whoever applies to it.
+fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": generator.subschema_for::<Condition>(),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
 }

@@ -1,8 +1,6 @@
-//! The next status of a RolloutPlugin.
+//! The next status of a rollout.
 
-use stateward_api::rolloutplugin::{
-    AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutPluginStatus,
-};
+use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
 
 use super::conditions;
 use crate::engine::{name_beside, name_of_step};
@@ -19,13 +17,13 @@ const SHOWN_PODS: usize = 20;
 /// While pods are rolled their counters and what they are waited for ride along with the writes that steps and progress cause
 /// anyway, as long as these come soon. Where a rollout stands still, and at rest, every change is told.
 pub fn next_status(
-    old: &RolloutPluginStatus,
+    old: &RolloutStatus,
     generation: Option<i64>,
     world: &World,
     decision: &Decision,
-) -> Option<RolloutPluginStatus> {
+) -> Option<RolloutStatus> {
     let report = decision.report.as_ref()?;
-    let mut new = RolloutPluginStatus {
+    let mut new = RolloutStatus {
         canary: canary(old, world, &decision.memory.activity),
         observed_generation: generation,
         phase: format!("{:?}", report.phase),
@@ -33,7 +31,7 @@ pub fn next_status(
         conditions: conditions::of(report, &old.conditions, generation, world.now),
         current_revision: old.current_revision.clone(),
         updated_revision: old.updated_revision.clone(),
-        ..RolloutPluginStatus::default()
+        ..RolloutStatus::default()
     };
     write_memory(&mut new, &decision.memory);
     if report.reason == Reason::Inconclusive {
@@ -69,7 +67,7 @@ pub fn next_status(
 }
 
 /// What to tell when a decision gets stuck on something new: once, not at every look at it.
-pub fn stall(old: &RolloutPluginStatus, decision: &Decision) -> Option<Notice> {
+pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     let report = decision.report.as_ref()?;
     let (condition, warning) = match (report.phase, report.reason) {
         // An abort has told of itself.
@@ -96,7 +94,7 @@ pub fn stall(old: &RolloutPluginStatus, decision: &Decision) -> Option<Notice> {
 }
 
 /// What is worth a write of its own while pods are rolled.
-fn outline(status: &RolloutPluginStatus) -> RolloutPluginStatus {
+fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
     outline.pods.clear();
@@ -121,7 +119,7 @@ fn outline(status: &RolloutPluginStatus) -> RolloutPluginStatus {
     outline
 }
 
-fn write_memory(status: &mut RolloutPluginStatus, memory: &Memory) {
+fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
     // Without `..`, so that nothing that must be remembered can be forgotten here.
     let Memory {
         workload,
@@ -160,7 +158,7 @@ fn write_memory(status: &mut RolloutPluginStatus, memory: &Memory) {
     }
 }
 
-fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
+fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     let Attempt {
         target,
         step,
@@ -203,7 +201,7 @@ fn write_attempt(status: &mut RolloutPluginStatus, attempt: &Attempt) {
 }
 
 /// The runs of analysis of an attempt. What they came to stays to be seen until the next one begins.
-fn canary(old: &RolloutPluginStatus, world: &World, activity: &Activity) -> Option<CanaryStatus> {
+fn canary(old: &RolloutStatus, world: &World, activity: &Activity) -> Option<CanaryStatus> {
     // What an attempt ends with is told of the attempt as it was.
     let attempt = match (activity, &world.memory.activity) {
         (Activity::Rolling(attempt), _) | (_, Activity::Rolling(attempt)) => Some(attempt),
@@ -230,7 +228,7 @@ fn canary(old: &RolloutPluginStatus, world: &World, activity: &Activity) -> Opti
     (canary != CanaryStatus::default()).then_some(canary)
 }
 
-fn write_workload(status: &mut RolloutPluginStatus, workload: &Workload, activity: &Activity, world: &World) {
+fn write_workload(status: &mut RolloutStatus, workload: &Workload, activity: &Activity, world: &World) {
     status.current_revision = Some(workload.current.to_string());
     if !matches!(activity, Activity::Rolling(_)) {
         status.updated_revision = Some(workload.update.to_string());
@@ -278,7 +276,7 @@ mod tests {
     use crate::world::Report;
     use jiff::SignedDuration;
     use rstest::rstest;
-    use stateward_api::rolloutplugin::Condition;
+    use stateward_api::rollout::Condition;
 
     fn report(phase: Phase, reason: Reason, message: &str) -> Decision {
         Decision {
@@ -294,8 +292,8 @@ mod tests {
         }
     }
 
-    fn stalled(reason: &str, message: &str) -> RolloutPluginStatus {
-        RolloutPluginStatus {
+    fn stalled(reason: &str, message: &str) -> RolloutStatus {
+        RolloutStatus {
             conditions: vec![Condition {
                 kind: "Stalled".into(),
                 status: "True".into(),
@@ -304,7 +302,7 @@ mod tests {
                 last_transition_time: jiff::Timestamp::UNIX_EPOCH,
                 observed_generation: None,
             }],
-            ..RolloutPluginStatus::default()
+            ..RolloutStatus::default()
         }
     }
 
@@ -354,22 +352,22 @@ mod tests {
     }))]
     fn what_is_written_down_is_remembered_and_asks_for_nothing(#[case] activity: Activity) {
         let memory = memory(activity);
-        let mut status = RolloutPluginStatus::default();
+        let mut status = RolloutStatus::default();
         write_memory(&mut status, &memory);
-        assert_eq!(crate::rolloutplugin::memory(&status), memory);
-        let commands = crate::rolloutplugin::commands(&status);
+        assert_eq!(crate::record::memory(&status), memory);
+        let commands = crate::record::commands(&status);
         assert_eq!(commands, crate::world::Commands::default());
     }
 
     #[rstest]
-    #[case(RolloutPluginStatus::default(), Reason::InvalidSpec, "a", true)]
+    #[case(RolloutStatus::default(), Reason::InvalidSpec, "a", true)]
     #[case(stalled("InvalidSpec", "a"), Reason::InvalidSpec, "a", false)]
     #[case(stalled("InvalidSpec", "b"), Reason::InvalidSpec, "a", true)]
     #[case(stalled("PodBroken", "b"), Reason::PodBroken, "a", false)]
     #[case(stalled("PodBroken", "a"), Reason::DeadlineExceeded, "a", true)]
-    #[case(RolloutPluginStatus::default(), Reason::Rejected, "a", false)]
+    #[case(RolloutStatus::default(), Reason::Rejected, "a", false)]
     fn getting_stuck_is_told_once(
-        #[case] old: RolloutPluginStatus,
+        #[case] old: RolloutStatus,
         #[case] reason: Reason,
         #[case] message: &str,
         #[case] told: bool,
@@ -381,11 +379,11 @@ mod tests {
     #[test]
     fn a_workload_that_is_missing_is_told_once() {
         let decision = report(Phase::Progressing, Reason::WorkloadMissing, "waiting for it");
-        let notice = stall(&RolloutPluginStatus::default(), &decision).unwrap();
+        let notice = stall(&RolloutStatus::default(), &decision).unwrap();
         assert!(!notice.warning);
-        let old = RolloutPluginStatus {
+        let old = RolloutStatus {
             conditions: conditions::of(decision.report.as_ref().unwrap(), &[], None, at(0)),
-            ..RolloutPluginStatus::default()
+            ..RolloutStatus::default()
         };
         assert_eq!(stall(&old, &decision), None);
     }
@@ -399,7 +397,7 @@ mod tests {
         world.view().released = 1;
         world.pods(["a", "a", "a", "a", "b"]);
         world.unready(4);
-        let old = next_status(&RolloutPluginStatus::default(), None, &world, &decide(&world)).unwrap();
+        let old = next_status(&RolloutStatus::default(), None, &world, &decide(&world)).unwrap();
         assert!(old.message.contains("pod db-4 to be Ready"));
         assert_eq!(
             decide(&world).look_again,

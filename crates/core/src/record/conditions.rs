@@ -1,7 +1,7 @@
 //! A report as conditions: those of the domain, and the three that kstatus, Argo CD and Flux read.
 
 use jiff::Timestamp;
-use stateward_api::rolloutplugin::Condition;
+use stateward_api::rollout::Condition;
 
 use crate::world::{Phase, Reason, Report};
 

@@ -1,0 +1,98 @@
+//! The status of a rollout: what it remembers, what people have asked for in it, and what a decision makes of it.
+
+mod conditions;
+mod status;
+
+use stateward_api::rollout::RolloutStatus;
+
+use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Rejection, Return, Stable};
+use crate::plan::{Fingerprint, StepIndex};
+use crate::revision::RevisionName;
+use crate::world::Commands;
+
+pub use self::status::{next_status, stall};
+
+/// What was asked for through the status subresource.
+pub fn commands(status: &RolloutStatus) -> Commands {
+    Commands {
+        promote: status.controller_pause && status.pause_conditions.is_empty(),
+        promote_full: status.promote_full,
+        abort: status.abort,
+        retry: status.restart,
+    }
+}
+
+/// What the status remembers.
+pub fn memory(status: &RolloutStatus) -> Memory {
+    Memory {
+        workload: status.workload_uid.clone(),
+        setting: status.workload_setting.clone(),
+        stable: stable(status),
+        activity: returning(status)
+            .map(Activity::Returning)
+            .or_else(|| attempt(status).map(Activity::Rolling))
+            .unwrap_or_default(),
+        rejected: rejection(status),
+        retries: count(status.restart_count),
+        retried_at: status.restarted_at,
+    }
+}
+
+fn stable(status: &RolloutStatus) -> Option<Stable> {
+    Some(Stable {
+        revision: RevisionName::from_api(status.stable_revision.as_ref()?),
+        template: Fingerprint::from_api(status.stable_template_hash.as_ref()?),
+    })
+}
+
+fn attempt(status: &RolloutStatus) -> Option<Attempt> {
+    let entered = status.current_step_started_at?;
+    Some(Attempt {
+        target: RevisionName::from_api(status.updated_revision.as_ref()?),
+        step: StepIndex(count(status.current_step_index)),
+        steps: Fingerprint::from_api(status.current_step_hash.clone()?),
+        entered,
+        progressed: status.progressed_at.unwrap_or(entered),
+        reached: count(status.reached_replicas),
+        floor: count(status.floor_replicas),
+        excused: status
+            .excused_pods
+            .iter()
+            .map(|index| count(Some(*index)))
+            .collect(),
+        held: status.manual_pause,
+        pausing: status.controller_pause && !status.background_paused,
+        beside: match status.background_started_at {
+            None if status.background_waived => Beside::Waived,
+            None => Beside::NotYet,
+            Some(since) if status.background_paused => Beside::InDoubt(since),
+            Some(since) => Beside::Since(since),
+        },
+    })
+}
+
+fn returning(status: &RolloutStatus) -> Option<Return> {
+    Some(Return {
+        from: RevisionName::from_api(status.returning_from.as_ref()?),
+        cause: match status.returning.as_deref()? {
+            "PutBack" => Cause::PutBack,
+            "ScaledToZero" => Cause::ScaledToZero,
+            _ => Cause::Aborted,
+        },
+        since: status.returning_since?,
+    })
+}
+
+fn rejection(status: &RolloutStatus) -> Option<Rejection> {
+    Some(Rejection {
+        revision: RevisionName::from_api(status.aborted_revision.as_ref()?),
+        at: status.aborted_at?,
+        reason: status.aborted_reason.clone().unwrap_or_default(),
+        replaced: status.aborted_template_replaced,
+    })
+}
+
+/// A count that was written down; what never was, or was edited to be less than nothing, is 0.
+fn count(number: Option<i32>) -> u32 {
+    number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
