@@ -8,6 +8,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 pub mod analysis;
 pub mod duration;
+mod names;
+pub mod phasedrollout;
 mod problem;
 pub mod rollout;
 pub mod rolloutplugin;
@@ -18,7 +20,8 @@ pub use self::problem::Problem;
 /// The definitions of everything that is served, to apply to a cluster.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     let analysis = analysis::definitions();
-    std::iter::once(rolloutplugin::definition())
+    [rolloutplugin::definition(), phasedrollout::definition()]
+        .into_iter()
         .chain(analysis)
         .collect()
 }

@@ -24,6 +24,9 @@ pub struct RolloutStatus {
     /// Tells whether the steps were edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_hash: Option<String>,
+    /// The replicas that there were when steps were counted by pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_replicas: Option<i32>,
     /// When the rollout came to this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_started_at: Option<Timestamp>,

@@ -325,6 +325,7 @@ fn world(object: &RolloutPlugin, seen: &Observation, context: &Context) -> World
         now: context.clock.now(),
         plan: context.starter.plan(object),
         paused: object.spec.paused,
+        suspended: false,
         deleting: false,
         commands: record::commands(&status),
         memory: record::memory(&status),

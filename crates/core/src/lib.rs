@@ -8,6 +8,7 @@ pub mod analysis;
 mod engine;
 pub mod expr;
 pub mod memory;
+pub mod phasedrollout;
 pub mod plan;
 pub mod record;
 pub mod revision;

@@ -56,6 +56,8 @@ pub struct Attempt {
     pub step: StepIndex,
     /// The steps it was counted in.
     pub steps: Fingerprint,
+    /// The pods there were when it was, where steps are counted by pods.
+    pub counted: Option<u32>,
     /// When it came to this step.
     pub entered: Timestamp,
     /// When it last got on.
@@ -68,7 +70,7 @@ pub struct Attempt {
     pub excused: Vec<u32>,
     /// Somebody has set `paused`.
     pub held: bool,
-    /// The step is a pause, or an analysis that came to no verdict, and nobody has ended it.
+    /// The step is a pause, or an analysis that came to no verdict or to one that holds it, and nobody has ended it.
     pub pausing: bool,
     /// The analysis beside the steps.
     pub beside: Beside,

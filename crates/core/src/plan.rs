@@ -143,6 +143,8 @@ pub enum OnFailure {
 pub struct Plan {
     /// The steps, in order.
     pub steps: Vec<Step>,
+    /// They are counted by pods ([`pod_by_pod`]), so their number follows that of the replicas.
+    pub by_pod: bool,
     /// What is measured beside them.
     pub background: Option<Background>,
     /// How long it may go without progress.
@@ -151,6 +153,8 @@ pub struct Plan {
     pub on_failure: OnFailure,
     /// What happens when a new pod crashes or cannot start.
     pub on_broken_pod: OnBrokenPod,
+    /// What happens when an analysis says no.
+    pub on_failed_check: OnFailure,
     /// How many runs of analysis are kept.
     pub history: History,
 }
@@ -181,10 +185,25 @@ impl Plan {
             .unwrap_or(Share::NONE)
     }
 
-    /// Tells edited steps from unedited ones.
+    /// Tells edited steps from unedited ones. Those that are counted by pods are not edited by scaling.
     pub fn fingerprint(&self) -> Fingerprint {
+        if self.by_pod {
+            return Fingerprint::of("pod by pod");
+        }
         Fingerprint::of(&format!("{:?}", self.steps))
     }
+}
+
+/// One pod after the other, with a gate before each and one after the last.
+pub fn pod_by_pod(pods: u32) -> Vec<Step> {
+    let gate = || Step::Analysis(Check(Fingerprint::default()));
+    let one_more = (1..=pods).flat_map(|pods| [Step::Share(Share::Pods(pods)), gate()]);
+    std::iter::once(gate()).chain(one_more).collect()
+}
+
+/// The gate of [`pod_by_pod`] that stands when so many pods are new.
+pub fn gate_after(pods: u32) -> StepIndex {
+    StepIndex(2 * pods)
 }
 
 /// A short digest of something too long to remember.
@@ -233,6 +252,20 @@ mod tests {
         assert_eq!(10 - percent(weight).of(10), partition);
     }
 
+    #[test]
+    fn one_pod_after_the_other_passes_a_gate_before_each_and_after_the_last() {
+        let steps = pod_by_pod(3);
+        let shares: Vec<_> = steps
+            .iter()
+            .map(|step| match step {
+                Step::Share(share) => Some(share.of(3)),
+                Step::Pause(_) | Step::Analysis(_) => None,
+            })
+            .collect();
+        assert_eq!(shares, [None, Some(1), None, Some(2), None, Some(3), None]);
+        assert_eq!(gate_after(3), StepIndex(6));
+    }
+
     #[rstest]
     #[case(1, 3, 1)]
     #[case(33, 3, 1)]
@@ -263,6 +296,8 @@ mod tests {
             deadline: SignedDuration::from_mins(10),
             on_failure: OnFailure::Hold,
             on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+            on_failed_check: OnFailure::Abort,
+            by_pod: false,
             history: History::default(),
         };
         let shares: Vec<_> = (0..5).map(|index| plan.share_at(StepIndex(index))).collect();

@@ -57,6 +57,7 @@ pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> R
     };
     Ok(Plan {
         steps: steps.collect(),
+        by_pod: false,
         background: canary.analysis.as_ref().map(|background| Background {
             from: StepIndex(count(background.starting_step)),
             check: check(&background.analysis),
@@ -69,6 +70,7 @@ pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> R
             Some(BrokenPods::Hold) => OnBrokenPod::Fail(OnFailure::Hold),
             Some(BrokenPods::Wait) => OnBrokenPod::Wait,
         },
+        on_failed_check: OnFailure::Abort,
         history: History {
             successful: kept(
                 history.successful_run_history_limit,

@@ -16,6 +16,8 @@ pub struct World {
     pub plan: Result<Plan, Vec<String>>,
     /// `spec.paused`
     pub paused: bool,
+    /// The workload is left to Kubernetes for the time being.
+    pub suspended: bool,
     /// The object is being deleted.
     pub deleting: bool,
     /// What was asked for by people.
@@ -39,6 +41,8 @@ pub struct World {
 pub struct Run {
     /// Its name.
     pub name: String,
+    /// What people know it by: `analysis db-7c9f-2-3fa9c1`.
+    pub title: String,
     /// Its identity.
     pub uid: String,
     /// Where it stands.
@@ -169,12 +173,14 @@ pub enum Reason {
     ManuallyPaused,
     Analysing,
     Inconclusive,
+    ChecksFailed,
     Converging,
     DeadlineExceeded,
     PodBroken,
     Aborting,
     PuttingBack,
     LettingGo,
+    Suspended,
 }
 
 /// What to tell people.

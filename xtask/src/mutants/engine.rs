@@ -12,7 +12,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "forgets the pods that are new already when a set is taken on",
         file: "core/src/engine/adopt.rs",
-        truth: "attempt.floor = workload.exposed_from_the_top(&workload.update);",
+        truth: "attempt.floor = exposed;",
         lie: "attempt.floor = 0;",
     },
     Mutant {
@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a step while an old pod is not Ready",
         file: "core/src/engine/gate.rs",
-        truth: "} else if !pod.ready() && !attempt.excused.contains(&index) {",
+        truth: "} else if !pod.ready() {",
         lie: "} else if false {",
     },
     Mutant {
@@ -492,8 +492,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps to itself what a step waits for",
         file: "core/src/record/status.rs",
-        truth: "if moves && world.workload.is_ok() && world.hindrance.is_none() {",
-        lie: "if world.workload.is_ok() {",
+        truth: "moves && world.workload.is_ok() && world.hindrance.is_none()",
+        lie: "world.workload.is_ok()",
     },
     Mutant {
         name: "fights over a status at any rate",

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{RolloutPlugin, RolloutPluginSpec, Step};
 use crate::duration;
+use crate::names::{OBJECT_NAME, is_object_name};
 use crate::problem::{Problem, Problems};
 
 impl RolloutPlugin {
@@ -181,19 +182,6 @@ fn one_value<T: PartialEq + fmt::Display>(
             ),
         );
     }
-}
-
-const OBJECT_NAME: &str = "it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most";
-
-/// Whether an object can have this name: a DNS-1123 subdomain.
-fn is_object_name(name: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_part = |part: &str| {
-        part.starts_with(alphanumeric)
-            && part.ends_with(alphanumeric)
-            && part.chars().all(|c| alphanumeric(c) || c == '-')
-    };
-    name.len() <= 253 && name.split('.').all(is_part)
 }
 
 impl Step {

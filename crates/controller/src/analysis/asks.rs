@@ -24,7 +24,26 @@ const AT_ONCE: usize = 1024;
 const COMPANY: SignedDuration = SignedDuration::from_secs(1);
 
 /// A question to ask.
-pub(crate) struct Order {
+pub(crate) trait Order: Send + 'static {
+    /// Who asks.
+    type Object: kube::Resource<DynamicType = ()>;
+    /// What is learned.
+    type Answer: Clone + PartialEq + Send;
+
+    /// Who asks.
+    fn object(&self) -> ObjectRef<Self::Object>;
+    /// What the question is part of: a run, a gate.
+    fn key(&self) -> &str;
+    /// Its place there.
+    fn index(&self) -> usize;
+    /// Asks.
+    fn ask(&self, asker: &Asker) -> impl Future<Output = Self::Answer> + Send;
+    /// When it was answered.
+    fn answered_at(answer: &Self::Answer) -> Option<Timestamp>;
+}
+
+/// A measurement of a run's metric.
+pub(crate) struct MetricOrder {
     pub(crate) run: ObjectRef<AnalysisRun>,
     pub(crate) uid: String,
     /// The metric's place in the run.
@@ -34,29 +53,73 @@ pub(crate) struct Order {
     pub(crate) args: Vec<Arg>,
 }
 
-/// What is asked and what was answered, by run.
-#[derive(Clone)]
-pub(crate) struct Asks {
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
-    orders: mpsc::UnboundedSender<Order>,
+impl Order for MetricOrder {
+    type Object = AnalysisRun;
+    type Answer = Measurement;
+
+    fn object(&self) -> ObjectRef<AnalysisRun> {
+        self.run.clone()
+    }
+
+    fn key(&self) -> &str {
+        &self.uid
+    }
+
+    fn index(&self) -> usize {
+        self.index
+    }
+
+    async fn ask(&self, asker: &Asker) -> Measurement {
+        asker.measure(self).await
+    }
+
+    fn answered_at(answer: &Measurement) -> Option<Timestamp> {
+        answer.finished_at
+    }
 }
 
-#[derive(Default)]
-struct Slot {
+/// What is asked and what was answered.
+pub(crate) struct Asks<O: Order> {
+    slots: Slots<O>,
+    orders: mpsc::UnboundedSender<O>,
+}
+
+/// By what the questions are part of.
+type Slots<O> = Arc<Mutex<HashMap<String, Slot<<O as Order>::Answer>>>>;
+
+impl<O: Order> Clone for Asks<O> {
+    fn clone(&self) -> Self {
+        Self {
+            slots: self.slots.clone(),
+            orders: self.orders.clone(),
+        }
+    }
+}
+
+struct Slot<A> {
     asking: BTreeSet<usize>,
-    answered: Vec<(usize, Measurement)>,
+    answered: Vec<(usize, A)>,
+}
+
+impl<A> Default for Slot<A> {
+    fn default() -> Self {
+        Self {
+            asking: BTreeSet::new(),
+            answered: Vec::new(),
+        }
+    }
 }
 
 /// What there is for a run.
-pub(crate) enum Answers {
+pub(crate) enum Answers<A> {
     /// These.
-    Here(Vec<(usize, Measurement)>),
+    Here(Vec<(usize, A)>),
     /// Some, and others may come until then.
     Until(Timestamp),
 }
 
-impl Asks {
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Order>) {
+impl<O: Order> Asks<O> {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<O>) {
         let (orders, taken) = mpsc::unbounded_channel();
         let asks = Self {
             slots: Arc::default(),
@@ -66,13 +129,13 @@ impl Asks {
     }
 
     /// Asks, unless that is under way.
-    pub(crate) fn begin(&self, order: Order) {
+    pub(crate) fn begin(&self, order: O) {
         let fresh = self
             .lock()
-            .entry(order.uid.clone())
+            .entry(order.key().to_owned())
             .or_default()
             .asking
-            .insert(order.index);
+            .insert(order.index());
         if fresh {
             // Nobody asks any more when the operator is on its way out.
             let _ = self.orders.send(order);
@@ -80,22 +143,22 @@ impl Asks {
     }
 
     /// Whether a metric of a run is being asked about, or its answer waits.
-    pub(crate) fn is_open(&self, uid: &str, index: usize) -> bool {
-        self.lock().get(uid).is_some_and(|slot| {
+    pub(crate) fn is_open(&self, key: &str, index: usize) -> bool {
+        self.lock().get(key).is_some_and(|slot| {
             slot.asking.contains(&index) || slot.answered.iter().any(|(answered, _)| *answered == index)
         })
     }
 
     /// What was answered. It stays until it is written down.
-    pub(crate) fn answers(&self, uid: &str, now: Timestamp) -> Answers {
+    pub(crate) fn answers(&self, key: &str, now: Timestamp) -> Answers<O::Answer> {
         let slots = self.lock();
-        let Some(slot) = slots.get(uid) else {
+        let Some(slot) = slots.get(key) else {
             return Answers::Here(Vec::new());
         };
         let first = slot
             .answered
             .iter()
-            .filter_map(|(_, measurement)| measurement.finished_at)
+            .filter_map(|(_, answer)| O::answered_at(answer))
             .min();
         match first.and_then(|first| first.saturating_add(COMPANY).ok()) {
             Some(until) if !slot.asking.is_empty() && now < until => Answers::Until(until),
@@ -104,47 +167,47 @@ impl Asks {
     }
 
     /// These were written down.
-    pub(crate) fn written(&self, uid: &str, answers: &[(usize, Measurement)]) {
+    pub(crate) fn written(&self, key: &str, answers: &[(usize, O::Answer)]) {
         let mut slots = self.lock();
-        if let Some(slot) = slots.get_mut(uid) {
+        if let Some(slot) = slots.get_mut(key) {
             slot.answered.retain(|answer| !answers.contains(answer));
             if slot.answered.is_empty() && slot.asking.is_empty() {
-                slots.remove(uid);
+                slots.remove(key);
             }
         }
     }
 
     /// Nobody wants to know any more.
-    pub(crate) fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+    pub(crate) fn forget(&self, key: &str) {
+        self.lock().remove(key);
     }
 
     /// Asks what is ordered, and says whose turn it is when an answer is there. Never ends.
     pub(crate) async fn run(
         &self,
-        orders: mpsc::UnboundedReceiver<Order>,
+        orders: mpsc::UnboundedReceiver<O>,
         asker: &Asker,
-        answered: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
+        answered: mpsc::UnboundedSender<ObjectRef<O::Object>>,
     ) {
         UnboundedReceiverStream::new(orders)
             .map(|order| async move {
-                let measurement = asker.measure(&order).await;
-                (order, measurement)
+                let answer = order.ask(asker).await;
+                (order, answer)
             })
             .buffer_unordered(AT_ONCE)
-            .for_each(|(order, measurement)| {
-                if let Some(slot) = self.lock().get_mut(&order.uid) {
-                    slot.asking.remove(&order.index);
-                    slot.answered.push((order.index, measurement));
+            .for_each(|(order, answer)| {
+                if let Some(slot) = self.lock().get_mut(order.key()) {
+                    slot.asking.remove(&order.index());
+                    slot.answered.push((order.index(), answer));
                 }
                 // Nobody listens any more when the operator is on its way out.
-                let _ = answered.send(order.run);
+                let _ = answered.send(order.object());
                 future::ready(())
             })
             .await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Slot<O::Answer>>> {
         // Every change above is complete before anything can panic.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,7 +222,7 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    async fn measure(&self, order: &Order) -> Measurement {
+    async fn measure(&self, order: &MetricOrder) -> Measurement {
         let started = self.clock.now();
         let mut hidden = Vec::new();
         let mut measurement = match self.answer(order, started, &mut hidden).await {
@@ -181,7 +244,7 @@ impl Asker {
 
     async fn answer(
         &self,
-        order: &Order,
+        order: &MetricOrder,
         now: Timestamp,
         hidden: &mut Vec<String>,
     ) -> Result<Measurement, String> {
@@ -226,7 +289,7 @@ impl Asker {
     }
 
     /// The args of a metric that come from Secrets.
-    async fn secret_args(&self, order: &Order, namespace: &str) -> Result<args::Values, String> {
+    async fn secret_args(&self, order: &MetricOrder, namespace: &str) -> Result<args::Values, String> {
         let mut values = BTreeMap::new();
         for name in args::open(&order.metric) {
             let arg = order.args.iter().find(|arg| arg.name == name);

@@ -15,7 +15,7 @@ use stateward_core::analysis::{run as core, template};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use super::asks::{Answers, Asks, Order};
+use super::asks::{Answers, Asks, MetricOrder};
 use super::jobs::{Course, Jobs};
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
@@ -33,7 +33,7 @@ pub(crate) struct Lab {
     clock: Clock,
     metrics: Metrics,
     runs: Runs,
-    asks: Asks,
+    asks: Asks<MetricOrder>,
     pub(crate) jobs: Jobs,
     latest: Latest<AnalysisRun>,
     failures: Failures,
@@ -41,7 +41,13 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// One without runs yet.
-    pub(crate) fn new(client: Client, clock: Clock, metrics: Metrics, runs: Runs, asks: Asks) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        clock: Clock,
+        metrics: Metrics,
+        runs: Runs,
+        asks: Asks<MetricOrder>,
+    ) -> Self {
         Self {
             jobs: Jobs::new(client.clone()),
             client,
@@ -193,7 +199,7 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
             let begun = lab.jobs.start(run, metric, result, now).await?;
             core::note(&spec, &mut status, index, begun);
         } else if !lab.asks.is_open(&uid, index) {
-            lab.asks.begin(Order {
+            lab.asks.begin(MetricOrder {
                 run: ObjectRef::from_obj(run),
                 uid: uid.clone(),
                 index,

@@ -169,6 +169,7 @@ fn read(run: &AnalysisRun) -> Run {
     let status = run.status.clone().unwrap_or_default();
     Run {
         name: run.name_any(),
+        title: format!("analysis {}", run.name_any()),
         uid: run.uid().unwrap_or_default(),
         phase: status.phase,
         message: status.message,

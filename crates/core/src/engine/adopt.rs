@@ -1,15 +1,17 @@
 //! Taking a workload on: which version is the good one (rule 4).
 
 use super::Turn;
-use super::step::begin;
+use super::step::{begin, enter};
 use crate::memory::{Activity, Stable};
+use crate::plan::gate_after;
 use crate::workload::Workload;
 
 impl Turn<'_> {
     /// Remembers a workload that is seen for the first time.
     ///
     /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
-    /// is stable on what it comes from: its steps begin at the first, and pods that are already new stay so.
+    /// is stable on what it comes from: its steps begin at the first, or where they are counted by pods at the gate before the
+    /// next pod, and pods that are already new stay so.
     pub(super) fn adopt(&mut self, workload: &Workload) {
         // What cannot be carried out is not begun: by the time it can, the workload may be somewhere else.
         if self.memory.stable.is_some() || self.world.plan.is_err() {
@@ -26,7 +28,12 @@ impl Turn<'_> {
                 });
                 if let Ok(plan) = &self.world.plan {
                     let mut attempt = begin(plan, workload, self.world.now);
-                    attempt.floor = workload.exposed_from_the_top(&workload.update);
+                    let exposed = workload.exposed_from_the_top(&workload.update);
+                    if plan.by_pod {
+                        attempt = enter(attempt, gate_after(exposed), plan, self.world.now);
+                    } else {
+                        attempt.floor = exposed;
+                    }
                     self.notice(
                         "RolloutStarted",
                         format!("found {} on its way to {}", workload.current, workload.update),

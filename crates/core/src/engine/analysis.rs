@@ -3,13 +3,14 @@
 //! A run is named after the step of the attempt that it is for, so there is exactly one, whoever creates it and however
 //! often it is tried. One that was deleted is created again; none that is missing counts for anything.
 
+use jiff::{SignedDuration, Timestamp};
 use stateward_api::analysis;
 
-use super::gate::Ahead;
+use super::gate::{Ahead, unready};
 use super::step::enter;
 use super::{Turn, report};
 use crate::memory::{Activity, Attempt, Beside};
-use crate::plan::{Fingerprint, History, Plan, Step};
+use crate::plan::{Fingerprint, History, OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
 use crate::world::{Action, Asked, Phase, Reason, Report, Run};
 
@@ -42,6 +43,9 @@ impl Turn<'_> {
 
     /// Why the version is to be turned down, if its analysis says so. Only what is on record was asked.
     pub(super) fn failed_analysis(&self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+        if plan.on_failed_check == OnFailure::Hold {
+            return None;
+        }
         let step = match plan.step(attempt.step) {
             Some(Step::Analysis(_)) => self.run_of_step(attempt),
             Some(Step::Share(_) | Step::Pause(_)) | None => None,
@@ -70,23 +74,60 @@ impl Turn<'_> {
         match run {
             // One that somebody has ended says nothing about what it would have come to.
             Some(run) if run.phase == analysis::Phase::Successful && !run.ending => {
-                self.notice(
-                    "AnalysisRunSuccessful",
-                    format!("{}: {}", attempt.target, verdict(&run)),
-                );
+                let reason = if plan.by_pod {
+                    "ChecksPassed"
+                } else {
+                    "AnalysisRunSuccessful"
+                };
+                self.notice(reason, format!("{}: {}", attempt.target, verdict(&run)));
                 *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
                 self.entered(attempt, plan);
             }
             Some(run) if run.phase.is_over() && !attempt.pausing => {
                 attempt.pausing = true;
-                self.warn(
-                    "AnalysisRunInconclusive",
-                    format!("{}: {}", attempt.target, verdict(&run)),
-                );
+                let reason = if run.phase == analysis::Phase::Failed {
+                    "ChecksFailed"
+                } else {
+                    "AnalysisRunInconclusive"
+                };
+                self.warn(reason, format!("{}: {}", attempt.target, verdict(&run)));
             }
+            // More tries are allowed now than when it was held.
+            Some(run) if !run.phase.is_over() => attempt.pausing = false,
             _ => {}
         }
         self.describe_next(attempt, plan, workload)
+    }
+
+    /// One pod after the other: no pod is released that the checks before it do not speak for. Whether the attempt stands at
+    /// another place now, or has to begin its gate anew.
+    ///
+    /// What was asked says nothing about pods that were unwell meanwhile, nor about how things are a while later.
+    pub(super) fn go_back_to_gate(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
+        const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
+        let now = self.world.now;
+        let (gate, why) = match (plan.step(attempt.step), unwell(workload, attempt, now)) {
+            (Some(Step::Analysis(_)), Some(why))
+                if !attempt.pausing && self.run_of_step(attempt).is_some() =>
+            {
+                (attempt.step, why)
+            }
+            (Some(Step::Share(share)), unwell) => {
+                let exposes = i64::from(share.of(workload.replicas)) > workload.released;
+                let late = now.duration_since(attempt.entered) > A_WHILE;
+                let late = late.then(|| "the checks before it were made a while ago".to_owned());
+                match (unwell.or(late), attempt.step.0.checked_sub(1)) {
+                    (Some(why), Some(gate)) if exposes => (StepIndex(gate), why),
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        *attempt = enter(attempt.clone(), gate, plan, now);
+        self.notice(
+            "ChecksRestarted",
+            format!("{}: {why}: the checks begin anew", attempt.target),
+        );
     }
 
     /// The run that is to begin next: that of the step when its pods are well, and the one beside the steps.
@@ -179,6 +220,18 @@ impl Turn<'_> {
         let run = self.run_of_step(attempt);
         if attempt.pausing {
             let why = run.map_or_else(|| "its run is gone".into(), verdict);
+            if run.is_some_and(|run| run.phase == analysis::Phase::Failed) {
+                return report(
+                    Phase::Failed,
+                    Reason::ChecksFailed,
+                    format!(
+                        "{place}: {why}; check again with: {}, go on all the same with: {}, or back with: {}",
+                        self.command("retry"),
+                        self.command("promote"),
+                        self.command("abort")
+                    ),
+                );
+            }
             return report(
                 Phase::Paused,
                 Reason::Inconclusive,
@@ -191,6 +244,7 @@ impl Turn<'_> {
         }
         let what = match run {
             Some(run) => format!("{}{waiting}", verdict(run)),
+            None if plan.by_pod => format!("checks begin when every pod is available{waiting}"),
             None => format!("analysis of {} begins{waiting}", attempt.target),
         };
         report(Phase::Progressing, Reason::Analysing, format!("{place}: {what}"))
@@ -213,6 +267,20 @@ impl Turn<'_> {
             ),
         )
     }
+}
+
+/// The first pod that is not available and has to be.
+fn unwell(workload: &Workload, attempt: &Attempt, now: Timestamp) -> Option<String> {
+    let due = (0..workload.replicas).rev();
+    let mut due = due.filter(|index| !attempt.excused.contains(index));
+    due.find_map(|index| match workload.at(index) {
+        None => Some(format!("waiting for pod {index} to be created")),
+        Some(pod) => match pod.available_at(workload.min_ready) {
+            Some(at) if at <= now => None,
+            Some(_) => Some(format!("waiting for pod {} to stay Ready", pod.name)),
+            None => Some(unready(pod)),
+        },
+    })
 }
 
 /// The name of the run of the step that an attempt is at: the same every time, and no other's.
@@ -247,7 +315,7 @@ fn short(seed: &str) -> String {
 
 /// `analysis db-7c9f-2-3fa9c1 failed: metric errors: 3 failed, 1 allowed`
 fn verdict(run: &Run) -> String {
-    let Run { name, message, .. } = run;
+    let Run { title, message, .. } = run;
     let word = match run.phase {
         analysis::Phase::Pending => "begins",
         analysis::Phase::Running => "is running",
@@ -258,7 +326,7 @@ fn verdict(run: &Run) -> String {
         analysis::Phase::Inconclusive => "is inconclusive",
     };
     match message.as_str() {
-        "" => format!("analysis {name} {word}"),
-        message => format!("analysis {name} {word}: {message}"),
+        "" => format!("{title} {word}"),
+        message => format!("{title} {word}: {message}"),
     }
 }

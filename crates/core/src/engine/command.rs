@@ -3,7 +3,7 @@
 use super::Turn;
 use super::step::{begin, enter};
 use crate::memory::{Activity, Attempt, Beside, Cause, Rejection};
-use crate::plan::Step;
+use crate::plan::{OnFailure, Step};
 use crate::workload::Workload;
 use crate::world::Commands;
 
@@ -112,6 +112,9 @@ impl Turn<'_> {
     }
 
     fn retry(&mut self, workload: &Workload) {
+        if self.check_again(workload) {
+            return;
+        }
         let aborted = !matches!(self.memory.activity, Activity::Rolling(_)) && self.is_rejected(workload);
         match &self.world.plan {
             _ if !aborted => self.refuse("retry", "there is no aborted revision in the template"),
@@ -124,6 +127,28 @@ impl Turn<'_> {
                 self.notice("RolloutRetried", format!("trying {} again", workload.update));
             }
         }
+    }
+
+    /// Begins a gate anew that failed checks hold. Whether there is one.
+    fn check_again(&mut self, workload: &Workload) -> bool {
+        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
+            return false;
+        };
+        let held = attempt.pausing && matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
+        if !held || plan.on_failed_check != OnFailure::Hold {
+            return false;
+        }
+        if !self.overtaken("retry", workload)
+            && let Activity::Rolling(attempt) = &self.memory.activity
+        {
+            let attempt = enter(attempt.clone(), attempt.step, plan, self.world.now);
+            self.notice(
+                "ChecksRestarted",
+                format!("{}: a user has the checks made again", attempt.target),
+            );
+            self.memory.activity = Activity::Rolling(attempt);
+        }
+        true
     }
 
     fn promote_full(&mut self, workload: &Workload) {

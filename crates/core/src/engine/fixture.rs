@@ -21,10 +21,12 @@ pub(crate) fn weight(percent: i64) -> Step {
 pub(crate) fn plan(steps: Vec<Step>) -> Plan {
     Plan {
         steps,
+        by_pod: false,
         background: None,
         deadline: SignedDuration::from_mins(10),
         on_failure: OnFailure::Hold,
         on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+        on_failed_check: OnFailure::Abort,
         history: History::default(),
     }
 }
@@ -35,6 +37,7 @@ pub(crate) fn settled() -> World {
         now: NOW,
         plan: Ok(plan(vec![weight(20), Step::Pause(None), weight(60)])),
         paused: false,
+        suspended: false,
         deleting: false,
         commands: Commands::default(),
         memory: Memory {
@@ -84,6 +87,7 @@ pub(crate) fn rolling(step: u32) -> World {
         target: revision("b"),
         step: StepIndex(step),
         steps,
+        counted: None,
         entered: NOW,
         progressed: NOW,
         reached: 0,

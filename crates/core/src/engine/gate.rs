@@ -36,12 +36,14 @@ impl Ahead {
     }
 }
 
-/// Looks at every pod from the last to the first, as Kubernetes updates them, and names the first that is not there yet.
+/// Looks at every pod from the last to the first, as Kubernetes updates them, and names the first that is not there yet. With
+/// `all_available`, also those that are not released must have been Ready for long enough.
 pub(super) fn gate(
     workload: &Workload,
     attempt: &Attempt,
     stable: Option<RevisionName>,
     due: u32,
+    all_available: bool,
     now: Timestamp,
 ) -> Ahead {
     if workload.replicas == 0 {
@@ -74,7 +76,11 @@ pub(super) fn gate(
             let what = format!("waiting for pod {} to run {goal}", pod.name);
             return Ahead::waiting(what + &held_up(workload, index));
         }
-        if released {
+        let excused = !released && attempt.excused.contains(&index);
+        if excused {
+            continue;
+        }
+        if released || all_available {
             match pod.available_at(workload.min_ready) {
                 Some(at) if at <= now => {}
                 Some(at) => {
@@ -85,7 +91,7 @@ pub(super) fn gate(
                 }
                 None => return Ahead::waiting(unready(pod)),
             }
-        } else if !pod.ready() && !attempt.excused.contains(&index) {
+        } else if !pod.ready() {
             return Ahead::waiting(unready(pod));
         }
     }

@@ -23,7 +23,7 @@ impl Turn<'_> {
             && workload.current == workload.update;
         let idle = self.memory.activity == Activity::Idle && settled;
         let setting = self.memory.setting.clone().filter(|_| idle);
-        if !idle {
+        if !idle && !self.world.suspended {
             self.warn(
                 "RolloutFrozen",
                 "let go of the workload in the middle of a rollout: every pod stays as it is; go on by setting the \

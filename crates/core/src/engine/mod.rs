@@ -13,7 +13,9 @@ mod guard;
 mod let_go;
 mod pause;
 mod returning;
+mod scale;
 mod step;
+mod suspend;
 mod target;
 
 pub use self::analysis::{name_beside, name_of_step};
@@ -96,6 +98,9 @@ impl Turn<'_> {
                 action: None,
                 report: None,
             };
+        }
+        if world.suspended {
+            return self.suspend(workload);
         }
         if self.is_to_begin(workload) && !workload.same_pods() {
             // An attempt takes note of the pods as they are. One of the two watches is late; it will tell.

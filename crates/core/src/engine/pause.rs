@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use super::Turn;
 use super::step::enter;
 use crate::memory::Attempt;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 use crate::revision::RevisionName;
 use crate::workload::Workload;
 use crate::world::Report;
 
 impl Turn<'_> {
     /// Takes note of `spec.paused`. The time it stands does not count as time without progress.
-    pub(super) fn hold(&mut self, attempt: &mut Attempt) {
+    pub(super) fn hold(&mut self, attempt: &mut Attempt, plan: &Plan) {
         if self.world.paused == attempt.held {
             return;
         }
@@ -31,6 +31,10 @@ impl Turn<'_> {
                 "RolloutResumed",
                 format!("{}: spec.paused was taken back", attempt.target),
             );
+            // What was checked before says nothing about now.
+            if plan.by_pod && !attempt.pausing && matches!(plan.step(attempt.step), Some(Step::Analysis(_))) {
+                *attempt = enter(attempt.clone(), attempt.step, plan, self.world.now);
+            }
         }
     }
 

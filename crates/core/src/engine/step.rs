@@ -17,6 +17,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         target: workload.update.clone(),
         step: StepIndex::default(),
         steps: plan.fingerprint(),
+        counted: plan.by_pod.then_some(workload.replicas),
         entered: now,
         progressed: now,
         reached: 0,
@@ -47,13 +48,17 @@ impl Turn<'_> {
             return self.idle(workload);
         };
         self.recount(&mut attempt, workload, plan);
-        self.hold(&mut attempt);
+        self.rescale(&mut attempt, workload, plan);
+        self.hold(&mut attempt, plan);
         if let Some(why) = self.failed_analysis(&attempt, plan) {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject(why);
             return self.bring_back(workload);
         }
         self.look_beside(&mut attempt, plan);
+        if plan.by_pod && !attempt.held {
+            self.go_back_to_gate(&mut attempt, plan, workload);
+        }
         let stopped = attempt.held || matches!(attempt.beside, Beside::InDoubt(_));
         let share = plan.share_at(attempt.step);
         let due = share
@@ -67,6 +72,16 @@ impl Turn<'_> {
         // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
         let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
         let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
+        // So the last checks of all are made behind it.
+        let last_gate = plan.by_pod
+            && matches!(plan.step(attempt.step), Some(Step::Analysis(_)))
+            && due == workload.replicas
+            && workload.current == attempt.target;
+        let (share, allowed) = if last_gate {
+            (Share::NONE, 0)
+        } else {
+            (share, allowed)
+        };
         let must_set =
             !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
         if must_set {
@@ -80,7 +95,7 @@ impl Turn<'_> {
             return self.bring_back(workload);
         }
 
-        let ahead = gate(workload, &attempt, self.stable_revision(), due, self.world.now);
+        let ahead = self.gate(workload, &attempt, plan, due);
         // To say how things stand, and to see whether it has waited long enough.
         self.wake(attempt.stands_still_from());
         if let Ahead::Waiting { until: Some(at), .. } = &ahead {
@@ -197,6 +212,18 @@ impl Turn<'_> {
         }
     }
 
+    fn gate(&self, workload: &Workload, attempt: &Attempt, plan: &Plan, due: u32) -> Ahead {
+        let all_available = plan.by_pod;
+        gate(
+            workload,
+            attempt,
+            self.stable_revision(),
+            due,
+            all_available,
+            self.world.now,
+        )
+    }
+
     pub(super) fn stable_revision(&self) -> Option<RevisionName> {
         self.memory.stable.as_ref().map(|stable| stable.revision.clone())
     }
@@ -212,7 +239,7 @@ impl Turn<'_> {
             .share_at(attempt.step)
             .of(workload.replicas)
             .max(attempt.floor.min(workload.replicas));
-        let ahead = gate(workload, attempt, self.stable_revision(), due, self.world.now);
+        let ahead = self.gate(workload, attempt, plan, due);
         if let Ahead::Waiting { until: Some(at), .. } = &ahead {
             self.wake(*at);
         }

@@ -72,10 +72,12 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::StepPaused | Reason::ManuallyPaused => "RolloutPluginPaused",
         Reason::Analysing => "RolloutPluginAnalyzing",
         Reason::Inconclusive => "InconclusiveAnalysisRun",
+        Reason::ChecksFailed => "ChecksFailed",
         Reason::DeadlineExceeded => "ProgressDeadlineExceeded",
         Reason::PodBroken => "PodBroken",
         Reason::PuttingBack => "Returning",
         Reason::LettingGo => "LettingGo",
+        Reason::Suspended => "Suspended",
     }
 }
 

@@ -10,6 +10,7 @@ use crate::plan::{Fingerprint, StepIndex};
 use crate::revision::RevisionName;
 use crate::world::Commands;
 
+pub(crate) use self::status::{compose, outline, rides_along};
 pub use self::status::{next_status, stall};
 
 /// What was asked for through the status subresource.
@@ -51,6 +52,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
         target: RevisionName::from_api(status.updated_revision.as_ref()?),
         step: StepIndex(count(status.current_step_index)),
         steps: Fingerprint::from_api(status.current_step_hash.clone()?),
+        counted: status.step_replicas.map(|pods| count(Some(pods))),
         entered,
         progressed: status.progressed_at.unwrap_or(entered),
         reached: count(status.reached_replicas),

@@ -13,10 +13,36 @@ use crate::world::{Decision, Notice, Phase, Reason, World};
 const SHOWN_PODS: usize = 20;
 
 /// The status that writes a decision down. `None` when there is nothing worth a write.
+pub fn next_status(
+    old: &RolloutStatus,
+    generation: Option<i64>,
+    world: &World,
+    decision: &Decision,
+) -> Option<RolloutStatus> {
+    let new = compose(old, generation, world, decision)?;
+    let differs = if rides_along(world, decision) {
+        outline(&new) != outline(old)
+    } else {
+        new != *old
+    };
+    differs.then_some(new)
+}
+
+/// Whether what pods are doing rides along with other writes.
 ///
 /// While pods are rolled their counters and what they are waited for ride along with the writes that steps and progress cause
 /// anyway, as long as these come soon. Where a rollout stands still, and at rest, every change is told.
-pub fn next_status(
+pub(crate) fn rides_along(world: &World, decision: &Decision) -> bool {
+    // Without a workload nothing else is being told.
+    let moves = match &decision.memory.activity {
+        Activity::Rolling(attempt) => !attempt.stands_still(world.now),
+        Activity::Idle | Activity::Returning(_) => false,
+    };
+    moves && world.workload.is_ok() && world.hindrance.is_none()
+}
+
+/// The status that a decision comes to. `None` when it has nothing to say yet.
+pub(crate) fn compose(
     old: &RolloutStatus,
     generation: Option<i64>,
     world: &World,
@@ -34,9 +60,9 @@ pub fn next_status(
         ..RolloutStatus::default()
     };
     write_memory(&mut new, &decision.memory);
-    if report.reason == Reason::Inconclusive {
+    if let Reason::Inconclusive | Reason::ChecksFailed = report.reason {
         for condition in &mut new.pause_conditions {
-            condition.reason = "InconclusiveAnalysisRun".into();
+            condition.reason = conditions::reason(report.reason).into();
         }
     }
     match &world.workload {
@@ -53,25 +79,15 @@ pub fn next_status(
             new.available_replicas = old.available_replicas;
         }
     }
-    // Without a workload nothing else is being told.
-    let moves = match &decision.memory.activity {
-        Activity::Rolling(attempt) => !attempt.stands_still(world.now),
-        Activity::Idle | Activity::Returning(_) => false,
-    };
-    let differs = if moves && world.workload.is_ok() && world.hindrance.is_none() {
-        outline(&new) != outline(old)
-    } else {
-        new != *old
-    };
-    differs.then_some(new)
+    Some(new)
 }
 
 /// What to tell when a decision gets stuck on something new: once, not at every look at it.
 pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     let report = decision.report.as_ref()?;
     let (condition, warning) = match (report.phase, report.reason) {
-        // An abort has told of itself.
-        (_, Reason::Rejected | Reason::Aborting) => return None,
+        // These have told of themselves.
+        (_, Reason::Rejected | Reason::Aborting | Reason::ChecksFailed) => return None,
         (Phase::Failed, _) => ("Stalled", true),
         // It may come later.
         (_, Reason::WorkloadMissing) => ("Progressing", false),
@@ -94,7 +110,7 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
 }
 
 /// What is worth a write of its own while pods are rolled.
-fn outline(status: &RolloutStatus) -> RolloutStatus {
+pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
     outline.pods.clear();
@@ -163,6 +179,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         target,
         step,
         steps,
+        counted,
         entered,
         progressed,
         reached,
@@ -175,6 +192,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.updated_revision = Some(target.to_string());
     status.current_step_index = Some(number(step.0));
     status.current_step_hash = Some(steps.as_str().to_owned());
+    status.step_replicas = counted.map(number);
     status.current_step_started_at = Some(*entered);
     status.progressed_at = Some(*progressed);
     status.reached_replicas = Some(number(*reached));
@@ -336,6 +354,7 @@ mod tests {
         target: RevisionName::from_api("b"),
         step: crate::plan::StepIndex(3),
         steps: Fingerprint::of("steps"),
+        counted: Some(5),
         entered: at(3),
         progressed: at(4),
         reached: 5,

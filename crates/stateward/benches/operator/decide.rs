@@ -44,9 +44,11 @@ fn half_way() -> World {
             Step::Pause(None),
         ],
         deadline: SignedDuration::from_mins(10),
+        by_pod: false,
         background: None,
         on_failure: OnFailure::Hold,
         on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+        on_failed_check: OnFailure::Abort,
         history: History::default(),
     };
     let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
@@ -78,6 +80,7 @@ fn half_way() -> World {
                 target: new.clone(),
                 step: StepIndex(1),
                 steps: plan.fingerprint(),
+                counted: None,
                 entered: now,
                 progressed: now,
                 reached: half,
@@ -91,6 +94,7 @@ fn half_way() -> World {
         },
         plan: Ok(plan),
         paused: false,
+        suspended: false,
         deleting: false,
         commands: Commands::default(),
         workload: Ok(Workload {

@@ -168,7 +168,7 @@ mod tests {
             .iter()
             .map(|object| &object["spec"]["names"]["kind"])
             .collect();
-        assert_eq!(kinds, ["RolloutPlugin"]);
+        assert_eq!(kinds, ["RolloutPlugin", "PhasedRollout"]);
     }
 
     #[rstest]

@@ -41,6 +41,7 @@ fn accompanied() -> World {
 
 fn run(name: String, phase: Verdict) -> Run {
     Run {
+        title: format!("analysis {name}"),
         uid: format!("uid-{name}"),
         name,
         phase,

@@ -1,0 +1,43 @@
+//! The workload is left to Kubernetes, and taken up again where it then is (rule 22).
+
+use super::{Outcome, Turn, report};
+use crate::memory::Memory;
+use crate::plan::Share;
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Phase, Reason};
+
+impl Turn<'_> {
+    /// Every pod is released, as if nobody looked. Only how the workload was set before us is remembered: what is stable and what
+    /// is on its way is read off the workload once it is ours again.
+    pub(super) fn suspend(&mut self, workload: &Workload) -> Outcome {
+        self.refuse_commands("the workload is left to Kubernetes; take it back first");
+        let setting = self.memory.setting.clone();
+        self.memory = Memory {
+            workload: Some(workload.uid.clone()),
+            setting: Some(setting.unwrap_or_else(|| workload.setting.clone())),
+            ..Memory::default()
+        };
+        let there = |index: u32| {
+            let pod = workload.at(index);
+            pod.is_some_and(|pod| pod.runs(&workload.update) && pod.ready())
+        };
+        let settled = workload.current == workload.update && (0..workload.replicas).all(there);
+        let (phase, what) = if settled {
+            (Phase::Successful, format!("every pod runs {}", workload.update))
+        } else {
+            (
+                Phase::Progressing,
+                format!("pods follow to {} as they may", workload.update),
+            )
+        };
+        let report = report(
+            phase,
+            Reason::Suspended,
+            format!("left to Kubernetes' own rolling update: nothing is checked; {what}"),
+        );
+        if workload.released != i64::from(workload.replicas) || workload.claim != Claim::Ours {
+            return Outcome::act(Action::Release(Share::ALL), report);
+        }
+        Outcome::wait(report)
+    }
+}

@@ -1,0 +1,440 @@
+//! The PhasedRollout front end: one pod after the other, with a gate of checks before each and after the last.
+//!
+//! The checks of a gate live in the object's own status, and are a run of analysis to the engine: it says when one begins, and
+//! asks what it came to. Whether it is passed follows from what is on record and from the spec as it is now.
+
+use jiff::{SignedDuration, Timestamp};
+use stateward_api::analysis;
+use stateward_api::phasedrollout::{
+    Check, FailurePolicy, LastCheck, PhasedRollout, PhasedRolloutStatus, RollingPodStatus, SuccessOn,
+};
+use stateward_api::rollout::Condition;
+
+use crate::analysis::{Data, Reply};
+use crate::engine::name_of_step;
+use crate::memory::{Activity, Attempt};
+use crate::plan::{History, OnBrokenPod, OnFailure, Plan, Step, pod_by_pod};
+use crate::record;
+use crate::workload::Workload;
+use crate::world::{Decision, NoWorkload, Phase, Reason, Run, World};
+
+/// How long a rollout may go without progress, unless it says otherwise.
+const DEADLINE: SignedDuration = SignedDuration::from_secs(600);
+
+/// What the spec asks for, or everything that is wrong with it.
+pub fn plan(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>> {
+    let problems = object.problems();
+    if !problems.is_empty() {
+        return Err(problems.iter().map(ToString::to_string).collect());
+    }
+    let spec = &object.spec;
+    let on_failure = match spec.failure_policy.unwrap_or_default() {
+        FailurePolicy::Hold => OnFailure::Hold,
+        FailurePolicy::Rollback => OnFailure::Abort,
+    };
+    let deadline = spec.progress_deadline_seconds;
+    Ok(Plan {
+        steps: pod_by_pod(workload.as_ref().map_or(0, |workload| workload.replicas)),
+        by_pod: true,
+        background: None,
+        deadline: deadline.map_or(DEADLINE, |seconds| SignedDuration::from_secs(seconds.into())),
+        on_failure,
+        on_broken_pod: OnBrokenPod::Fail(on_failure),
+        on_failed_check: on_failure,
+        history: History::default(),
+    })
+}
+
+/// The checks of the gate that an attempt stands at, if they have begun.
+fn checks<'s>(
+    status: &'s PhasedRolloutStatus,
+    object: &str,
+    attempt: &Attempt,
+) -> Option<&'s RollingPodStatus> {
+    let record = status.rolling_pod_status.as_ref()?;
+    (record.gate == name_of_step(object, attempt)).then_some(record)
+}
+
+fn rolling(status: &PhasedRolloutStatus) -> Option<Attempt> {
+    match record::memory(&status.rollout).activity {
+        Activity::Rolling(attempt) => Some(attempt),
+        Activity::Idle | Activity::Returning(_) => None,
+    }
+}
+
+/// The gate that the object stands at, as the engine sees it.
+pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Vec<Run> {
+    let status = object.status.clone().unwrap_or_default();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let Some(attempt) = rolling(&status) else {
+        return Vec::new();
+    };
+    let Some(record) = checks(&status, name, &attempt) else {
+        return Vec::new();
+    };
+    let phase = phase(&object.spec.check, record);
+    vec![Run {
+        name: record.gate.clone(),
+        title: title(&attempt, workload),
+        uid: record.gate.clone(),
+        phase,
+        message: progress(&object.spec.check, record),
+        ending: false,
+        ended: record.last_check_time.filter(|_| phase.is_over()),
+    }]
+}
+
+fn phase(check: &Check, record: &RollingPodStatus) -> analysis::Phase {
+    let failed = |tries: i32| record.consecutive_failed_checks >= tries;
+    if record.consecutive_successful_checks >= check.success_threshold.max(1) {
+        analysis::Phase::Successful
+    } else if check.max_tries.is_some_and(failed) {
+        analysis::Phase::Failed
+    } else {
+        analysis::Phase::Running
+    }
+}
+
+/// `the gate before pod db-4`
+fn title(attempt: &Attempt, workload: &Result<Workload, NoWorkload>) -> String {
+    let released = attempt.step.0 / 2;
+    let next = workload.as_ref().ok().and_then(|workload| {
+        let index = workload.replicas.checked_sub(released + 1)?;
+        let name = workload.at(index).map(|pod| pod.name.clone());
+        Some(name.unwrap_or_else(|| index.to_string()))
+    });
+    next.map_or_else(
+        || "the gate after the last pod".into(),
+        |next| format!("the gate before pod {next}"),
+    )
+}
+
+/// How far the checks are, in words.
+fn progress(check: &Check, record: &RollingPodStatus) -> String {
+    let succeeded = format!(
+        "{} of {} checks in a row succeeded",
+        record.consecutive_successful_checks, check.success_threshold
+    );
+    let failed = record.consecutive_failed_checks;
+    let Some(last) = record.last_check.as_ref().filter(|_| failed > 0) else {
+        return succeeded;
+    };
+    let of = check
+        .max_tries
+        .map_or_else(String::new, |tries| format!(" of {tries}"));
+    format!(
+        "{failed}{of} in a row did not succeed, the last: {}",
+        last.message
+    )
+}
+
+/// Begins the checks of a gate.
+pub fn begin(status: &PhasedRolloutStatus, gate: &str, check: &Check, now: Timestamp) -> PhasedRolloutStatus {
+    let partition = status
+        .rolling_pod_status
+        .as_ref()
+        .map_or(0, |record| record.partition);
+    PhasedRolloutStatus {
+        rolling_pod_status: Some(RollingPodStatus {
+            status: "WaitForInitialDelay".into(),
+            partition,
+            gate: gate.to_owned(),
+            analisys_start_time: Some(now),
+            tries_left: check.max_tries,
+            ..RollingPodStatus::default()
+        }),
+        ..status.clone()
+    }
+}
+
+/// The gate that is to be checked and when that is due next; `None` while nothing is.
+pub fn due(object: &PhasedRollout) -> Option<(String, Timestamp)> {
+    let status = object.status.as_ref()?;
+    let attempt = rolling(status)?;
+    let record = checks(status, object.metadata.name.as_deref()?, &attempt)?;
+    let check = &object.spec.check;
+    if attempt.held || object.spec.paused || phase(check, record).is_over() {
+        return None;
+    }
+    let first = record
+        .analisys_start_time?
+        .saturating_add(seconds(check.initial_delay_seconds))
+        .ok()?;
+    let next = record
+        .last_check_time
+        .and_then(|last| last.saturating_add(seconds(check.period_seconds)).ok());
+    Some((record.gate.clone(), next.map_or(first, |next| next.max(first))))
+}
+
+fn seconds(seconds: i32) -> SignedDuration {
+    SignedDuration::from_secs(seconds.into())
+}
+
+/// What a check came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// When it was asked.
+    pub at: Timestamp,
+    /// Whether that was a success.
+    pub verdict: Verdict,
+    /// Why, in one word.
+    pub reason: String,
+    /// What was answered.
+    pub answer: String,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// Whether a check was a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was.
+    Successful,
+    /// It was not.
+    Failed,
+    /// Nothing can be said.
+    Error,
+}
+
+/// What an answer means.
+///
+/// With `NoData` any data is a failure, whatever its value. What cannot be relied on is never a success: an answer that
+/// Prometheus itself warns about may lack what it should have, and a number that is none says nothing.
+pub fn judge(success_on: SuccessOn, reply: &Reply, at: Timestamp) -> Checked {
+    let numbers = match &reply.data {
+        Data::Nothing => &[],
+        Data::Number(number) => std::slice::from_ref(number),
+        Data::Numbers(numbers) => numbers.as_slice(),
+        Data::Document(_) | Data::Text(_) => &[f64::NAN],
+    };
+    let answer = match numbers.len() {
+        0 => "no data".to_owned(),
+        1 => "1 series".to_owned(),
+        more => format!("{more} series"),
+    };
+    let (verdict, reason, message) = match (success_on, numbers) {
+        (SuccessOn::NoData, []) => (Verdict::Successful, "NoData", "no data was returned".to_owned()),
+        (SuccessOn::NoData, _) => (
+            Verdict::Failed,
+            "DataReturned",
+            format!("{answer} returned, where none is a success"),
+        ),
+        (SuccessOn::Data, []) => (
+            Verdict::Failed,
+            "NoData",
+            "no data was returned, where some is a success".to_owned(),
+        ),
+        (SuccessOn::Data, numbers) if numbers.iter().any(|number| number.is_nan()) => {
+            (Verdict::Error, "NaN", "the answer is NaN".to_owned())
+        }
+        (SuccessOn::Data, _) => (Verdict::Successful, "DataReturned", format!("{answer} returned")),
+    };
+    let (verdict, reason, message) = match reply.notes.get("warnings") {
+        Some(warnings) if verdict == Verdict::Successful => (
+            Verdict::Error,
+            "Warnings",
+            format!("the answer may not be whole: {warnings}"),
+        ),
+        _ => (verdict, reason, message),
+    };
+    Checked {
+        at,
+        verdict,
+        reason: reason.into(),
+        answer,
+        message,
+    }
+}
+
+/// After so many periods without a check the ones before count for nothing.
+const STALE_PERIODS: i32 = 3;
+
+/// Writes a check down. `None` if it is not one that the gate waits for.
+pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<PhasedRolloutStatus> {
+    let (open, due) = due(object)?;
+    if open != gate || checked.at < due {
+        return None;
+    }
+    let check = &object.spec.check;
+    let mut status = object.status.clone()?;
+    let record = status.rolling_pod_status.as_mut()?;
+    let longest = seconds(check.period_seconds) * STALE_PERIODS + SignedDuration::from_mins(1);
+    let stale = record
+        .last_check_time
+        .is_some_and(|last| checked.at.duration_since(last) > longest);
+    if checked.verdict == Verdict::Successful {
+        let before = if stale {
+            0
+        } else {
+            record.consecutive_successful_checks
+        };
+        record.consecutive_successful_checks = before + 1;
+        record.consecutive_failed_checks = 0;
+    } else {
+        record.consecutive_successful_checks = 0;
+        record.consecutive_failed_checks += 1;
+        record.total_failed_checks += 1;
+    }
+    record.last_check_time = Some(checked.at);
+    record.tries_left = tries_left(check, record);
+    record.last_check = Some(LastCheck {
+        verdict: format!("{:?}", checked.verdict),
+        reason: checked.reason.clone(),
+        answer: checked.answer.clone(),
+        message: checked.message.clone(),
+    });
+    record.status = word(check, record, checked.at).into();
+    Some(status)
+}
+
+fn tries_left(check: &Check, record: &RollingPodStatus) -> Option<i32> {
+    let tries = check.max_tries?;
+    Some((tries - record.consecutive_failed_checks).max(0))
+}
+
+/// Where the checks of a gate stand, in one word.
+fn word(check: &Check, record: &RollingPodStatus, now: Timestamp) -> &'static str {
+    let first = record
+        .analisys_start_time
+        .and_then(|start| start.saturating_add(seconds(check.initial_delay_seconds)).ok());
+    if phase(check, record) == analysis::Phase::Failed {
+        "ChecksFailed"
+    } else if record
+        .last_check
+        .as_ref()
+        .is_some_and(|last| last.verdict == "Error")
+    {
+        "PrometheusError"
+    } else if first.is_some_and(|first| now < first) {
+        "WaitForInitialDelay"
+    } else {
+        "WaitForChecks"
+    }
+}
+
+/// The status that writes a decision down. `None` when there is nothing worth a write.
+pub fn next_status(
+    object: &PhasedRollout,
+    world: &World,
+    decision: &Decision,
+) -> Option<PhasedRolloutStatus> {
+    let old = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let report = decision.report.as_ref()?;
+    let mut shared = record::compose(&old.rollout, generation, world, decision)?;
+    shared.phase = phase_word(report.phase, report.reason, &decision.memory.activity).into();
+    let updated = updated(&shared.phase);
+    let before = old.rollout.conditions.iter();
+    let before = before
+        .filter(|before| before.kind == "Updated" && before.status == updated)
+        .map(|before| before.last_transition_time)
+        .next();
+    shared.conditions.push(Condition {
+        kind: "Updated".into(),
+        status: updated.into(),
+        reason: shared.phase.clone(),
+        message: report.message.clone(),
+        last_transition_time: before.unwrap_or(world.now),
+        observed_generation: generation,
+    });
+    let mut new = PhasedRolloutStatus {
+        rollout: shared,
+        success_on: Some(object.success_on()),
+        ..old.clone()
+    };
+    tell_times(&mut new, world, decision);
+    new.rolling_pod_status = rolling_pod(object, &old, world, decision);
+    let differs = if record::rides_along(world, decision) {
+        outline(&new) != outline(&old)
+    } else {
+        new != old
+    };
+    differs.then_some(new)
+}
+
+/// What is worth a write of its own while pods are rolled.
+fn outline(status: &PhasedRolloutStatus) -> PhasedRolloutStatus {
+    let mut outline = status.clone();
+    outline.rollout = record::outline(&status.rollout);
+    if let Some(record) = &mut outline.rolling_pod_status {
+        record.status.clear();
+        record.partition = 0;
+    }
+    outline
+}
+
+/// The peer's words where it has them.
+fn phase_word(phase: Phase, reason: Reason, activity: &Activity) -> &'static str {
+    match (reason, phase) {
+        (Reason::WorkloadMissing, _) => "ErrorSTSNotFound",
+        (Reason::WorkloadUnfit | Reason::WorkloadClaimed, _) => "ErrorCannotManage",
+        (Reason::Suspended, _) => "Suspended",
+        (_, Phase::Successful) => "Updated",
+        (_, Phase::Paused) => "Paused",
+        (_, Phase::Failed) => "Failed",
+        (_, Phase::Progressing) if matches!(activity, Activity::Rolling(_)) => "Rolling",
+        (_, Phase::Progressing) => "Progressing",
+    }
+}
+
+fn updated(phase: &str) -> &'static str {
+    match phase {
+        "Updated" => "True",
+        "Rolling" | "Paused" | "Failed" => "False",
+        _ => "Unknown",
+    }
+}
+
+fn tell_times(new: &mut PhasedRolloutStatus, world: &World, decision: &Decision) {
+    let target = |activity: &Activity| match activity {
+        Activity::Rolling(attempt) => Some(attempt.target.to_string()),
+        Activity::Idle | Activity::Returning(_) => None,
+    };
+    let (before, after) = (target(&world.memory.activity), target(&decision.memory.activity));
+    match (&before, &after) {
+        (_, Some(_)) if before != after => {
+            new.rollout_start_time = Some(world.now);
+            new.rollout_end_time = None;
+            new.update_revision = after;
+        }
+        (Some(_), None) => new.rollout_end_time = Some(world.now),
+        _ => {}
+    }
+}
+
+/// The pod that is rolled, and the checks before the next.
+fn rolling_pod(
+    object: &PhasedRollout,
+    old: &PhasedRolloutStatus,
+    world: &World,
+    decision: &Decision,
+) -> Option<RollingPodStatus> {
+    let (Activity::Rolling(attempt), Ok(plan), Ok(workload)) =
+        (&decision.memory.activity, &world.plan, &world.workload)
+    else {
+        return None;
+    };
+    let check = &object.spec.check;
+    let known = checks(old, &world.object, attempt).cloned();
+    let mut record = known.clone().unwrap_or_default();
+    record.partition = i32::try_from(i64::from(workload.replicas) - workload.released).unwrap_or(i32::MAX);
+    record.status = match (plan.step(attempt.step), known) {
+        (Some(Step::Analysis(_)), Some(known)) => word(check, &known, world.now),
+        (Some(Step::Analysis(_)), None) => "WaitForAllPodsToBeAvailable",
+        (Some(Step::Share(share)), _) => {
+            let first = workload.first_released(share.of(workload.replicas));
+            let there = workload.at(first).is_some_and(|pod| pod.runs(&attempt.target));
+            if there {
+                "WaitForAllPodsToBeAvailable"
+            } else {
+                "WaitForPodToBeUpdated"
+            }
+        }
+        (Some(Step::Pause(_)) | None, _) => "WaitForPodToBeUpdated",
+    }
+    .into();
+    if !record.gate.is_empty() {
+        record.tries_left = tries_left(check, &record);
+    }
+    Some(record)
+}
