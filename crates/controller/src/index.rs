@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
-use stateward_api::rolloutplugin::RolloutPlugin;
+
+use crate::kind::Rollout;
 
 /// From a workload to the objects that refer to it. Cheap to clone.
 #[derive(Clone, Default)]
@@ -38,11 +39,11 @@ impl Index {
     }
 
     /// Takes note of an object, and of the workload it now refers to. Says which one was there before under its name.
-    pub(crate) fn put(&self, object: &RolloutPlugin) -> Option<Gone> {
+    pub(crate) fn put(&self, object: &impl Rollout) -> Option<Gone> {
         let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
         let before = self.take(&namespace, &object.name_any());
-        let workload = object.spec.workload_ref.name.clone();
+        let workload = object.workload().to_owned();
         let mut inner = self.lock();
         let known = Known {
             uid: uid.clone(),
@@ -97,6 +98,7 @@ impl Index {
 mod tests {
     use super::*;
     use serde_json::json;
+    use stateward_api::rolloutplugin::RolloutPlugin;
 
     fn object(name: &str, uid: &str, workload: &str) -> RolloutPlugin {
         let object = json!({

@@ -6,6 +6,9 @@
 //! - [`metrics`]: what is counted.
 //! - [`rbac`]: what it may do.
 //! - `analysis`: runs of analysis: created, measured, and kept in sight.
+//! - `kind`: the kinds of objects that roll a workload, and what each has of its own.
+//! - `phased`: the checks of PhasedRollouts.
+//! - `roster`: whether everybody who may hold a workload is known.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
 //! - `turn`: what turns of any object need.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
@@ -21,12 +24,15 @@ mod contest;
 mod error;
 pub mod fence;
 mod index;
+mod kind;
 pub mod lease;
 pub mod metrics;
 mod notify;
 pub mod operator;
+mod phased;
 pub mod rbac;
 mod reconcile;
+mod roster;
 mod status;
 mod turn;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use kube::runtime::reflector::Store;
+use kube::{Resource, ResourceExt};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -16,9 +17,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use stateward_api::analysis::Measurement;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_plugin::Watches;
 use tokio::time::Instant;
+
+use crate::kind::Rollout;
 
 /// The metrics of one operator. Cheap to clone; clones count together.
 #[derive(Clone)]
@@ -36,15 +38,18 @@ struct Inner {
     in_turn: Gauge,
     waiting: Gauge,
     leader: Gauge,
-    /// The objects there are, while somebody follows them.
-    objects: Mutex<Vec<Store<RolloutPlugin>>>,
+    /// The phases of the objects there are, while somebody follows them.
+    objects: Mutex<Vec<Phases>>,
     /// The objects that wait for their turn: the queue itself cannot be looked into.
     queue: Mutex<HashSet<Name>>,
     watches: Watches,
 }
 
-/// Namespace and name.
-type Name = (String, String);
+/// The phase of every object that is followed.
+type Phases = Box<dyn Fn() -> Vec<String> + Send>;
+
+/// Kind, namespace and name.
+type Name = (String, String, String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
@@ -75,7 +80,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("stateward");
         let rollouts = Family::default();
-        registry.register("rollouts", "RolloutPlugins by phase", rollouts.clone());
+        registry.register("rollouts", "Rollouts by phase", rollouts.clone());
         // From a second to a day, by fours.
         let steps = Histogram::new((0..9).map(|power| 4_f64.powi(power)));
         registry.register_with_unit(
@@ -97,7 +102,7 @@ impl Default for Metrics {
         let measurements = Family::default();
         registry.register(
             "measurements",
-            "Measurements of analysis runs, by phase",
+            "Measurements of analysis runs and checks of phased rollouts, by phase",
             measurements.clone(),
         );
         // From half a millisecond to two seconds, by twos.
@@ -177,8 +182,12 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn follow(&self, objects: Store<RolloutPlugin>) {
-        self.objects().push(objects);
+    pub(crate) fn follow<K: Rollout>(&self, objects: Store<K>) {
+        let phases = move || {
+            let objects = objects.state();
+            objects.iter().map(|object| object.plain_phase()).collect()
+        };
+        self.objects().push(Box::new(phases));
     }
 
     /// Takes note of what was decided.
@@ -199,19 +208,25 @@ impl Metrics {
         }
     }
 
+    /// Takes note of a check.
+    pub(crate) fn checked(&self, verdict: &str) {
+        let phase = verdict.to_owned();
+        self.0.measurements.get_or_create(&Phase { phase }).inc();
+    }
+
     /// Takes note of the end of a step.
     pub(crate) fn stepped(&self, took: Duration) {
         self.0.steps.observe(took.as_secs_f64());
     }
 
     /// Takes note of an object that is to have its turn.
-    pub(crate) fn due(&self, namespace: Option<&str>, name: &str) {
-        self.queue(|waiting| waiting.insert((namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    pub(crate) fn due<K: Rollout>(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.insert(full_name::<K>(namespace, name)));
     }
 
     /// Takes note of an object that waits no longer.
-    pub(crate) fn begun(&self, namespace: Option<&str>, name: &str) {
-        self.queue(|waiting| waiting.remove(&(namespace.unwrap_or_default().to_owned(), name.to_owned())));
+    pub(crate) fn begun<K: Rollout>(&self, namespace: Option<&str>, name: &str) {
+        self.queue(|waiting| waiting.remove(&full_name::<K>(namespace, name)));
     }
 
     fn queue<T>(&self, change: impl FnOnce(&mut HashSet<Name>) -> T) {
@@ -222,12 +237,8 @@ impl Metrics {
     }
 
     /// Measures a turn of an object until the answer is dropped.
-    pub(crate) fn turn(&self, object: &RolloutPlugin) -> Turn {
-        let metadata = &object.metadata;
-        self.begun(
-            metadata.namespace.as_deref(),
-            metadata.name.as_deref().unwrap_or_default(),
-        );
+    pub(crate) fn turn<K: Rollout>(&self, object: &K) -> Turn {
+        self.begun::<K>(object.namespace().as_deref(), &object.name_any());
         self.0.in_turn.inc();
         Turn {
             metrics: self.clone(),
@@ -244,7 +255,7 @@ impl Metrics {
         }
     }
 
-    fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Store<RolloutPlugin>>> {
+    fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Phases>> {
         self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -256,9 +267,8 @@ impl Metrics {
 
     fn count_phases(&self) {
         let mut counts = PHASES.map(|phase| (phase, 0_i64));
-        let objects: Vec<_> = self.objects().iter().flat_map(Store::state).collect();
-        for object in objects {
-            let phase = object.status.as_ref().map_or("", |status| status.phase.as_str());
+        let phases: Vec<_> = self.objects().iter().flat_map(|phases| phases()).collect();
+        for phase in phases {
             let row = counts.iter().position(|(known, _)| *known == phase);
             counts[row.unwrap_or(PHASES.len() - 1)].1 += 1;
         }
@@ -267,6 +277,11 @@ impl Metrics {
             self.0.rollouts.get_or_create(&phase).set(count);
         }
     }
+}
+
+fn full_name<K: Rollout>(namespace: Option<&str>, name: &str) -> Name {
+    let kind = <K as Resource>::kind(&()).into_owned();
+    (kind, namespace.unwrap_or_default().to_owned(), name.to_owned())
 }
 
 /// A turn that goes on.
@@ -348,6 +363,7 @@ fn resource(path: &str) -> String {
 mod tests {
     use super::*;
     use rstest::rstest;
+    use stateward_api::rolloutplugin::RolloutPlugin;
 
     #[rstest]
     #[case("/api/v1/namespaces/prod/pods/db-0", "pods")]
@@ -413,13 +429,13 @@ mod tests {
         let mut object = RolloutPlugin::default();
         object.metadata.namespace = Some("prod".into());
         object.metadata.name = Some("db".into());
-        metrics.due(Some("prod"), "db");
-        metrics.due(Some("prod"), "db");
-        metrics.due(Some("prod"), "cache");
+        metrics.due::<RolloutPlugin>(Some("prod"), "db");
+        metrics.due::<RolloutPlugin>(Some("prod"), "db");
+        metrics.due::<RolloutPlugin>(Some("prod"), "cache");
         assert_eq!(waiting(), Some(2));
         let turn = metrics.turn(&object);
         assert_eq!(waiting(), Some(1));
-        metrics.due(Some("prod"), "db");
+        metrics.due::<RolloutPlugin>(Some("prod"), "db");
         assert_eq!(waiting(), Some(2), "it changed while it had its turn");
         drop(turn);
         assert_eq!(waiting(), Some(2));

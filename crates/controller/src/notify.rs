@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_api::rollout::RolloutStatus;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::plan::Fingerprint;
 use stateward_core::world::Notice;
+
+use crate::kind::Rollout;
 
 /// An event's message may not be longer.
 const LONGEST_MESSAGE: usize = 1024;
@@ -17,12 +17,7 @@ const TRIES: usize = 3;
 
 /// Tells what is about to be written into `object`'s status. The names of the events follow from the status that was decided
 /// on, so that telling them again changes nothing.
-pub(crate) async fn notify(
-    client: &Client,
-    object: &RolloutPlugin,
-    notices: &[Notice],
-    now: jiff::Timestamp,
-) {
+pub(crate) async fn notify(client: &Client, object: &impl Rollout, notices: &[Notice], now: jiff::Timestamp) {
     let Some(namespace) = object.namespace() else {
         return;
     };
@@ -46,7 +41,7 @@ pub(crate) async fn notify(
     }
 }
 
-fn event(object: &RolloutPlugin, notice: &Notice, now: jiff::Timestamp) -> serde_json::Value {
+fn event(object: &impl Rollout, notice: &Notice, now: jiff::Timestamp) -> serde_json::Value {
     let identity = identity(object, notice);
     let mut message = notice.message.clone();
     if message.len() > LONGEST_MESSAGE {
@@ -78,17 +73,14 @@ fn event(object: &RolloutPlugin, notice: &Notice, now: jiff::Timestamp) -> serde
 
 /// What an event happened to: the status that it leads away from, whatever else was written to the object meanwhile. To say no to
 /// a command leads nowhere, so each of those is an event of its own.
-fn identity(object: &RolloutPlugin, notice: &Notice) -> String {
+fn identity<K: Rollout>(object: &K, notice: &Notice) -> String {
     let since = if notice.reason == "CommandRefused" {
         object.resource_version().unwrap_or_default()
     } else {
-        let status = RolloutStatus {
-            abort: false,
-            promote_full: false,
-            restart: false,
-            pause_conditions: Vec::new(),
-            ..object.status.clone().unwrap_or_default()
-        };
+        let mut status = object.status();
+        let record = K::record_mut(&mut status);
+        (record.abort, record.promote_full, record.restart) = (false, false, false);
+        record.pause_conditions.clear();
         json!(status).to_string()
     };
     format!("{:?} {since} {} {}", object.uid(), notice.reason, notice.message)
@@ -99,6 +91,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
     use serde_json::Value;
+    use stateward_api::rolloutplugin::RolloutPlugin;
 
     fn object(version: &str, status: Value) -> RolloutPlugin {
         let object = json!({

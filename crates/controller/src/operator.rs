@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, future};
-use kube::runtime::reflector::ObjectRef;
+use futures::{Stream, StreamExt, TryStreamExt, future};
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 use stateward_analysis::http::Http;
 use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets};
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_core::rolloutplugin::has_analysis;
@@ -25,8 +26,11 @@ use crate::analysis::start::Starter;
 use crate::analysis::templates::Templates;
 use crate::error::Error;
 use crate::index::{Gone, Index};
+use crate::kind::{Checks, Rollout};
 use crate::metrics::Metrics;
+use crate::phased::Inquiry;
 use crate::reconcile::{Context, reconcile, retry};
+use crate::roster::Roster;
 
 /// How many objects may have their turn at the same time.
 const AT_ONCE: u16 = 16;
@@ -40,7 +44,7 @@ pub struct Options {
     pub namespaces: Vec<String>,
 }
 
-/// The operator: rolls what RolloutPlugins ask for, until it is dropped.
+/// The operator: rolls what RolloutPlugins and PhasedRollouts ask for, until it is dropped.
 pub struct Operator {
     client: Client,
     options: Options,
@@ -97,45 +101,66 @@ impl Operator {
             tracing::error!(%error, "the StatefulSet plugin does not start");
             return;
         }
-        let clock = self.options.clock.clone();
         let namespace = namespace.map(String::as_str);
         let watches = self.metrics.watches();
         let runs = Runs::default();
         let (templates, templates_changed) = Templates::new();
+        let (asks, orders) = Asks::new();
+        let steering = Steering {
+            client: client.clone(),
+            clock: self.options.clock.clone(),
+            plugin,
+            metrics: self.metrics.clone(),
+            caches: caches.clone(),
+            roster: Roster::default(),
+        };
         let starter = Starter {
             client: client.clone(),
             runs: runs.clone(),
             templates: templates.clone(),
         };
-        let metrics = self.metrics.clone();
-        let context = Arc::new(Context::new(
-            client.clone(),
-            clock.clone(),
-            plugin,
-            metrics,
-            starter,
-        ));
         let filled = caches.run(client.clone(), namespace, watches);
         let (runs_changed, run_changes) = mpsc::unbounded_channel();
         let analysed = self.analyse(runs.clone(), templates.clone(), namespace, runs_changed);
         let known = templates.run(client.clone(), namespace, watches);
-        let changes = Changes {
-            workloads: changed,
-            runs: run_changes,
-            templates: templates_changed,
-        };
+        let (answered, answers) = mpsc::unbounded_channel();
+        let asker = self.asker();
+        let checked = asks.run(orders, &asker, answered);
+        let (for_plugins, plugins_changed) = mpsc::unbounded_channel();
+        let (for_phased, phased_changed) = mpsc::unbounded_channel();
+        let told = spread(changed, [for_plugins, for_phased]);
         let steered = async {
             caches.synced().await;
             runs.listed().await;
-            steer(
-                analysis::api(&client, namespace),
-                caches.clone(),
-                context,
-                changes,
-            )
-            .await;
+            let plugins = steer(
+                analysis::api::<RolloutPlugin>(&client, namespace),
+                &steering,
+                Arc::new(starter),
+                plugins_changed,
+                |all| analysed_or_instructed(all, run_changes, templates_changed),
+            );
+            let phased = steer(
+                analysis::api::<PhasedRollout>(&client, namespace),
+                &steering,
+                Arc::new(Inquiry::new(asks.clone(), self.metrics.clone())),
+                phased_changed,
+                |_| UnboundedReceiverStream::new(answers),
+            );
+            future::join(plugins, phased).await;
         };
-        future::join4(filled, analysed, known, steered).await;
+        future::join(
+            future::join3(filled, analysed, known),
+            future::join3(checked, told, steered),
+        )
+        .await;
+    }
+
+    fn asker(&self) -> Asker {
+        Asker {
+            ask: self.providers.clone(),
+            secrets: self.secrets.clone(),
+            clock: self.options.clock.clone(),
+        }
     }
 
     /// Measures the runs of one namespace, or of all.
@@ -154,11 +179,7 @@ impl Operator {
             runs,
             asks.clone(),
         ));
-        let asker = Asker {
-            ask: self.providers.clone(),
-            secrets: self.secrets.clone(),
-            clock: self.options.clock.clone(),
-        };
+        let asker = self.asker();
         let (due, told) = mpsc::unbounded_channel();
         let jobs = lab.jobs.clone();
         future::join3(
@@ -170,39 +191,70 @@ impl Operator {
     }
 }
 
-/// What may give a rollout its turn, beside itself.
-struct Changes {
-    workloads: mpsc::UnboundedReceiver<Changed>,
-    /// The namespace and name of a rollout one of whose runs has changed.
-    runs: mpsc::UnboundedReceiver<(String, String)>,
-    /// The namespace in which templates have changed; `None` for all.
-    templates: mpsc::UnboundedReceiver<Option<String>>,
+/// Tells everybody of every change.
+async fn spread(
+    mut changed: mpsc::UnboundedReceiver<Changed>,
+    everybody: [mpsc::UnboundedSender<Changed>; 2],
+) {
+    while let Some(changed) = changed.recv().await {
+        for one in &everybody {
+            // Nobody listens any more when the operator is on its way out.
+            let _ = one.send(changed.clone());
+        }
+    }
 }
 
-async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, changes: Changes) {
+/// What the objects of every kind are steered with.
+struct Steering {
+    client: Client,
+    clock: Clock,
+    plugin: Arc<StatefulSets>,
+    metrics: Metrics,
+    caches: Caches,
+    roster: Roster,
+}
+
+/// Gives turns to the objects of one kind: when they or their workloads change, and when they are told to have one. Never
+/// ends.
+async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
+    api: Api<K>,
+    steering: &Steering,
+    checks: Arc<dyn Checks<K>>,
+    workloads: mpsc::UnboundedReceiver<Changed>,
+    told: impl FnOnce(Store<K>) -> S,
+) {
+    let context = Arc::new(Context::new(
+        steering.client.clone(),
+        steering.clock.clone(),
+        steering.plugin.clone(),
+        steering.metrics.clone(),
+        checks,
+        steering.roster.clone(),
+    ));
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
     let index = Index::default();
     let mut registry = Registry {
         index: index.clone(),
-        caches,
+        caches: steering.caches.clone(),
         context: context.clone(),
         listed: HashSet::new(),
+        known: false,
     };
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
     let objects = watcher(api, watcher::Config::default())
-        .modify(|object| object.metadata.managed_fields = None)
+        .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))
-        .inspect_ok(move |event| registry.note(event))
+        .inspect(move |told| registry.note(told))
         .reflect(writer)
         .touched_objects()
         .inspect_ok({
             let metrics = context.metrics.clone();
-            move |object| metrics.due(object.namespace().as_deref(), &object.name_any())
+            move |object: &K| metrics.due::<K>(object.namespace().as_deref(), &object.name_any())
         });
     let due = context.metrics.clone();
-    let concerned = UnboundedReceiverStream::new(changes.workloads).flat_map(move |changed| {
+    let concerned = UnboundedReceiverStream::new(workloads).flat_map(move |changed| {
         let Changed {
             namespace,
             name,
@@ -212,30 +264,19 @@ async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, c
         objects.extend(holder);
         objects
             .iter()
-            .for_each(|object| due.due(Some(&namespace), object));
+            .for_each(|object| due.due::<K>(Some(&namespace), object));
         futures::stream::iter(
             objects
                 .into_iter()
-                .map(move |object| ObjectRef::<RolloutPlugin>::new(&object).within(&namespace)),
+                .map(move |object| ObjectRef::<K>::new(&object).within(&namespace)),
         )
     });
-    let analysed = UnboundedReceiverStream::new(changes.runs)
-        .map(|(namespace, name)| ObjectRef::<RolloutPlugin>::new(&name).within(&namespace));
-    let all = reader.clone();
-    let instructed = UnboundedReceiverStream::new(changes.templates).flat_map(move |namespace| {
-        let concerned = |object: &Arc<RolloutPlugin>| {
-            has_analysis(object) && (namespace.is_none() || object.namespace() == namespace)
-        };
-        let objects = all.state().into_iter().filter(concerned);
-        let objects: Vec<_> = objects.map(|object| ObjectRef::from_obj(&*object)).collect();
-        futures::stream::iter(objects)
-    });
+    let told = told(reader.clone());
     let metrics = context.metrics.clone();
     Controller::for_stream(objects, reader)
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .reconcile_on(concerned)
-        .reconcile_on(analysed)
-        .reconcile_on(instructed)
+        .reconcile_on(told)
         .run(reconcile, retry, context)
         .for_each(|ended| {
             note(&ended, &metrics);
@@ -244,32 +285,60 @@ async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, c
         .await;
 }
 
+/// The RolloutPlugins one of whose runs has changed, by namespace and name, or whose templates may have: those of a namespace, or
+/// all.
+fn analysed_or_instructed(
+    all: Store<RolloutPlugin>,
+    runs: mpsc::UnboundedReceiver<(String, String)>,
+    templates: mpsc::UnboundedReceiver<Option<String>>,
+) -> impl Stream<Item = ObjectRef<RolloutPlugin>> + Send + 'static {
+    let analysed = UnboundedReceiverStream::new(runs)
+        .map(|(namespace, name)| ObjectRef::<RolloutPlugin>::new(&name).within(&namespace));
+    let instructed = UnboundedReceiverStream::new(templates).flat_map(move |namespace| {
+        let concerned = |object: &Arc<RolloutPlugin>| {
+            has_analysis(object) && (namespace.is_none() || object.namespace() == namespace)
+        };
+        let objects = all.state().into_iter().filter(concerned);
+        let objects: Vec<_> = objects.map(|object| ObjectRef::from_obj(&*object)).collect();
+        futures::stream::iter(objects)
+    });
+    futures::stream::select(analysed, instructed)
+}
+
 /// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
-fn note<Q>(
-    ended: &Result<(ObjectRef<RolloutPlugin>, controller::Action), controller::Error<Error, Q>>,
+fn note<K: Rollout, Q>(
+    ended: &Result<(ObjectRef<K>, controller::Action), controller::Error<Error, Q>>,
     metrics: &Metrics,
 ) {
     match ended {
         Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
         // It was deleted while it waited for its turn.
         Err(controller::Error::ObjectNotFound(object)) => {
-            metrics.begun(object.namespace.as_deref(), &object.name);
+            metrics.begun::<K>(object.namespace.as_deref(), &object.name);
         }
         Err(controller::Error::RunnerError(error)) => tracing::error!(%error, "no object gets its turn"),
     }
 }
 
 /// Keeps track of which objects there are.
-struct Registry {
+struct Registry<K: Rollout> {
     index: Index,
     caches: Caches,
-    context: Arc<Context>,
+    context: Arc<Context<K>>,
     /// By UID, while a list is being made anew.
     listed: HashSet<String>,
+    /// They were listed once, or it is known that they cannot be.
+    known: bool,
 }
 
-impl Registry {
-    fn note(&mut self, event: &watcher::Event<RolloutPlugin>) {
+impl<K: Rollout> Registry<K> {
+    fn note(&mut self, told: &watcher::Result<watcher::Event<K>>) {
+        if let Ok(watcher::Event::InitDone) | Err(_) = told
+            && !std::mem::replace(&mut self.known, true)
+        {
+            self.context.roster.one_more();
+        }
+        let Ok(event) = told else { return };
         match event {
             watcher::Event::Init => self.listed.clear(),
             watcher::Event::InitApply(object) => {
@@ -290,7 +359,7 @@ impl Registry {
         }
     }
 
-    fn put(&self, object: &RolloutPlugin) {
+    fn put(&self, object: &K) {
         self.caches.manager_lives(&object.uid().unwrap_or_default());
         if let Some(replaced) = self.index.put(object) {
             self.forget(replaced);

@@ -12,6 +12,8 @@ pub fn rules() -> Vec<PolicyRule> {
             &["get", "list", "watch", "patch"],
         ),
         rule("argoproj.io", "rolloutplugins/status", &["patch"]),
+        rule("sts.plus", "phasedrollouts", &["get", "list", "watch", "patch"]),
+        rule("sts.plus", "phasedrollouts/status", &["patch"]),
         // Reading one whole is for its template.
         rule("apps", "statefulsets", &["get", "list", "watch", "patch"]),
         rule("apps", "controllerrevisions", &["get"]),

@@ -1,5 +1,6 @@
 //! One object: look, decide, write one thing, look again.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,8 +9,6 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_api::rollout::RolloutStatus;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
 use stateward_core::world::{Action, Decision, Notice, World};
@@ -17,11 +16,12 @@ use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
 use tracing::Instrument;
 
-use crate::analysis::start::Starter;
 use crate::contest::Contest;
 use crate::error::{Error, backoff};
+use crate::kind::{Checks, Rollout, full_name};
 use crate::metrics::Metrics;
 use crate::notify::notify;
+use crate::roster::Roster;
 use crate::status;
 use crate::turn::{Failures, Latest, at};
 
@@ -44,33 +44,36 @@ const SOME_FAILURES: u32 = 3;
 const WRITES_PER_TURN: usize = 8;
 
 /// What every turn needs.
-pub(crate) struct Context {
+pub(crate) struct Context<K: Rollout> {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
     pub(crate) metrics: Metrics,
-    pub(crate) starter: Starter,
-    latest: Latest<RolloutPlugin>,
+    pub(crate) checks: Arc<dyn Checks<K>>,
+    pub(crate) roster: Roster,
+    latest: Latest<K>,
     failures: Failures,
     contest: Contest,
     /// What keeps the requests of an object from being carried out.
     hindrances: Mutex<HashMap<String, String>>,
 }
 
-impl Context {
+impl<K: Rollout> Context<K> {
     pub(crate) fn new(
         client: Client,
         clock: Clock,
         plugin: Arc<dyn ResourcePlugin>,
         metrics: Metrics,
-        starter: Starter,
+        checks: Arc<dyn Checks<K>>,
+        roster: Roster,
     ) -> Self {
         Self {
             client,
             clock,
             plugin,
             metrics,
-            starter,
+            checks,
+            roster,
             latest: Latest::default(),
             failures: Failures::default(),
             contest: Contest::default(),
@@ -83,6 +86,7 @@ impl Context {
         self.latest.forget(uid);
         self.failures.forget(uid);
         self.contest.forget(uid);
+        self.checks.forget(uid);
         self.hinder(uid, None);
     }
 
@@ -119,8 +123,10 @@ impl Context {
 }
 
 /// One turn for one object.
-pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -> Result<Next, Error> {
-    let _measured = context.metrics.turn(&seen);
+pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>) -> Result<Next, Error> {
+    // Who holds a workload is not known before everybody who may hold one is.
+    context.roster.complete().await;
+    let _measured = context.metrics.turn(&*seen);
     let object = context.latest.newest(&seen);
     let span = span(&object);
     let next = turn(object, &context).instrument(span).await;
@@ -131,9 +137,10 @@ pub(crate) async fn reconcile(seen: Arc<RolloutPlugin>, context: Arc<Context>) -
 }
 
 /// Every line that is logged in a turn says which object it is about, and which revision once that is seen.
-fn span(object: &RolloutPlugin) -> tracing::Span {
+fn span(object: &impl Rollout) -> tracing::Span {
     tracing::info_span!(
-        "rolloutplugin",
+        "rollout",
+        kind = &*kind_of(object),
         namespace = object.namespace().unwrap_or_default(),
         // `name` is the span's own in JSON.
         object = object.name_any(),
@@ -142,16 +149,13 @@ fn span(object: &RolloutPlugin) -> tracing::Span {
 }
 
 /// When to try again.
-pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Context>) -> Next {
+pub(crate) fn retry<K: Rollout>(object: Arc<K>, error: &Error, context: Arc<Context<K>>) -> Next {
     let failures = context.failures.add(&object.uid().unwrap_or_default());
-    let who = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    let who = full_name(&*object);
     context.metrics.failed(error.kind());
-    let span = span(&object);
-    let recorded = object.status.as_ref();
-    span.record(
-        "revision",
-        recorded.and_then(|status| status.updated_revision.as_deref()),
-    );
+    let span = span(&*object);
+    let status = object.status();
+    span.record("revision", K::record(&status).updated_revision.as_deref());
     span.in_scope(|| {
         if error.is_conflict() {
             tracing::debug!(%error, "somebody was faster");
@@ -162,9 +166,9 @@ pub(crate) fn retry(object: Arc<RolloutPlugin>, error: &Error, context: Arc<Cont
     Next::requeue(context.clock.on_the_timer(backoff(failures - 1, &who)))
 }
 
-async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Error> {
+async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, Error> {
     for pass in 0..WRITES_PER_TURN {
-        let deleting = object.metadata.deletion_timestamp.is_some();
+        let deleting = object.meta().deletion_timestamp.is_some();
         let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
         if deleting && !ours {
             return Ok(Next::await_change());
@@ -194,6 +198,10 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             tracing::Span::current().record("revision", workload.update.as_str());
         }
         let uid = object.uid().unwrap_or_default();
+        if let Some(learned) = context.checks.learned(&object) {
+            object = write_status(&object, &learned, context).await?;
+            continue;
+        }
         let mut world = world(&object, &seen, context);
         world.hindrance = context.hindrance(&uid);
         let decision = decide(&world);
@@ -201,28 +209,34 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             object = set_finalizer(&object, true, context).await?;
             continue;
         }
-        let old = object.status.clone().unwrap_or_default();
-        if let Some(mut new) = record::next_status(&old, object.metadata.generation, &world, &decision) {
-            if let Some(later) = context.contest.wait_to_say(&uid, &old, &new, world.now) {
+        let old = object.status();
+        let recorded = K::record(&old);
+        if let Some(mut new) = object.next_status(&world, &decision) {
+            let later = context
+                .contest
+                .wait_to_say(&uid, recorded, K::record(&new), world.now);
+            if let Some(later) = later {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
             }
             if !verified(&world, &decision, &target, context).await? {
                 return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
             }
-            keep_stable_template(&mut new, &world, &decision, &target, context).await?;
+            keep_stable_template::<K>(&mut new, &world, &decision, &target, context).await?;
             // Told first: should we die in between, the same is decided and told again, under the same names.
             let mut notices = decision.notices.clone();
-            notices.extend(record::stall(&old, &decision));
+            notices.extend(record::stall(recorded, &decision));
             notify(&context.client, &object, &notices, world.now).await;
-            object = status::write(&context.client, &object, &new).await?;
-            let written = object.status.clone().unwrap_or_default();
-            context.contest.said(&uid, &old, &written, world.now);
-            context.metrics.decided("status");
+            object = write_status(&object, &new, context).await?;
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
             }
-            context.latest.remember(&object);
+            continue;
+        }
+        if let Some(Action::StartRun { name, .. }) = &decision.action
+            && let Some(begun) = object.with_run(name, world.now)
+        {
+            object = write_status(&object, &begun, context).await?;
             continue;
         }
         if let Some(action) = &decision.action {
@@ -247,12 +261,27 @@ async fn turn(mut object: RolloutPlugin, context: &Context) -> Result<Next, Erro
             context.hinder(&uid, None);
             continue;
         }
-        return Ok(match decision.look_again {
+        let due = context.checks.ask(&object, world.now);
+        return Ok(match decision.look_again.into_iter().chain(due).min() {
             Some(moment) => at(&context.clock, moment),
             None => Next::await_change(),
         });
     }
     Ok(Next::requeue(Duration::from_millis(1)))
+}
+
+/// Writes a status down, and remembers that it was us.
+async fn write_status<K: Rollout>(object: &K, new: &K::Status, context: &Context<K>) -> Result<K, Error> {
+    let written = status::write(&context.client, object, new).await?;
+    context.contest.said(
+        &object.uid().unwrap_or_default(),
+        K::record(&object.status()),
+        K::record(&written.status()),
+        context.clock.now(),
+    );
+    context.metrics.decided("status");
+    context.latest.remember(&written);
+    Ok(written)
 }
 
 /// What came of letting go of a workload.
@@ -266,7 +295,7 @@ enum Leaving {
 }
 
 /// Lets go of a workload, because the object is being deleted or is meant for another one (rule 20).
-async fn let_go(object: &RolloutPlugin, target: &Target, context: &Context) -> Result<Leaving, Error> {
+async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -> Result<Leaving, Error> {
     let Some(seen) = observe(object, target, context).await? else {
         return Ok(Leaving::Late);
     };
@@ -283,12 +312,16 @@ async fn let_go(object: &RolloutPlugin, target: &Target, context: &Context) -> R
     Ok(Leaving::LetGo)
 }
 
-fn target(object: &RolloutPlugin) -> Target {
+fn kind_of<K: Rollout>(_: &K) -> Cow<'static, str> {
+    K::kind(&())
+}
+
+fn target<K: Rollout>(object: &K) -> Target {
     Target {
         namespace: object.namespace().unwrap_or_default(),
-        name: object.spec.workload_ref.name.clone(),
+        name: object.workload().to_owned(),
         manager: Manager {
-            kind: "RolloutPlugin".into(),
+            kind: kind_of(object).into_owned(),
             name: object.name_any(),
             uid: object.uid().unwrap_or_default(),
         },
@@ -296,18 +329,16 @@ fn target(object: &RolloutPlugin) -> Target {
 }
 
 /// What is there; with the template of the current revision where it has to be learned.
-async fn observe(
-    object: &RolloutPlugin,
+async fn observe<K: Rollout>(
+    object: &K,
     target: &Target,
-    context: &Context,
+    context: &Context<K>,
 ) -> Result<Option<Observation>, Error> {
     let Some(mut seen) = context.plugin.observe(target).await? else {
         return Ok(None);
     };
-    let stable = object
-        .status
-        .as_ref()
-        .and_then(|status| status.stable_revision.as_deref());
+    let status = object.status();
+    let stable = K::record(&status).stable_revision.as_deref();
     if let Ok(workload) = &mut seen.workload
         && stable != Some(workload.current.as_str())
         && workload.current != workload.update
@@ -319,18 +350,19 @@ async fn observe(
     Ok(Some(seen))
 }
 
-fn world(object: &RolloutPlugin, seen: &Observation, context: &Context) -> World {
-    let status = object.status.clone().unwrap_or_default();
+fn world<K: Rollout>(object: &K, seen: &Observation, context: &Context<K>) -> World {
+    let status = object.status();
+    let status = K::record(&status);
     World {
         now: context.clock.now(),
-        plan: context.starter.plan(object),
-        paused: object.spec.paused,
-        suspended: false,
+        plan: context.checks.plan(object, &seen.workload),
+        paused: object.is_paused(),
+        suspended: object.is_suspended(),
         deleting: false,
-        commands: record::commands(&status),
-        memory: record::memory(&status),
+        commands: record::commands(status),
+        memory: record::memory(status),
         workload: seen.workload.clone(),
-        runs: context.starter.runs.of(&object.uid().unwrap_or_default()),
+        runs: context.checks.runs(object, &seen.workload),
         hindrance: None,
         object: object.name_any(),
         name: format!(
@@ -353,11 +385,11 @@ fn time_at_step(world: &World, decision: &Decision) -> Option<Duration> {
 }
 
 /// Before a step counts as passed, the plugin has a say too.
-async fn verified(
+async fn verified<K: Rollout>(
     world: &World,
     decision: &Decision,
     target: &Target,
-    context: &Context,
+    context: &Context<K>,
 ) -> Result<bool, Error> {
     let Some(share) = decision.passed_share(world) else {
         return Ok(true);
@@ -366,12 +398,12 @@ async fn verified(
 }
 
 /// Puts the copy of a template that has just become the stable one beside its name, in the same write.
-async fn keep_stable_template(
-    status: &mut RolloutStatus,
+async fn keep_stable_template<K: Rollout>(
+    status: &mut K::Status,
     world: &World,
     decision: &Decision,
     target: &Target,
-    context: &Context,
+    context: &Context<K>,
 ) -> Result<(), Error> {
     let Some(stable) = decision.memory.stable.as_ref() else {
         return Ok(());
@@ -384,19 +416,19 @@ async fn keep_stable_template(
         let template = context.plugin.snapshot(target, revision).await?;
         let right = template.filter(|template| context.plugin.fingerprint(template) == stable.template);
         if let Some(Snapshot(template)) = right {
-            status.stable_template = Some(template);
+            K::record_mut(status).stable_template = Some(template);
             return Ok(());
         }
     }
     Err(Error::NoTemplate(stable.revision.to_string()))
 }
 
-async fn act(
+async fn act<K: Rollout>(
     action: &Action,
-    object: &RolloutPlugin,
+    object: &K,
     target: &Target,
     seen: &Observation,
-    context: &Context,
+    context: &Context<K>,
 ) -> Result<Done, Error> {
     tracing::info!(?action, "acting");
     context.metrics.decided(match action {
@@ -408,11 +440,11 @@ async fn act(
         Action::EndRun { .. } => "end run",
         Action::DropRun { .. } => "drop run",
     });
-    let (plugin, starter) = (&context.plugin, &context.starter);
+    let (plugin, checks) = (&context.plugin, &context.checks);
     let done = match action {
-        Action::StartRun { name, asked } => starter.start(object, seen, name, *asked).await?,
-        Action::EndRun { name, uid } => starter.end(object, name, uid).await?,
-        Action::DropRun { name, uid } => starter.drop(object, name, uid).await?,
+        Action::StartRun { name, asked } => checks.start(object, seen, name, *asked).await?,
+        Action::EndRun { name, uid } => checks.end(object, name, uid).await?,
+        Action::DropRun { name, uid } => checks.delete(object, name, uid).await?,
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
         Action::LetGo(setting) => plugin.let_go(target, &seen.version, setting.as_deref()).await?,
@@ -427,8 +459,8 @@ async fn act(
 }
 
 /// The copy of the stable template, which the caches leave out.
-async fn stable_template(object: &RolloutPlugin, context: &Context) -> Result<Snapshot, Error> {
-    let resource = ApiResource::erase::<RolloutPlugin>(&());
+async fn stable_template<K: Rollout>(object: &K, context: &Context<K>) -> Result<Snapshot, Error> {
+    let resource = ApiResource::erase::<K>(&());
     let namespace = object.namespace().unwrap_or_default();
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &resource);
     let whole = api
@@ -440,7 +472,7 @@ async fn stable_template(object: &RolloutPlugin, context: &Context) -> Result<Sn
         .pointer("/status/stableTemplate")
         .cloned()
         .map(Snapshot);
-    let memory = record::memory(&object.status.clone().unwrap_or_default());
+    let memory = record::memory(K::record(&object.status()));
     let stable = memory
         .stable
         .map(|stable| (stable.template, stable.revision.to_string()));
@@ -454,19 +486,16 @@ async fn stable_template(object: &RolloutPlugin, context: &Context) -> Result<Sn
     }
 }
 
-async fn set_finalizer(
-    object: &RolloutPlugin,
-    present: bool,
-    context: &Context,
-) -> Result<RolloutPlugin, Error> {
+async fn set_finalizer<K: Rollout>(object: &K, present: bool, context: &Context<K>) -> Result<K, Error> {
     let mut finalizers: Vec<String> = object.finalizers().to_vec();
     finalizers.retain(|finalizer| finalizer != FINALIZER);
     if present {
         finalizers.push(FINALIZER.into());
+    } else {
+        finalizers.retain(|finalizer| !K::INHERITED_FINALIZERS.contains(&finalizer.as_str()));
     }
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
-    let api: Api<RolloutPlugin> =
-        Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    let api: Api<K> = Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
     let written = api
         .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
         .await
@@ -479,9 +508,11 @@ async fn set_finalizer(
 mod tests {
     use super::*;
     use crate::analysis::runs::Runs;
+    use crate::analysis::start::Starter;
     use crate::analysis::templates::Templates;
     use crate::turn::version;
     use jiff::Timestamp;
+    use stateward_api::rolloutplugin::RolloutPlugin;
     use stateward_plugin::statefulset::{Caches, StatefulSets};
 
     fn object(version: &str) -> RolloutPlugin {
@@ -508,7 +539,8 @@ mod tests {
             runs: Runs::default(),
             templates: Templates::new().0,
         };
-        let context = Context::new(client, clock, plugin, Metrics::default(), starter);
+        let (metrics, roster) = (Metrics::default(), Roster::default());
+        let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster);
         let shown = |seen: &str| version(&context.latest.newest(&object(seen)));
         assert_eq!(shown("7"), 7);
         context.latest.remember(&object("9"));

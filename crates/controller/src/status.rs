@@ -3,24 +3,19 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Map, Value, json};
-use stateward_api::rollout::RolloutStatus;
-use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::error::Error;
+use crate::kind::Rollout;
 
 /// Writes `new` in the place of `object`'s status. Commands are not in it, and so are taken away; one that came in meanwhile
 /// makes it a conflict: it is not lost.
-pub(crate) async fn write(
-    client: &Client,
-    object: &RolloutPlugin,
-    new: &RolloutStatus,
-) -> Result<RolloutPlugin, Error> {
-    let old = object.status.clone().unwrap_or_default();
+pub(crate) async fn write<K: Rollout>(client: &Client, object: &K, new: &K::Status) -> Result<K, Error> {
+    let old = object.status();
     let patch = json!({
         "metadata": {"resourceVersion": object.resource_version(), "uid": object.uid()},
         "status": difference(&json!(old), &json!(new)),
     });
-    let api: Api<RolloutPlugin> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let api: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     let params = PatchParams {
         field_manager: Some(stateward_plugin::statefulset::FIELD_MANAGER.into()),
         ..PatchParams::default()

@@ -377,6 +377,16 @@ fn phase_word(phase: Phase, reason: Reason, activity: &Activity) -> &'static str
     }
 }
 
+/// A phase in the words of other rollouts.
+pub fn plain_phase(word: &str) -> &str {
+    match word {
+        "Updated" | "Suspended" => "Successful",
+        "Rolling" | "ErrorSTSNotFound" => "Progressing",
+        "ErrorCannotManage" => "Failed",
+        other => other,
+    }
+}
+
 fn updated(phase: &str) -> &'static str {
     match phase {
         "Updated" => "True",

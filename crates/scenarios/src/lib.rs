@@ -9,6 +9,7 @@
 //! - [`kubectl`]: transcripts of kubectl, answered the same by the embedded cluster and by a real one.
 //! - [`kubernetes`]: what Kubernetes itself does, with no operator at all. The yardstick for everything else.
 //! - [`simulation`]: the same under faults, with every commit checked.
+//! - [`phasedrollout`]: what the operator does for PhasedRollouts.
 //! - [`rolloutplugin`]: what the operator does for RolloutPlugins.
 //! - [`requests`]: random API requests, sent to both and compared answer by answer.
 
@@ -16,6 +17,7 @@ pub mod differential;
 pub mod harness;
 pub mod kubectl;
 pub mod kubernetes;
+pub mod phasedrollout;
 pub mod requests;
 pub mod rolloutplugin;
 pub mod simulation;

@@ -9,8 +9,14 @@ fn main() -> anyhow::Result<ExitCode> {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(std::io::stderr)
         .init();
-    use stateward_scenarios::{kubernetes, rolloutplugin};
+    use stateward_scenarios::{kubernetes, phasedrollout, rolloutplugin};
     stateward_scenarios::harness::run_and_check_rights(
-        [kubernetes::all(), rolloutplugin::all(), rolloutplugin::live()].concat(),
+        [
+            kubernetes::all(),
+            phasedrollout::all(),
+            rolloutplugin::all(),
+            rolloutplugin::live(),
+        ]
+        .concat(),
     )
 }

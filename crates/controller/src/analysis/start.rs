@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -12,12 +13,14 @@ use stateward_core::analysis::args::Sources;
 use stateward_core::analysis::template;
 use stateward_core::plan::Plan;
 use stateward_core::rolloutplugin;
-use stateward_core::world::Asked;
+use stateward_core::workload::Workload;
+use stateward_core::world::{Asked, NoWorkload, Run};
 use stateward_plugin::{Done, Observation};
 
 use super::runs::{Runs, owner};
 use super::templates::Templates;
 use crate::error::Error;
+use crate::kind::Checks;
 
 /// What runs are made with.
 pub(crate) struct Starter {
@@ -26,9 +29,9 @@ pub(crate) struct Starter {
     pub(crate) templates: Templates,
 }
 
-impl Starter {
-    /// What a rollout asks for, or everything that is wrong with it.
-    pub(crate) fn plan(&self, object: &RolloutPlugin) -> Result<Plan, Vec<String>> {
+#[async_trait]
+impl Checks<RolloutPlugin> for Starter {
+    fn plan(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>> {
         if !rolloutplugin::has_analysis(object) {
             return rolloutplugin::plan(object);
         }
@@ -42,8 +45,11 @@ impl Starter {
         rolloutplugin::plan_with(object, Some(&templates))
     }
 
-    /// Begins a run. One of that name that is there already is the one that was meant.
-    pub(crate) async fn start(
+    fn runs(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>) -> Vec<Run> {
+        self.runs.of(&object.uid().unwrap_or_default())
+    }
+
+    async fn start(
         &self,
         object: &RolloutPlugin,
         seen: &Observation,
@@ -104,8 +110,7 @@ impl Starter {
         }
     }
 
-    /// Has a run end before its time.
-    pub(crate) async fn end(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
+    async fn end(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
         let api: Api<AnalysisRun> =
             Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
         let patch = json!({"metadata": {"uid": uid}, "spec": {"terminate": true}});
@@ -122,8 +127,7 @@ impl Starter {
         }
     }
 
-    /// Deletes a run that is over.
-    pub(crate) async fn drop(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
+    async fn delete(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
         let api: Api<AnalysisRun> =
             Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
         let params = DeleteParams {
@@ -139,7 +143,9 @@ impl Starter {
             Err(error) => Err(Error::api("cannot delete an analysis run")(error)),
         }
     }
+}
 
+impl Starter {
     fn gone(&self, object: &RolloutPlugin, name: &str) -> Result<Done, Error> {
         self.runs.take(&object.uid().unwrap_or_default(), name);
         Ok(Done::Unchanged)

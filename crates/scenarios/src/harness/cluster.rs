@@ -14,6 +14,7 @@ use serde_json::json;
 use stateward_analysis::http::Http;
 use stateward_analysis::{Ask, Egress, KubeSecrets, Providers};
 use stateward_api::analysis::AnalysisTemplate;
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_kubelet::{Behaviours, Kubelet, NodeSpec, Running};
@@ -22,7 +23,7 @@ use super::audit::{AuditLog, Write};
 use super::failure::{Doing, Failure, Outcome, Unmet};
 use super::observer::{Observer, View};
 use super::oracle::Oracle;
-use super::rollout::{Rollout, RolloutBuilder};
+use super::rollout::{Kind, Rollout, RolloutBuilder};
 use super::set::{Set, SetBuilder};
 use crate::simulation::Checker;
 use crate::simulation::chaos::{Chaos, Life};
@@ -236,6 +237,11 @@ impl Cluster {
         RolloutBuilder::new(self, set)
     }
 
+    /// Describes a PhasedRollout to create, for the set of this name.
+    pub fn phased(&self, set: &str) -> RolloutBuilder<'_, PhasedRollout> {
+        RolloutBuilder::new(self, set)
+    }
+
     /// Describes a StatefulSet to create.
     pub fn statefulset(&self, name: &str) -> SetBuilder<'_> {
         SetBuilder::new(self, name)
@@ -373,18 +379,27 @@ impl Cluster {
         }))
     }
 
+    /// Fails unless it is so.
+    pub fn expect(&self, what: &str, is_so: bool) -> Outcome {
+        if is_so {
+            Ok(())
+        } else {
+            Err(self.unmet(what, "it is not so"))
+        }
+    }
+
     /// Notes in the time line what the scenario does.
     pub fn note(&self, doing: &str) {
         self.observer.note(format!("-- {doing}"));
     }
 
     /// An operator that is gone cannot let go of its objects, and a namespace would wait for it for ever.
-    async fn release_rollouts(&self) -> Outcome {
-        let names: Vec<String> = self.look(|view| view.rollouts.keys().cloned().collect());
-        let api: Api<RolloutPlugin> = Api::namespaced(self.client.clone(), &self.namespace);
+    async fn release_rollouts<K: Kind>(&self) -> Outcome {
+        let names: Vec<String> = self.look(|view| K::seen(view).keys().cloned().collect());
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
         let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         for name in names {
-            let doing = format!("delete rolloutplugin {name}");
+            let doing = format!("delete {} {name}", K::word());
             if_there(api.delete(&name, &DeleteParams::default()).await, doing.clone())?;
             if_there(api.patch(&name, &PatchParams::default(), &patch).await, doing)?;
         }
@@ -405,7 +420,8 @@ impl Cluster {
 
     /// Gives back what the scenario took. The namespace's own controllers finish the work.
     pub async fn close(self) -> Outcome {
-        self.release_rollouts().await?;
+        self.release_rollouts::<RolloutPlugin>().await?;
+        self.release_rollouts::<PhasedRollout>().await?;
         self.stop_operator();
         let namespace = &self.namespace;
         let at_once = DeleteParams::default().grace_period(0);

@@ -22,7 +22,7 @@ pub use failure::{Failure, Outcome};
 pub use observer::View;
 pub use oracle::Oracle;
 pub use pod::PodRow;
-pub use rollout::{Rollout, RolloutBuilder, partition};
+pub use rollout::{Kind, Rollout, RolloutBuilder, partition};
 pub use runner::{Scenario, run, run_and_check_rights};
 pub use set::{Set, SetBuilder};
 

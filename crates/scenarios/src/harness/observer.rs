@@ -11,6 +11,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use stateward_api::analysis::AnalysisRun;
+use stateward_api::phasedrollout::PhasedRollout;
+use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use tokio::sync::watch;
@@ -36,6 +38,8 @@ pub struct View {
     pub claims: BTreeMap<String, PersistentVolumeClaim>,
     /// RolloutPlugins, where an operator runs.
     pub rollouts: BTreeMap<String, RolloutPlugin>,
+    /// PhasedRollouts, where an operator runs.
+    pub phased: BTreeMap<String, PhasedRollout>,
     /// Their runs of analysis.
     pub runs: BTreeMap<String, AnalysisRun>,
     /// What was told about them.
@@ -127,21 +131,53 @@ impl Observer {
         Self { shared, watches }
     }
 
-    /// Follows RolloutPlugins too, now that the server knows them.
+    /// Follows rollouts too, now that the server knows them.
     pub(crate) fn follow_rollouts(&mut self, client: &Client, namespace: &str) {
         self.watches.spawn(follow::<RolloutPlugin>(
             client.clone(),
             namespace.to_owned(),
             self.shared.clone(),
             |seen, now, change| {
-                let before = seen.view.rollouts.get(change.name()).map(describe_rollout);
-                let after = change.object().map(describe_rollout);
+                let describe = |object: &RolloutPlugin| describe_rollout(object.status.as_ref());
+                let before = seen.view.rollouts.get(change.name()).map(describe);
+                let after = change.object().map(describe);
                 if before != after {
                     let after = after.as_deref().unwrap_or("gone");
                     seen.timeline
                         .note(now, format!("rollout {} {after}", change.name()));
                 }
                 replace(&mut seen.view.rollouts, change.name(), change.object().cloned());
+            },
+        ));
+        self.watches.spawn(follow::<PhasedRollout>(
+            client.clone(),
+            namespace.to_owned(),
+            self.shared.clone(),
+            |seen, now, change| {
+                let describe = |object: &PhasedRollout| {
+                    let checks = object
+                        .status
+                        .as_ref()
+                        .and_then(|status| status.rolling_pod_status.clone());
+                    let checks = checks.map_or_else(String::new, |checks| {
+                        format!(
+                            "; {} partition {}, checks {} good {} bad",
+                            checks.status,
+                            checks.partition,
+                            checks.consecutive_successful_checks,
+                            checks.consecutive_failed_checks
+                        )
+                    });
+                    describe_rollout(object.status.as_ref().map(|status| &status.rollout)) + &checks
+                };
+                let before = seen.view.phased.get(change.name()).map(describe);
+                let after = change.object().map(describe);
+                if before != after {
+                    let after = after.as_deref().unwrap_or("gone");
+                    seen.timeline
+                        .note(now, format!("phased {} {after}", change.name()));
+                }
+                replace(&mut seen.view.phased, change.name(), change.object().cloned());
             },
         ));
         self.watches.spawn(follow::<AnalysisRun>(
@@ -166,7 +202,7 @@ impl Observer {
                 let Some(event) = change.object() else {
                     return;
                 };
-                if event.involved_object.kind.as_deref() == Some("RolloutPlugin") {
+                if let Some("RolloutPlugin" | "PhasedRollout") = event.involved_object.kind.as_deref() {
                     let told = (event.reason.as_deref(), event.message.as_deref());
                     let (reason, message) = (told.0.unwrap_or_default(), told.1.unwrap_or_default());
                     seen.timeline.note(now, format!("event {reason}: {message}"));
@@ -340,8 +376,8 @@ fn describe_run(run: &AnalysisRun) -> String {
     format!("{:?} ({}): {}", status.phase, counts.join(", "), status.message)
 }
 
-fn describe_rollout(object: &RolloutPlugin) -> String {
-    match &object.status {
+fn describe_rollout(status: Option<&RolloutStatus>) -> String {
+    match status {
         Some(status) => format!(
             "{} at step {}: {}",
             status.phase,

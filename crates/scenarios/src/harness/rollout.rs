@@ -1,17 +1,136 @@
-//! A RolloutPlugin as a scenario speaks of it, and the operator that serves it.
+//! Rollouts as a scenario speaks of them: RolloutPlugins and PhasedRollouts.
 
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
 use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus};
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use super::cluster::Cluster;
 use super::failure::{Doing, Outcome};
+use super::observer::View;
+
+/// A kind of rollout.
+pub trait Kind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// What it tells.
+    type Status: Clone + Default;
+
+    /// One of this name as small as can be, for the set of that name.
+    fn manifest(namespace: &str, set: &str) -> Value;
+
+    /// The phase of one that has nothing to do.
+    const AT_REST: &'static str;
+
+    /// The name of the set that a manifest is for.
+    fn set_of(manifest: &Value) -> &Value;
+
+    /// Those that are seen.
+    fn seen(view: &View) -> &BTreeMap<String, Self>;
+
+    /// Its status, once it has one.
+    fn status(&self) -> Option<&Self::Status>;
+
+    /// What every rollout tells in it.
+    fn record(status: &Self::Status) -> &RolloutStatus;
+
+    /// In a sentence.
+    fn word() -> String {
+        <Self as Resource>::kind(&()).to_lowercase()
+    }
+}
+
+impl Kind for RolloutPlugin {
+    type Status = RolloutStatus;
+
+    const AT_REST: &'static str = "Successful";
+
+    fn manifest(namespace: &str, set: &str) -> Value {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "RolloutPlugin",
+            "metadata": {"name": set, "namespace": namespace},
+            "spec": {
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set},
+                "plugin": {"name": "statefulset"},
+                "strategy": {"canary": {"steps": []}},
+            },
+        })
+    }
+
+    fn set_of(manifest: &Value) -> &Value {
+        &manifest["spec"]["workloadRef"]["name"]
+    }
+
+    fn seen(view: &View) -> &BTreeMap<String, Self> {
+        &view.rollouts
+    }
+
+    fn status(&self) -> Option<&RolloutStatus> {
+        self.status.as_ref()
+    }
+
+    fn record(status: &RolloutStatus) -> &RolloutStatus {
+        status
+    }
+}
+
+impl Kind for PhasedRollout {
+    type Status = PhasedRolloutStatus;
+
+    const AT_REST: &'static str = "Updated";
+
+    /// Two good answers to `errors`, a second apart.
+    fn manifest(namespace: &str, set: &str) -> Value {
+        json!({
+            "apiVersion": "sts.plus/v1alpha1",
+            "kind": "PhasedRollout",
+            "metadata": {"name": set, "namespace": namespace},
+            "spec": {
+                "targetRef": set,
+                "check": {
+                    "initialDelaySeconds": 1, "periodSeconds": 1, "successThreshold": 2,
+                    "query": {"expr": "errors", "url": "prometheus:9090"},
+                },
+            },
+        })
+    }
+
+    fn set_of(manifest: &Value) -> &Value {
+        &manifest["spec"]["targetRef"]
+    }
+
+    fn seen(view: &View) -> &BTreeMap<String, Self> {
+        &view.phased
+    }
+
+    fn status(&self) -> Option<&PhasedRolloutStatus> {
+        self.status.as_ref()
+    }
+
+    fn record(status: &PhasedRolloutStatus) -> &RolloutStatus {
+        &status.rollout
+    }
+}
 
 /// Makes the API server know everything that we serve.
 pub(crate) async fn install(cluster: &Cluster) -> Outcome {
@@ -31,26 +150,36 @@ pub(crate) async fn install(cluster: &Cluster) -> Outcome {
     Ok(())
 }
 
-/// A RolloutPlugin to be created: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.
-pub struct RolloutBuilder<'c> {
+/// A rollout to be created: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.
+pub struct RolloutBuilder<'c, K = RolloutPlugin> {
     cluster: &'c Cluster,
     manifest: Value,
+    kind: PhantomData<K>,
 }
 
 impl<'c> RolloutBuilder<'c> {
+    /// Its steps.
+    pub fn steps(self, steps: Value) -> Self {
+        self.spec(json!({"strategy": {"canary": {"steps": steps}}}))
+    }
+}
+
+impl<'c> RolloutBuilder<'c, PhasedRollout> {
+    /// What is checked, as a merge patch.
+    pub fn check(self, patch: Value) -> Self {
+        self.spec(json!({"check": patch}))
+    }
+}
+
+impl<'c, K: Kind> RolloutBuilder<'c, K> {
     /// One of the same name as its set.
     pub(crate) fn new(cluster: &'c Cluster, set: &str) -> Self {
-        let manifest = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "RolloutPlugin",
-            "metadata": {"name": set, "namespace": cluster.namespace()},
-            "spec": {
-                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set},
-                "plugin": {"name": "statefulset"},
-                "strategy": {"canary": {"steps": []}},
-            },
-        });
-        Self { cluster, manifest }
+        let manifest = K::manifest(cluster.namespace(), set);
+        Self {
+            cluster,
+            manifest,
+            kind: PhantomData,
+        }
     }
 
     /// Another name.
@@ -59,44 +188,45 @@ impl<'c> RolloutBuilder<'c> {
         self
     }
 
-    /// Its steps.
-    pub fn steps(self, steps: Value) -> Self {
-        self.spec(json!({"strategy": {"canary": {"steps": steps}}}))
-    }
-
     /// Any other part of the spec, as a merge patch.
     pub fn spec(mut self, patch: Value) -> Self {
         json_patch::merge(&mut self.manifest["spec"], &patch);
         self
     }
 
+    /// Any part of the object, as a merge patch.
+    pub fn with(mut self, patch: &Value) -> Self {
+        json_patch::merge(&mut self.manifest, patch);
+        self
+    }
+
     /// Creates it.
-    pub async fn create(self) -> Outcome<Rollout<'c>> {
-        let Self { cluster, manifest } = self;
+    pub async fn create(self) -> Outcome<Rollout<'c, K>> {
+        let Self {
+            cluster, manifest, ..
+        } = self;
+        let kind = K::word();
         let name = manifest["metadata"]["name"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        cluster.note(&format!("create rolloutplugin {name}"));
-        let object: RolloutPlugin = serde_json::from_value(manifest)
+        cluster.note(&format!("create {kind} {name}"));
+        let object: K = serde_json::from_value(manifest)
             .map_err(kube::Error::SerdeError)
-            .doing("read the manifest of a rolloutplugin")?;
-        let api: Api<RolloutPlugin> = Api::namespaced(cluster.client(), cluster.namespace());
+            .doing(format!("read the manifest of a {kind}"))?;
+        let api: Api<K> = Api::namespaced(cluster.client(), cluster.namespace());
         api.create(&PostParams::default(), &object)
             .await
-            .doing(format!("create rolloutplugin {name}"))?;
+            .doing(format!("create {kind} {name}"))?;
         Ok(Rollout::new(cluster, &name))
     }
 
     /// Creates it and waits until it has taken hold of its set.
-    pub async fn start(self) -> Outcome<Rollout<'c>> {
-        let set = self.manifest["spec"]["workloadRef"]["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+    pub async fn start(self) -> Outcome<Rollout<'c, K>> {
+        let set = K::set_of(&self.manifest).as_str().unwrap_or_default().to_owned();
         let cluster = self.cluster;
         let rollout = self.create().await?;
-        rollout.expect_phase("Successful").await?;
+        rollout.expect_phase(K::AT_REST).await?;
         cluster
             .eventually(format!("{set} is guarded"), |view| {
                 let set = view.sets.get(&set).ok_or("no such set")?;
@@ -124,26 +254,28 @@ pub fn partition(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<i32> {
         .partition
 }
 
-/// A RolloutPlugin on the cluster.
-pub struct Rollout<'c> {
+/// A rollout on the cluster.
+pub struct Rollout<'c, K = RolloutPlugin> {
     cluster: &'c Cluster,
     name: String,
+    kind: PhantomData<K>,
     /// The generation of our last write: what the watch shows of an older one is not an answer to it.
     written: AtomicI64,
 }
 
-impl<'c> Rollout<'c> {
+impl<'c, K: Kind> Rollout<'c, K> {
     pub(crate) fn new(cluster: &'c Cluster, name: &str) -> Self {
         Self {
             cluster,
             name: name.to_owned(),
+            kind: PhantomData,
             written: AtomicI64::new(0),
         }
     }
 }
 
 /// What users do to it: through the status subresource, as Argo's users know it.
-impl Rollout<'_> {
+impl<K: Kind> Rollout<'_, K> {
     /// Ends the pause that stands.
     pub async fn promote(&self) -> Outcome {
         self.command("promote", json!({"pauseConditions": null})).await
@@ -167,12 +299,10 @@ impl Rollout<'_> {
     /// Somebody else writes the status, and it is seen.
     pub async fn overwrite(&self, status: Value) -> Outcome {
         let written = self.write("write the status of", status).await?;
-        let number = |object: &RolloutPlugin| -> Option<u64> {
-            object.metadata.resource_version.as_ref()?.parse().ok()
-        };
+        let number = |object: &K| -> Option<u64> { object.resource_version()?.parse().ok() };
         self.cluster
             .eventually("that write", |view| {
-                let seen = view.rollouts.get(&self.name).and_then(number);
+                let seen = K::seen(view).get(&self.name).and_then(number);
                 if seen >= number(&written) {
                     Ok(())
                 } else {
@@ -186,8 +316,8 @@ impl Rollout<'_> {
         self.write(doing, status).await.map(drop)
     }
 
-    async fn write(&self, doing: &str, status: Value) -> Outcome<RolloutPlugin> {
-        let doing = format!("{doing} rolloutplugin {}", self.name);
+    async fn write(&self, doing: &str, status: Value) -> Outcome<K> {
+        let doing = format!("{doing} {} {}", K::word(), self.name);
         self.cluster.note(&doing);
         let patch = Patch::Merge(json!({"status": status}));
         self.api()
@@ -198,7 +328,7 @@ impl Rollout<'_> {
 
     /// Merges a patch into the spec.
     pub async fn patch(&self, doing: &str, spec: Value) -> Outcome {
-        let doing = format!("{doing} on rolloutplugin {}", self.name);
+        let doing = format!("{doing} on {} {}", K::word(), self.name);
         self.cluster.note(&doing);
         let patch = Patch::Merge(json!({"spec": spec}));
         let patched = self
@@ -206,14 +336,14 @@ impl Rollout<'_> {
             .patch(&self.name, &PatchParams::default(), &patch)
             .await
             .doing(doing)?;
-        let generation = patched.metadata.generation.unwrap_or(0);
+        let generation = patched.meta().generation.unwrap_or(0);
         self.written.store(generation, Ordering::Relaxed);
         Ok(())
     }
 
     /// Deletes it.
     pub async fn delete(&self) -> Outcome {
-        let doing = format!("delete rolloutplugin {}", self.name);
+        let doing = format!("delete {} {}", K::word(), self.name);
         self.cluster.note(&doing);
         self.api()
             .delete(&self.name, &DeleteParams::default())
@@ -224,19 +354,19 @@ impl Rollout<'_> {
 }
 
 /// What to expect of it.
-impl Rollout<'_> {
+impl<K: Kind> Rollout<'_, K> {
     /// The object as the API server has it now.
-    pub async fn get(&self) -> Outcome<RolloutPlugin> {
+    pub async fn get(&self) -> Outcome<K> {
         self.api()
             .get(&self.name)
             .await
-            .doing(format!("get rolloutplugin {}", self.name))
+            .doing(format!("get {} {}", K::word(), self.name))
     }
 
     /// Waits until its status says this phase of its latest spec.
-    pub async fn expect_phase(&self, phase: &str) -> Outcome<RolloutStatus> {
+    pub async fn expect_phase(&self, phase: &str) -> Outcome<K::Status> {
         self.eventually(format!("phase {phase}"), |status| {
-            if status.phase == phase {
+            if K::record(status).phase == phase {
                 Ok(status.clone())
             } else {
                 Err(String::new())
@@ -246,9 +376,10 @@ impl Rollout<'_> {
     }
 
     /// Waits until it stands at a step, in this phase.
-    pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<RolloutStatus> {
+    pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<K::Status> {
         self.eventually(format!("phase {phase} at step {step}"), |status| {
-            let there = status.phase == phase && status.current_step_index == Some(step);
+            let record = K::record(status);
+            let there = record.phase == phase && record.current_step_index == Some(step);
             if there {
                 Ok(status.clone())
             } else {
@@ -259,9 +390,9 @@ impl Rollout<'_> {
     }
 
     /// Waits until its message has this in it.
-    pub async fn expect_message(&self, part: &str) -> Outcome<RolloutStatus> {
+    pub async fn expect_message(&self, part: &str) -> Outcome<K::Status> {
         self.eventually(format!("a message with {part:?}"), |status| {
-            if status.message.contains(part) {
+            if K::record(status).message.contains(part) {
                 Ok(status.clone())
             } else {
                 Err(String::new())
@@ -271,10 +402,10 @@ impl Rollout<'_> {
     }
 
     /// Waits until one of its conditions says this, with this in its message.
-    pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<RolloutStatus> {
+    pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<K::Status> {
         let expected = format!("condition {kind} is {is} with {part:?}");
         self.eventually(expected, |status| {
-            let found = status.conditions.iter().find(|one| one.kind == kind);
+            let found = K::record(status).conditions.iter().find(|one| one.kind == kind);
             match found {
                 Some(one) if one.status == is && (one.message.contains(part) || one.reason == part) => {
                     Ok(status.clone())
@@ -310,7 +441,8 @@ impl Rollout<'_> {
     /// Waits until no command is left in its status.
     pub async fn expect_no_command(&self) -> Outcome {
         self.eventually("no command is left", |status| {
-            if status.abort || status.promote_full || status.restart {
+            let record = K::record(status);
+            if record.abort || record.promote_full || record.restart {
                 Err("a command is there".into())
             } else {
                 Ok(())
@@ -322,13 +454,13 @@ impl Rollout<'_> {
     /// Waits until it is gone.
     pub async fn expect_gone(&self) -> Outcome {
         self.cluster
-            .eventually(format!("rolloutplugin {} is gone", self.name), |view| match view
-                .rollouts
-                .get(&self.name)
-            {
-                Some(_) => Err("it is there".to_owned()),
-                None => Ok(()),
-            })
+            .eventually(
+                format!("{} {} is gone", K::word(), self.name),
+                |view| match K::seen(view).get(&self.name) {
+                    Some(_) => Err("it is there".to_owned()),
+                    None => Ok(()),
+                },
+            )
             .await
     }
 
@@ -336,21 +468,22 @@ impl Rollout<'_> {
     pub async fn eventually<T>(
         &self,
         expected: impl Into<String>,
-        mut check: impl FnMut(&RolloutStatus) -> Result<T, String>,
+        mut check: impl FnMut(&K::Status) -> Result<T, String>,
     ) -> Outcome<T> {
-        let expected = format!("rolloutplugin {}: {}", self.name, expected.into());
+        let expected = format!("{} {}: {}", K::word(), self.name, expected.into());
         let written = Some(self.written.load(Ordering::Relaxed));
         self.cluster
             .eventually(expected, |view| {
-                let object = view.rollouts.get(&self.name).ok_or("no such rolloutplugin")?;
-                let none = RolloutStatus::default();
-                let status = object.status.as_ref().unwrap_or(&none);
+                let object = K::seen(view).get(&self.name).ok_or("no such object")?;
+                let none = K::Status::default();
+                let status = object.status().unwrap_or(&none);
+                let record = K::record(status);
                 let seen = format!(
                     "phase {:?} at step {:?}: {}",
-                    status.phase, status.current_step_index, status.message
+                    record.phase, record.current_step_index, record.message
                 );
-                let generation = object.metadata.generation;
-                if status.observed_generation != generation || generation < written {
+                let generation = object.meta().generation;
+                if record.observed_generation != generation || generation < written {
                     return Err(format!("an older generation: {seen}"));
                 }
                 check(status).map_err(|why| {
@@ -365,7 +498,7 @@ impl Rollout<'_> {
     }
 
     /// Its own API, for what has no word here.
-    pub fn api(&self) -> Api<RolloutPlugin> {
+    pub fn api(&self) -> Api<K> {
         Api::namespaced(self.cluster.client(), self.cluster.namespace())
     }
 }

@@ -1,0 +1,296 @@
+//! The checks of PhasedRollouts: asked when they are due, and kept until they are written down.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use stateward_analysis::{AskError, Question};
+use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
+use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query, SuccessOn};
+use stateward_core::phasedrollout::{self, Checked, Verdict};
+use stateward_core::plan::Plan;
+use stateward_core::workload::Workload;
+use stateward_core::world::{Asked, NoWorkload, Run};
+use stateward_plugin::{Done, Observation};
+
+use crate::analysis::asks::{Answers, Asker, Asks, Order};
+use crate::error::Error;
+use crate::kind::Checks;
+use crate::metrics::Metrics;
+
+/// How long to wait for an answer, unless the spec says otherwise.
+const TIMEOUT_SECONDS: i32 = 5;
+
+/// One check.
+pub(crate) struct CheckOrder {
+    object: ObjectRef<PhasedRollout>,
+    key: String,
+    query: Query,
+    success_on: SuccessOn,
+}
+
+/// The checks that are made.
+pub(crate) struct Inquiry {
+    asks: Asks<CheckOrder>,
+    metrics: Metrics,
+    /// What is asked for an object, by its UID.
+    current: Mutex<HashMap<String, String>>,
+}
+
+impl Inquiry {
+    pub(crate) fn new(asks: Asks<CheckOrder>, metrics: Metrics) -> Self {
+        Self {
+            asks,
+            metrics,
+            current: Mutex::default(),
+        }
+    }
+
+    /// Takes note of what is asked for an object now. What was asked before concerns nobody any more.
+    fn turn_to(&self, uid: &str, key: Option<&str>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match key {
+            Some(key) => current.insert(uid.to_owned(), key.to_owned()),
+            None => current.remove(uid),
+        };
+        if let Some(before) = before.filter(|before| Some(before.as_str()) != key) {
+            self.asks.forget(&before);
+        }
+    }
+}
+
+/// No two gates have the same.
+fn key(object: &PhasedRollout, gate: &str) -> String {
+    format!("{}/{gate}", object.uid().unwrap_or_default())
+}
+
+#[async_trait]
+impl Checks<PhasedRollout> for Inquiry {
+    fn plan(
+        &self,
+        object: &PhasedRollout,
+        workload: &Result<Workload, NoWorkload>,
+    ) -> Result<Plan, Vec<String>> {
+        phasedrollout::plan(object, workload)
+    }
+
+    fn runs(&self, object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Vec<Run> {
+        phasedrollout::runs(object, workload)
+    }
+
+    // They live in the object's status, which is written by whoever decides.
+    async fn start(&self, _: &PhasedRollout, _: &Observation, _: &str, _: Asked) -> Result<Done, Error> {
+        Ok(Done::Unchanged)
+    }
+
+    async fn end(&self, _: &PhasedRollout, _: &str, _: &str) -> Result<Done, Error> {
+        Ok(Done::Unchanged)
+    }
+
+    async fn delete(&self, _: &PhasedRollout, _: &str, _: &str) -> Result<Done, Error> {
+        Ok(Done::Unchanged)
+    }
+
+    fn learned(&self, object: &PhasedRollout) -> Option<PhasedRolloutStatus> {
+        let (gate, due) = phasedrollout::due(object)?;
+        let key = key(object, &gate);
+        let Answers::Here(answers) = self.asks.answers(&key, due) else {
+            return None;
+        };
+        for (index, checked) in answers {
+            if let Some(status) = phasedrollout::note(object, &gate, &checked) {
+                self.metrics.checked(&format!("{:?}", checked.verdict));
+                return Some(status);
+            }
+            // It is on record, or was asked before its time.
+            self.asks.written(&key, &[(index, checked)]);
+        }
+        None
+    }
+
+    fn ask(&self, object: &PhasedRollout, now: Timestamp) -> Option<Timestamp> {
+        let uid = object.uid().unwrap_or_default();
+        let Some((gate, due)) = phasedrollout::due(object) else {
+            self.turn_to(&uid, None);
+            return None;
+        };
+        let key = key(object, &gate);
+        self.turn_to(&uid, Some(&key));
+        if due > now {
+            return Some(due);
+        }
+        if !self.asks.is_open(&key, 0) {
+            self.asks.begin(CheckOrder {
+                object: ObjectRef::from_obj(object),
+                key,
+                query: object.spec.check.query.clone(),
+                success_on: object.success_on(),
+            });
+        }
+        None
+    }
+
+    fn forget(&self, uid: &str) {
+        self.turn_to(uid, None);
+    }
+}
+
+impl Order for CheckOrder {
+    type Object = PhasedRollout;
+    type Answer = Checked;
+
+    fn object(&self) -> ObjectRef<PhasedRollout> {
+        self.object.clone()
+    }
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn index(&self) -> usize {
+        0
+    }
+
+    async fn ask(&self, asker: &Asker) -> Checked {
+        let at = asker.clock.now();
+        match self.reply(asker, at).await {
+            Ok(checked) => checked,
+            Err(Unasked { reason, message }) => Checked {
+                at,
+                verdict: Verdict::Error,
+                reason: reason.into(),
+                answer: String::new(),
+                message,
+            },
+        }
+    }
+
+    fn answered_at(answer: &Checked) -> Option<Timestamp> {
+        Some(answer.at)
+    }
+}
+
+/// Why there is no answer.
+struct Unasked {
+    reason: &'static str,
+    message: String,
+}
+
+impl From<AskError> for Unasked {
+    fn from(error: AskError) -> Self {
+        Self {
+            reason: error.kind(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl CheckOrder {
+    async fn reply(&self, asker: &Asker, now: Timestamp) -> Result<Checked, Unasked> {
+        let namespace = self.object.namespace.as_deref().unwrap_or_default();
+        let credentials = match &self.query.secret_ref {
+            Some(name) => credentials(asker, namespace, name).await?,
+            None => Credentials::None,
+        };
+        let metric = metric(&self.query, credentials);
+        let question = Question {
+            metric: &metric,
+            namespace,
+            now,
+            range: None,
+        };
+        let reply = asker.ask.ask(&question).await?;
+        Ok(phasedrollout::judge(self.success_on, &reply, now))
+    }
+}
+
+/// How to be let in.
+enum Credentials {
+    None,
+    Token(String),
+    Password { username: String, password: String },
+}
+
+/// What a Secret says about how to be let in. It is read for every check, so a new one counts from the next on.
+async fn credentials(asker: &Asker, namespace: &str, name: &str) -> Result<Credentials, Unasked> {
+    let bad = |message: String| Unasked {
+        reason: "SecretError",
+        message,
+    };
+    let data = asker.secrets.get(namespace, name).await.map_err(|error| {
+        bad(format!(
+            "Secret {name} cannot be read: {error}; the operator needs the right to get it in namespace {namespace}"
+        ))
+    })?;
+    let Some(data) = data else {
+        return Err(bad(format!("there is no Secret {name} in namespace {namespace}")));
+    };
+    let value = |key: &str| -> Result<Option<String>, Unasked> {
+        let Some(bytes) = data.get(key) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(bytes.clone())
+            .map_err(|_| bad(format!("the key {key} of Secret {name} is no text")))?;
+        // Files end with a line break, and Secrets are made of files.
+        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| !text.is_empty()))
+    };
+    match (value("token")?, value("username")?, value("password")?) {
+        (Some(token), None, None) => Ok(Credentials::Token(token)),
+        (None, Some(username), Some(password)) => Ok(Credentials::Password { username, password }),
+        (Some(_), _, _) => Err(bad(format!(
+            "Secret {name} has the key token and also username or password; it takes one or the other"
+        ))),
+        _ => Err(bad(format!(
+            "Secret {name} has neither the key token nor both username and password"
+        ))),
+    }
+}
+
+fn metric(query: &Query, credentials: Credentials) -> Metric {
+    let Query {
+        expr,
+        url,
+        secret_ref: _,
+        insecure_skip_verify,
+        ca_certificate,
+        timeout_seconds,
+    } = query;
+    let (headers, authentication) = match credentials {
+        Credentials::None => (Vec::new(), None),
+        Credentials::Token(token) => {
+            let bearer = Header {
+                key: "Authorization".into(),
+                value: format!("Bearer {token}"),
+            };
+            (vec![bearer], None)
+        }
+        Credentials::Password { username, password } => {
+            let authentication = Authentication {
+                basic_auth: Some(BasicAuth { username, password }),
+                ..Authentication::default()
+            };
+            (Vec::new(), Some(authentication))
+        }
+    };
+    let prometheus = Prometheus {
+        address: url.clone(),
+        query: expr.clone(),
+        authentication,
+        timeout: Some(timeout_seconds.unwrap_or(TIMEOUT_SECONDS).into()),
+        insecure: *insecure_skip_verify,
+        headers,
+        range_query: None,
+        ca_certificate: ca_certificate.clone(),
+    };
+    Metric {
+        name: "check".into(),
+        provider: Provider {
+            prometheus: Some(prometheus),
+            ..Provider::default()
+        },
+        ..Metric::default()
+    }
+}

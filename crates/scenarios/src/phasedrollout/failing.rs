@@ -1,0 +1,194 @@
+//! Checks that fail, and a Prometheus that does not answer.
+
+use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
+
+use super::{all_is_well, expect_checks, expect_partition, guarded, one_pod_new};
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    failed_checks_hold_the_rollout,
+    a_failed_gate_is_checked_again_on_request,
+    a_failed_gate_can_be_passed_by_hand,
+    more_tries_take_the_failure_back,
+    failed_checks_return_every_pod_where_the_policy_says_so,
+    failed_checks_that_recover_go_on,
+    a_prometheus_that_does_not_answer_is_no_success,
+    a_broken_pod_fails_the_rollout_at_once,
+    the_last_gate_can_return_every_pod_too,
+];
+
+async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.phased("db").check(json!({"maxTries": 2})).start().await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0, 2.0]);
+    let status = rollout.expect_phase("Failed").await?;
+    let checks = status.rolling_pod_status.clone().unwrap_or_default();
+    cluster.expect(
+        "what failed is told",
+        checks.status == "ChecksFailed"
+            && checks.tries_left == Some(0)
+            && checks.consecutive_failed_checks == 2,
+    )?;
+    let last = checks.last_check.unwrap_or_default();
+    cluster.expect(
+        "and what was answered",
+        last.answer == "2 series" && last.verdict == "Failed" && last.reason == "DataReturned",
+    )?;
+    rollout.expect_message("2 of 2 in a row did not succeed").await?;
+    rollout
+        .expect_condition("Stalled", "True", "ChecksFailed")
+        .await?;
+    rollout
+        .expect_event("ChecksFailed", "the gate before pod db-0")
+        .await?;
+    // What was not asked for is not done.
+    all_is_well(cluster);
+    let asked = cluster.metrics().asked("errors");
+    db.expect_rest(["v1", "v2"]).await?;
+    cluster.expect("nobody asks any more", cluster.metrics().asked("errors") == asked)?;
+    rollout.expect_phase("Failed").await.map(drop)
+}
+
+async fn a_failed_gate_is_checked_again_on_request(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_phase("Failed").await?;
+    all_is_well(cluster);
+    rollout.retry().await?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await?;
+    rollout
+        .expect_event("ChecksRestarted", "a user has the checks made again")
+        .await
+}
+
+async fn a_failed_gate_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    cluster.metrics().says("errors", [1.0]);
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("the gate before pod db-1 failed").await?;
+    rollout.promote().await?;
+    rollout.expect_message("the gate before pod db-0 failed").await?;
+    db.expect_rest(["v1", "v2"]).await?;
+    rollout.promote_full().await?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn more_tries_take_the_failure_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    cluster.metrics().says("errors", [1.0]);
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_phase("Failed").await?;
+    rollout
+        .patch("allow more tries", json!({"check": {"maxTries": null}}))
+        .await?;
+    rollout.expect_phase("Rolling").await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn failed_checks_return_every_pod_where_the_policy_says_so(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"maxTries": 2}))
+        .spec(json!({"failurePolicy": "Rollback"}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout
+        .expect_event("RolloutAborted", "the gate before pod db-0 failed")
+        .await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let status = rollout.expect_phase("Failed").await?;
+    cluster.expect("it was turned down", status.rollout.aborted)?;
+    rollout.expect_message("every pod is back").await.map(drop)
+}
+
+async fn failed_checks_that_recover_go_on(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn a_prometheus_that_does_not_answer_is_no_success(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    cluster.metrics().is_silent_about("errors");
+    db.set_image("v2").await?;
+    let status = expect_checks(&rollout, "three errors", |checks| {
+        checks.total_failed_checks >= 3 && checks.status == "PrometheusError"
+    })
+    .await?;
+    let last = status
+        .rolling_pod_status
+        .and_then(|checks| checks.last_check)
+        .unwrap_or_default();
+    cluster.expect(
+        "why there is no answer is told",
+        last.reason == "ConnectionRefused" && last.verdict == "Error" && last.message.contains("refused"),
+    )?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn a_broken_pod_fails_the_rollout_at_once(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    cluster
+        .pods()
+        .program(Match::image("example.com/db:v2"), Behaviour::crash_loop());
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .spec(json!({"failurePolicy": "Rollback"}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_event("RolloutAborted", "pod db-2 is broken")
+        .await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_message("every pod is back").await.map(drop)
+}
+
+/// Kubernetes has forgotten the version before by then.
+async fn the_last_gate_can_return_every_pod_too(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"maxTries": 1}))
+        .spec(json!({"failurePolicy": "Rollback"}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 0).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout
+        .expect_event("RolloutAborted", "the gate after the last pod failed")
+        .await?;
+    db.expect_rest(["v1"; 2]).await?;
+    rollout.expect_phase("Failed").await.map(drop)
+}

@@ -1,0 +1,293 @@
+//! The gates: before the first pod, before each next one, and after the last.
+
+use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
+
+use super::{all_is_well, expect_checks, expect_partition, guarded, one_pod_new, stop_at_second_gate};
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    a_version_goes_out_one_pod_after_the_other,
+    nothing_moves_before_the_checks_before_the_first_pod_succeed,
+    the_last_pod_is_checked_too,
+    the_guard_is_up_at_rest_and_while_the_last_checks_are_made,
+    pods_go_one_at_a_time_whatever_the_set_would_allow,
+    only_checks_in_a_row_count,
+    a_pod_that_is_lost_during_the_checks_begins_them_anew,
+    pods_have_to_be_ready_for_long_enough,
+    some_data_is_a_success_where_the_spec_says_so,
+    a_changed_query_counts_from_the_next_check,
+    an_operator_that_starts_again_goes_on_counting,
+    ordinals_may_begin_anywhere,
+    two_operators_at_once_check_no_less,
+];
+
+/// S002-01 S002-04 S002-06 S002-10
+async fn a_version_goes_out_one_pod_after_the_other(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    let before = cluster.pod_changes();
+    db.set_image("v2").await?;
+    let status = rollout.expect_phase("Rolling").await?;
+    cluster.expect("when it began is told", status.rollout_start_time.is_some())?;
+    db.expect_rest(["v2"; 3]).await?;
+    let status = rollout.expect_phase("Updated").await?;
+    cluster.expect(
+        "when it ended is told",
+        status.rollout_end_time.is_some() && status.rolling_pod_status.is_none(),
+    )?;
+    db.expect_one_down_at_most(before)?;
+    // Two before each of three pods, and two after the last.
+    let asked = cluster.metrics().asked("errors");
+    cluster.expect(&format!("at least eight checks, not {asked}"), asked >= 8)?;
+    rollout
+        .expect_condition("Updated", "True", "every pod runs")
+        .await?;
+    rollout
+        .expect_event("ChecksPassed", "the gate before pod db-2")
+        .await?;
+    rollout
+        .expect_event("ChecksPassed", "the gate after the last pod")
+        .await?;
+    rollout.expect_event("RolloutCompleted", "every pod runs").await
+}
+
+/// S002-11: a backup may be running.
+async fn nothing_moves_before_the_checks_before_the_first_pod_succeed(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    cluster.metrics().says("errors", [1.0]);
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "three failed checks at partition 3", |checks| {
+        checks.partition == 3 && checks.total_failed_checks >= 3 && checks.status == "WaitForChecks"
+    })
+    .await?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn the_last_pod_is_checked_too(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 0).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_message("the gate after the last pod").await?;
+    expect_checks(&rollout, "a failed check", |checks| {
+        checks.consecutive_failed_checks > 0
+    })
+    .await?;
+    db.expect_rest(["v2"; 3]).await?;
+    all_is_well(cluster);
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+/// S002-03
+async fn the_guard_is_up_at_rest_and_while_the_last_checks_are_made(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    expect_partition(&db, 3).await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 0).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_message("the gate after the last pod").await?;
+    expect_partition(&db, 3).await?;
+    // A change that comes now moves no pod.
+    db.set_image("v3").await?;
+    rollout.expect_message("the gate before pod db-2").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v3"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 3).await
+}
+
+/// S002-05
+async fn pods_go_one_at_a_time_whatever_the_set_would_allow(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let many = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 3}}});
+    let db = cluster
+        .statefulset("db")
+        .replicas(3)
+        .parallel()
+        .spec(many)
+        .start()
+        .await?;
+    let rollout = cluster.phased("db").start().await?;
+    let before = cluster.pod_changes();
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    db.expect_one_down_at_most(before)
+}
+
+async fn only_checks_in_a_row_count(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"successThreshold": 3}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "one good check", |checks| {
+        checks.consecutive_successful_checks == 1
+    })
+    .await?;
+    cluster.metrics().says("errors", [1.0]);
+    let status = expect_checks(&rollout, "a bad one", |checks| {
+        checks.consecutive_failed_checks > 0
+    })
+    .await?;
+    let checks = status.rolling_pod_status.unwrap_or_default();
+    cluster.expect(
+        "the good one is forgotten",
+        checks.consecutive_successful_checks == 0,
+    )?;
+    all_is_well(cluster);
+    let status = expect_checks(&rollout, "a good one again", |checks| {
+        checks.consecutive_successful_checks == 1
+    })
+    .await?;
+    let checks = status.rolling_pod_status.unwrap_or_default();
+    cluster.expect(
+        "the bad ones are told",
+        checks.consecutive_failed_checks == 0 && checks.total_failed_checks > 0 && checks.partition == 2,
+    )?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let unwell = Match::set("db").ordinal(0);
+    cluster.pods().program(unwell.clone(), Behaviour::never_ready());
+    db.delete_pod(0).await?;
+    rollout.expect_message("waiting for pod db-0 to be Ready").await?;
+    all_is_well(cluster);
+    let asked = cluster.metrics().asked("errors");
+    rollout.expect_event("ChecksRestarted", "begin anew").await?;
+    cluster.pods().program(unwell, Behaviour::default());
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    let checks = cluster.metrics().asked("errors") - asked;
+    cluster.expect(&format!("three whole gates, not {checks} checks"), checks >= 6)
+}
+
+/// S002-05
+async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .min_ready_seconds(3)
+        .start()
+        .await?;
+    let rollout = cluster.phased("db").start().await?;
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "a new pod that is not available yet", |checks| {
+        checks.partition == 1 && checks.status == "WaitForAllPodsToBeAvailable"
+    })
+    .await?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn some_data_is_a_success_where_the_spec_says_so(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"successOn": "Data", "query": {"expr": "healthy"}}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    let status = expect_checks(&rollout, "a failed check", |checks| {
+        checks.consecutive_failed_checks > 0
+    })
+    .await?;
+    let last = status
+        .rolling_pod_status
+        .and_then(|checks| checks.last_check)
+        .unwrap_or_default();
+    cluster.expect(
+        "no data is told",
+        last.reason == "NoData" && last.answer == "no data",
+    )?;
+    cluster.metrics().says("healthy", [f64::NAN]);
+    expect_checks(&rollout, "an answer that is NaN", |checks| {
+        let last = checks.last_check.clone().unwrap_or_default();
+        last.reason == "NaN" && checks.status == "PrometheusError" && checks.partition == 2
+    })
+    .await?;
+    cluster.metrics().says("healthy", [0.0, 1.0]);
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn a_changed_query_counts_from_the_next_check(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let other = json!({"check": {"query": {"expr": "latency"}, "successThreshold": 1}});
+    rollout.patch("ask something else", other).await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    cluster.expect("the other was asked", cluster.metrics().asked("latency") > 0)
+}
+
+async fn an_operator_that_starts_again_goes_on_counting(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"successThreshold": 4}))
+        .start()
+        .await?;
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "two good checks", |checks| {
+        checks.consecutive_successful_checks == 2
+    })
+    .await?;
+    cluster.stop_operator();
+    let before = cluster.metrics().asked("errors");
+    cluster.start_operator();
+    expect_partition(&db, 1).await?;
+    let asked = cluster.metrics().asked("errors") - before;
+    // One may have been on its way when the operator went.
+    cluster.expect(&format!("two more checks, not {asked}"), (1..=3).contains(&asked))?;
+    db.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn ordinals_may_begin_anywhere(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .ordinals_start(5)
+        .start()
+        .await?;
+    let rollout = cluster.phased("db").start().await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_event("ChecksPassed", "the gate before pod db-6")
+        .await?;
+    rollout.expect_phase("Updated").await?;
+    db.expect_rest(["v2"; 2]).await
+}
+
+async fn two_operators_at_once_check_no_less(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    cluster.start_another_operator();
+    let before = cluster.pod_changes();
+    stop_at_second_gate(cluster, &db, &rollout).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    db.expect_one_down_at_most(before)
+}

@@ -1,0 +1,59 @@
+//! Stopping by hand, giving up, and letting go.
+
+use serde_json::json;
+
+use super::{all_is_well, expect_partition, guarded, one_pod_new};
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    a_pause_by_hand_stops_the_checks,
+    an_abort_returns_every_pod,
+    deleted_at_rest_the_set_is_as_it_was,
+    deleted_in_the_middle_every_pod_stays,
+];
+
+async fn a_pause_by_hand_stops_the_checks(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    rollout.patch("pause", json!({"paused": true})).await?;
+    rollout.expect_phase("Paused").await?;
+    all_is_well(cluster);
+    db.expect_no_move().await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    rollout.patch("resume", json!({"paused": false})).await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn an_abort_returns_every_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    rollout.abort().await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_phase("Failed").await?;
+    all_is_well(cluster);
+    rollout.retry().await?;
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    expect_partition(&db, 0).await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await
+}
+
+async fn deleted_in_the_middle_every_pod_stays(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    all_is_well(cluster);
+    expect_partition(&db, 2).await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}

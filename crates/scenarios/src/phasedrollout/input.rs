@@ -1,0 +1,217 @@
+//! What cannot be carried out, and what is said about it.
+
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+use stateward_api::phasedrollout::PhasedRollout;
+
+use super::{expect_partition, guarded};
+use crate::harness::{Cluster, Failure, Kind, Outcome};
+use crate::scenarios;
+
+scenarios![
+    numbers_out_of_bounds_are_refused,
+    an_address_that_is_none_is_refused,
+    two_names_of_the_same_that_differ_are_refused,
+    what_is_not_given_is_filled_in,
+    a_set_that_is_missing_is_waited_for,
+    a_set_of_another_strategy_is_not_touched,
+    the_second_of_two_for_one_set_waits,
+    a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set,
+    a_query_that_is_wrong_moves_no_pod,
+];
+
+/// What the server says to a manifest with this in its spec.
+async fn answer(cluster: &Cluster, spec: Value) -> Outcome<Result<Value, String>> {
+    let mut manifest = PhasedRollout::manifest(cluster.namespace(), "db");
+    json_patch::merge(&mut manifest["spec"], &spec);
+    let resource = ApiResource::erase::<PhasedRollout>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), cluster.namespace(), &resource);
+    let object: DynamicObject = serde_json::from_value(manifest).map_err(std::io::Error::other)?;
+    let params = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    match api.create(&params, &object).await {
+        Ok(created) => Ok(Ok(created.data)),
+        Err(kube::Error::Api(status)) => Ok(Err(status.message.clone())),
+        Err(error) => Err(Failure::from(std::io::Error::other(error))),
+    }
+}
+
+async fn expect_refused(cluster: &Cluster, spec: Value, field: &str) -> Outcome {
+    let said = answer(cluster, spec.clone()).await?;
+    let refused = matches!(&said, Err(message) if message.contains(field));
+    if refused {
+        return Ok(());
+    }
+    Err(cluster.unmet(format!("{spec} is refused for {field}"), format!("{said:?}")))
+}
+
+async fn numbers_out_of_bounds_are_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    for (check, field) in [
+        (
+            json!({"initialDelaySeconds": -1}),
+            "spec.check.initialDelaySeconds",
+        ),
+        (json!({"periodSeconds": 0}), "spec.check.periodSeconds"),
+        (json!({"maxTries": 0}), "spec.check.maxTries"),
+        (json!({"successThreshold": 0}), "spec.check.successThreshold"),
+        (json!({"query": {"expr": ""}}), "spec.check.query.expr"),
+        (
+            json!({"query": {"timeoutSeconds": 0}}),
+            "spec.check.query.timeoutSeconds",
+        ),
+        (json!({"successOn": "Maybe"}), "spec.check.successOn"),
+    ] {
+        expect_refused(cluster, json!({ "check": check }), field).await?;
+    }
+    expect_refused(cluster, json!({"targetRef": ""}), "spec.targetRef").await?;
+    expect_refused(cluster, json!({"failurePolicy": "Panic"}), "spec.failurePolicy").await
+}
+
+async fn an_address_that_is_none_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    for url in [
+        "",
+        "ftp://prom:9090",
+        "http:///path",
+        "two words",
+        ":9090",
+        "://x",
+    ] {
+        let spec = json!({"check": {"query": {"url": url}}});
+        expect_refused(cluster, spec, "spec.check.query.url").await?;
+    }
+    for url in [
+        "prom:9000/xx",
+        "prom",
+        "http://prom:9090",
+        "HTTPS://prom/x?y=z",
+        "10.0.0.1:9090",
+        "[::1]:9090",
+    ] {
+        let said = answer(cluster, json!({"check": {"query": {"url": url}}})).await?;
+        cluster.expect(&format!("{url} is an address: {said:?}"), said.is_ok())?;
+    }
+    Ok(())
+}
+
+async fn two_names_of_the_same_that_differ_are_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let both = json!({"skipCheck": true, "standardRollingUpdate": false});
+    expect_refused(cluster, both, "two names of the same").await?;
+    let same = json!({"skipCheck": true, "standardRollingUpdate": true});
+    let said = answer(cluster, same).await?;
+    cluster.expect("the same twice is fine", said.is_ok())
+}
+
+async fn what_is_not_given_is_filled_in(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let bare =
+        json!({"check": {"initialDelaySeconds": null, "periodSeconds": null, "successThreshold": null}});
+    let said = answer(cluster, bare).await?.unwrap_or_default();
+    let check = &said["spec"]["check"];
+    let filled = [
+        &check["initialDelaySeconds"],
+        &check["periodSeconds"],
+        &check["successThreshold"],
+    ];
+    cluster.expect(&format!("60, 60 and 3, not {filled:?}"), filled == [60, 60, 3])
+}
+
+async fn a_set_that_is_missing_is_waited_for(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let rollout = cluster.phased("db").create().await?;
+    rollout.expect_phase("ErrorSTSNotFound").await?;
+    rollout
+        .expect_condition("Ready", "False", "waiting for StatefulSet db")
+        .await?;
+    rollout
+        .expect_condition("Updated", "Unknown", "ErrorSTSNotFound")
+        .await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 2).await
+}
+
+/// S002-02
+async fn a_set_of_another_strategy_is_not_touched(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .spec(on_delete)
+        .start()
+        .await?;
+    let rollout = cluster.phased("db").create().await?;
+    rollout.expect_phase("ErrorCannotManage").await?;
+    rollout
+        .expect_condition("Ready", "False", "only RollingUpdate")
+        .await?;
+    rollout
+        .expect_condition("Updated", "Unknown", "ErrorCannotManage")
+        .await?;
+    let set = db.get().await?;
+    cluster.expect("it bears no claim of ours", set.metadata.annotations.is_none())?;
+    let rolling = json!({"updateStrategy": {"type": "RollingUpdate"}});
+    db.patch("let it be rolled", rolling).await?;
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 2).await
+}
+
+async fn the_second_of_two_for_one_set_waits(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, first) = guarded(cluster).await?;
+    let second = cluster.phased("db").named("second").create().await?;
+    second.expect_phase("ErrorCannotManage").await?;
+    second
+        .expect_message("already managed by PhasedRollout db")
+        .await?;
+    first.expect_phase("Updated").await?;
+    first.delete().await?;
+    first.expect_gone().await?;
+    second.expect_phase("Updated").await?;
+    expect_partition(&db, 3).await
+}
+
+async fn a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, first) = guarded(cluster).await?;
+    let second = cluster.rollout("db").create().await?;
+    second.expect_phase("Failed").await?;
+    second
+        .expect_message("already managed by PhasedRollout db")
+        .await?;
+    cluster.start_operator();
+    db.set_image("v2").await?;
+    first.expect_phase("Updated").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    second
+        .expect_message("already managed by PhasedRollout db")
+        .await
+        .map(drop)
+}
+
+async fn a_query_that_is_wrong_moves_no_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let secret = json!({"query": {"secretRef": "missing"}});
+    let rollout = cluster.phased("db").check(secret).start().await?;
+    db.set_image("v2").await?;
+    let told = "there is no Secret missing";
+    super::expect_checks(&rollout, told, |checks| {
+        let last = checks.last_check.clone().unwrap_or_default();
+        // Where the operator may not even look, that is told.
+        checks.status == "PrometheusError"
+            && (last.message.contains(told) || last.message.contains("Secret missing cannot be read"))
+    })
+    .await?;
+    db.expect_rest(["v1"; 2]).await?;
+    let api: Api<PhasedRollout> = rollout.api();
+    let there = api.list(&ListParams::default()).await;
+    cluster.expect("it is listed", there.is_ok_and(|list| list.items.len() == 1))
+}

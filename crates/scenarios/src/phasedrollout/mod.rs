@@ -1,0 +1,84 @@
+//! What the operator does for PhasedRollouts, on every control plane.
+
+mod failing;
+mod gates;
+mod holding;
+mod input;
+mod native;
+mod peer;
+mod seed;
+mod versions;
+
+use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, RollingPodStatus};
+
+use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
+
+/// All of them.
+pub fn all() -> Vec<Scenario> {
+    [
+        failing::all(),
+        gates::all(),
+        holding::all(),
+        input::all(),
+        native::all(),
+        peer::all(),
+        seed::all(),
+        versions::all(),
+    ]
+    .concat()
+}
+
+type Phased<'c> = Rollout<'c, PhasedRollout>;
+
+/// A set of three pods under checks that all succeed until the scenario says otherwise.
+async fn guarded(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster.phased("db").start().await?;
+    Ok((db, rollout))
+}
+
+/// The same with v2 in its template, whose first pod is new while the checks before the second fail.
+async fn one_pod_new(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
+    let (db, rollout) = guarded(cluster).await?;
+    stop_at_second_gate(cluster, &db, &rollout).await?;
+    Ok((db, rollout))
+}
+
+/// Rolls v2 to the first pod, with checks that fail from then on.
+async fn stop_at_second_gate(cluster: &Cluster, db: &Set<'_>, rollout: &Phased<'_>) -> Outcome {
+    db.set_image("v2").await?;
+    expect_partition(db, 2).await?;
+    cluster.metrics().says("errors", [1.0]);
+    expect_checks(rollout, "a failed check at partition 2", |checks| {
+        checks.partition == 2 && checks.consecutive_failed_checks > 0
+    })
+    .await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// Lets every check succeed.
+fn all_is_well(cluster: &Cluster) {
+    cluster.metrics().says("errors", []);
+}
+
+async fn expect_partition(db: &Set<'_>, expected: i32) -> Outcome {
+    db.eventually(format!("partition {expected}"), |set, _| match partition(set) {
+        Some(partition) if partition == expected => Ok(()),
+        other => Err(format!("partition {other:?}")),
+    })
+    .await
+}
+
+/// Waits until the checks of a gate look like this.
+async fn expect_checks(
+    rollout: &Phased<'_>,
+    what: &str,
+    mut check: impl FnMut(&RollingPodStatus) -> bool,
+) -> Outcome<PhasedRolloutStatus> {
+    rollout
+        .eventually(what, |status| match &status.rolling_pod_status {
+            Some(checks) if check(checks) => Ok(status.clone()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+}

@@ -1,0 +1,87 @@
+//! The example as it is printed.
+
+use serde_json::{Value, json};
+
+use super::{expect_checks, expect_partition};
+use crate::harness::{Cluster, Outcome};
+use crate::scenarios;
+
+scenarios![
+    the_example_applies_as_printed_and_holds_while_data_is_returned,
+    the_example_goes_out_when_nothing_is_returned,
+];
+
+/// As printed, but for the times: nobody waits for minutes here.
+fn example() -> Value {
+    json!({
+        "targetRef": "web",
+        "skipCheck": false,
+        "check": {
+            "initialDelaySeconds": 1,
+            "periodSeconds": 1,
+            "maxTries": 10,
+            "successThreshold": 3,
+            "query": {"expr": "up{}", "url": "prom:9000/xx", "secretRef": "prom-secret"},
+        },
+    })
+}
+
+/// The Secret of the example, and the right to read it.
+async fn secret(cluster: &Cluster) -> Outcome {
+    let keys = json!({"stringData": {"username": "username", "password": "password"}, "type": "Opaque"});
+    cluster.create("secrets", "prom-secret", keys).await?;
+    let role = json!({"rules": [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["prom-secret"], "verbs": ["get"]},
+    ]});
+    cluster.create("roles", "prom-secret", role).await?;
+    let binding = json!({
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "prom-secret"},
+        "subjects": [{"kind": "ServiceAccount", "name": "stateward", "namespace": "stateward-system"}],
+    });
+    cluster.create("rolebindings", "prom-secret", binding).await
+}
+
+/// S002-06 S002-07: data is returned for as long as anything is up.
+async fn the_example_applies_as_printed_and_holds_while_data_is_returned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    secret(cluster).await?;
+    let web = cluster.statefulset("web").replicas(3).start().await?;
+    cluster.metrics().says("up{}", [1.0, 1.0, 0.0]);
+    let rollout = cluster
+        .phased("web")
+        .named("phasedrollout-sample")
+        .spec(example())
+        .start()
+        .await?;
+    expect_partition(&web, 3).await?;
+    web.set_image("v2").await?;
+    let status = rollout.expect_phase("Failed").await?;
+    let checks = status.rolling_pod_status.unwrap_or_default();
+    cluster.expect(
+        "ten tries, all of them failed",
+        checks.consecutive_failed_checks == 10 && checks.tries_left == Some(0),
+    )?;
+    web.expect_rest(["v1"; 3]).await
+}
+
+/// S002-04 S002-07
+async fn the_example_goes_out_when_nothing_is_returned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    secret(cluster).await?;
+    let web = cluster.statefulset("web").replicas(2).start().await?;
+    let rollout = cluster
+        .phased("web")
+        .named("phasedrollout-sample")
+        .spec(example())
+        .start()
+        .await?;
+    web.set_image("v2").await?;
+    expect_checks(&rollout, "a good check before the first pod", |checks| {
+        checks.partition == 2 && checks.consecutive_successful_checks > 0
+    })
+    .await?;
+    web.expect_rest(["v2"; 2]).await?;
+    rollout.expect_phase("Updated").await?;
+    let asked = cluster.metrics().asked("up{}");
+    cluster.expect(&format!("at least nine checks, not {asked}"), asked >= 9)
+}

@@ -1,0 +1,148 @@
+//! Versions that come and go, and sets that are scaled, while pods are rolled.
+
+use kube::api::DeleteParams;
+
+use super::{all_is_well, expect_partition, guarded, one_pod_new};
+use crate::harness::{Cluster, Doing, Outcome};
+use crate::scenarios;
+
+scenarios![
+    a_template_that_is_put_back_returns_every_pod,
+    a_third_version_begins_before_its_first_pod,
+    scaling_up_exposes_no_further_pod,
+    scaling_down_counts_the_pods_that_are_left,
+    scaling_down_below_the_new_pods_begins_before_the_first,
+    scaling_up_at_the_last_gate_keeps_every_pod_new,
+    a_change_that_also_scales_waits_for_its_checks,
+    scaling_to_zero_never_promotes,
+    a_set_that_is_made_anew_is_another_one,
+];
+
+async fn a_template_that_is_put_back_returns_every_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.set_image("v1").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 3).await
+}
+
+async fn a_third_version_begins_before_its_first_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.set_image("v3").await?;
+    rollout.expect_message("the gate before pod db-2").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v3"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+/// Kubernetes makes the added pods new; as many as were new before stay so, counted from the last.
+async fn scaling_up_exposes_no_further_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.scale(5).await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.expect_message("the gate before pod db-3").await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 5]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn scaling_down_counts_the_pods_that_are_left(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let rollout = cluster.phased("db").start().await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 2).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_message("the gate before pod db-1").await?;
+    db.expect_rest(["v1", "v1", "v2", "v2"]).await?;
+    db.scale(3).await?;
+    rollout.expect_event("Scaled", "from 4 to 3").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    rollout.expect_message("the gate before pod db-1").await?;
+    expect_partition(&db, 2).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn scaling_down_below_the_new_pods_begins_before_the_first(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.scale(1).await?;
+    rollout.expect_message("the gate before pod db-0").await?;
+    db.expect_rest(["v1"]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn scaling_up_at_the_last_gate_keeps_every_pod_new(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 0).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_message("the gate after the last pod").await?;
+    db.scale(5).await?;
+    db.expect_rest(["v2"; 5]).await?;
+    all_is_well(cluster);
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 5).await
+}
+
+/// The pods that are added are above the guard, so Kubernetes makes them new; they are sent back.
+async fn a_change_that_also_scales_waits_for_its_checks(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    cluster.metrics().says("errors", [1.0]);
+    let template = serde_json::json!({
+        "replicas": 4,
+        "template": {"spec": {"containers": [{"name": "main", "image": "example.com/db:v2"}]}},
+    });
+    db.patch("scale and change the image", template).await?;
+    rollout.expect_message("the gate before pod db-3").await?;
+    db.expect_rest(["v1"; 4]).await?;
+    all_is_well(cluster);
+    db.expect_rest(["v2"; 4]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.scale(0).await?;
+    rollout
+        .expect_event("ScaledToZero", "stays the stable version")
+        .await?;
+    db.scale(3).await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn a_set_that_is_made_anew_is_another_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let gone = db.api().delete(db.name(), &DeleteParams::foreground()).await;
+    gone.doing("delete statefulset db")?;
+    rollout.expect_phase("ErrorSTSNotFound").await?;
+    db_is_gone(cluster).await?;
+    all_is_well(cluster);
+    let db = cluster.statefulset("db").replicas(2).image("v4").start().await?;
+    rollout.expect_phase("Updated").await?;
+    expect_partition(&db, 2).await
+}
+
+async fn db_is_gone(cluster: &Cluster) -> Outcome {
+    cluster
+        .eventually("the set and its pods are gone", |view| {
+            if view.sets.is_empty() && view.pods.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{:?}", view.pods.keys()))
+            }
+        })
+        .await
+}
