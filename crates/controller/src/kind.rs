@@ -44,6 +44,9 @@ pub(crate) trait Rollout:
     /// Its status, also before there is one.
     fn status(&self) -> Self::Status;
 
+    /// The same object with another status.
+    fn with_status(&self, status: Self::Status) -> Self;
+
     /// What every rollout tells in it.
     fn record(status: &Self::Status) -> &RolloutStatus;
 
@@ -113,6 +116,13 @@ impl Rollout for RolloutPlugin {
         self.status.clone().unwrap_or_default()
     }
 
+    fn with_status(&self, status: RolloutStatus) -> Self {
+        Self {
+            status: Some(status),
+            ..self.clone()
+        }
+    }
+
     fn record(status: &RolloutStatus) -> &RolloutStatus {
         status
     }
@@ -148,6 +158,13 @@ impl Rollout for PhasedRollout {
 
     fn status(&self) -> PhasedRolloutStatus {
         self.status.clone().unwrap_or_default()
+    }
+
+    fn with_status(&self, status: PhasedRolloutStatus) -> Self {
+        Self {
+            status: Some(status),
+            ..self.clone()
+        }
     }
 
     fn record(status: &PhasedRolloutStatus) -> &RolloutStatus {

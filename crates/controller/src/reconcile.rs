@@ -167,6 +167,8 @@ pub(crate) fn retry<K: Rollout>(object: Arc<K>, error: &Error, context: Arc<Cont
 }
 
 async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, Error> {
+    // A check that has begun, and is written down with what follows from that.
+    let mut begun = None;
     for pass in 0..WRITES_PER_TURN {
         let deleting = object.meta().deletion_timestamp.is_some();
         let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
@@ -198,11 +200,11 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             tracing::Span::current().record("revision", workload.update.as_str());
         }
         let uid = object.uid().unwrap_or_default();
-        if let Some(learned) = context.checks.learned(&object) {
-            object = write_status(&object, &learned, context).await?;
-            continue;
-        }
-        let mut world = world(&object, &seen, context);
+        // What a check came to is written down together with what follows from it.
+        let learned = begun.take().or_else(|| context.checks.learned(&object));
+        let informed = learned.clone().map(|learned| object.with_status(learned));
+        let informed = informed.as_ref().unwrap_or(&object);
+        let mut world = world(informed, &seen, context);
         world.hindrance = context.hindrance(&uid);
         let decision = decide(&world);
         if !ours {
@@ -211,7 +213,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         }
         let old = object.status();
         let recorded = K::record(&old);
-        if let Some(mut new) = object.next_status(&world, &decision) {
+        if let Some(mut new) = informed.next_status(&world, &decision).or(learned) {
             let later = context
                 .contest
                 .wait_to_say(&uid, recorded, K::record(&new), world.now);
@@ -233,11 +235,11 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             }
             continue;
         }
-        if let Some(Action::StartRun { name, .. }) = &decision.action
-            && let Some(begun) = object.with_run(name, world.now)
-        {
-            object = write_status(&object, &begun, context).await?;
-            continue;
+        if let Some(Action::StartRun { name, .. }) = &decision.action {
+            begun = object.with_run(name, world.now);
+            if begun.is_some() {
+                continue;
+            }
         }
         if let Some(action) = &decision.action {
             if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {

@@ -29,7 +29,7 @@ pub fn definition() -> CustomResourceDefinition {
         }
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
             url.x_kubernetes_validations = Some(vec![ValidationRule {
-                rule: r"self.matches('^\\s*([hH][tT][tT][pP][sS]?://)?[^/:\\s][^\\s]*$') && (self.matches('^\\s*[hH][tT][tT][pP][sS]?://') || !self.contains('://'))"
+                rule: r"self.contains('://') ? self.matches('^\\s*[hH][tT][tT][pP][sS]?://[^/:\\s]\\S*$') : self.matches('^\\s*[^/:\\s]\\S*$')"
                     .into(),
                 message: Some("must be the address of a Prometheus, such as http://prometheus:9090/prefix or prometheus:9090".into()),
                 ..Default::default()

@@ -1,10 +1,13 @@
 //! The gates: before the first pod, before each next one, and after the last.
 
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
 use super::{all_is_well, expect_checks, expect_partition, guarded, one_pod_new, stop_at_second_gate};
-use crate::harness::{Cluster, Outcome};
+use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -189,10 +192,29 @@ async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome
         .await?;
     let rollout = cluster.phased("db").start().await?;
     db.set_image("v2").await?;
-    expect_checks(&rollout, "a new pod that is not available yet", |checks| {
-        checks.partition == 1 && checks.status == "WaitForAllPodsToBeAvailable"
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0]);
+    let status = expect_checks(&rollout, "a failed check", |checks| {
+        checks.consecutive_failed_checks > 0
     })
     .await?;
+    let began = status
+        .rolling_pod_status
+        .and_then(|checks| checks.analisys_start_time);
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), cluster.namespace());
+    let pod = pods.get("db-1").await.doing("get pod db-1")?;
+    let conditions = pod
+        .status
+        .and_then(|status| status.conditions)
+        .unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+    let ready = ready.and_then(|ready| Some(ready.last_transition_time.as_ref()?.0));
+    let available = ready.map(|ready| ready + SignedDuration::from_secs(3));
+    cluster.expect(
+        &format!("checks that began at {began:?} are not before {available:?}"),
+        available.is_some() && began >= available,
+    )?;
+    all_is_well(cluster);
     db.expect_rest(["v2"; 2]).await?;
     rollout.expect_phase("Updated").await.map(drop)
 }
