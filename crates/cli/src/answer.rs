@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Event;
+use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
-use kube::{Api, ResourceExt};
-use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::command::Command;
+use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 
 /// An answer.
@@ -28,12 +28,7 @@ const REASON_WITHIN: Duration = Duration::from_secs(2);
 
 impl Command {
     /// The answer in `now`, where `written` is the object with the command in it. `None` while there is none.
-    pub(crate) fn answer(
-        self,
-        seen: &RolloutPlugin,
-        written: &RolloutPlugin,
-        now: &RolloutPlugin,
-    ) -> Option<Answer> {
+    pub(crate) fn answer(self, seen: &Rollout, written: &Rollout, now: &Rollout) -> Option<Answer> {
         if now.uid() != written.uid() {
             return Some(Answer::Gone);
         }
@@ -60,14 +55,17 @@ impl Command {
         let taken = match self {
             Self::Promote | Self::PromoteFull => same_revision && !same_step,
             Self::Abort => after.aborted_revision == before.updated_revision,
-            Self::Retry => after.restarted_at != before.restarted_at,
+            Self::Retry => {
+                let again = before.current_step_started_at.is_some() && same_revision && !same_step;
+                after.restarted_at != before.restarted_at || again
+            }
             Self::Pause | Self::Resume => true,
         };
         Some(if taken { Answer::Taken } else { Answer::Refused })
     }
 }
 
-fn version(object: &RolloutPlugin) -> u64 {
+fn version(object: &Rollout) -> u64 {
     let version = object.resource_version();
     version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
@@ -75,14 +73,15 @@ fn version(object: &RolloutPlugin) -> u64 {
 /// Waits for the answer to a command, for as long as it takes.
 pub(crate) async fn wait(
     command: Command,
-    seen: &RolloutPlugin,
-    written: &RolloutPlugin,
+    seen: &Rollout,
+    written: &Rollout,
     session: &Session<'_>,
 ) -> Answer {
-    let changes = watch_object(session.rollouts(), &seen.name_any()).backoff(DefaultBackoff::default());
+    let api = session.whole_rollouts(seen.kind, false);
+    let changes = watch_object(api, &seen.name_any()).backoff(DefaultBackoff::default());
     let mut answers = std::pin::pin!(changes.filter_map(|change| async {
         match change {
-            Ok(Some(now)) => command.answer(seen, written, &now),
+            Ok(Some(now)) => command.answer(seen, written, &parse(now).ok()?),
             Ok(None) => Some(Answer::Gone),
             // It is taken up again; how long we wait is for the caller to say.
             Err(_) => None,
@@ -95,11 +94,7 @@ pub(crate) async fn wait(
 }
 
 /// The reason that the operator gives for a refusal, if it is told in time and ours to read.
-pub(crate) async fn reason(
-    command: Command,
-    written: &RolloutPlugin,
-    session: &Session<'_>,
-) -> Option<String> {
+pub(crate) async fn reason(command: Command, written: &Rollout, session: &Session<'_>) -> Option<String> {
     let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
     let fields = format!(
         "involvedObject.uid={},reason=CommandRefused",
@@ -128,7 +123,7 @@ mod tests {
     use rstest::rstest;
     use stateward_api::rollout::RolloutStatus;
 
-    fn with(mut object: RolloutPlugin, change: impl FnOnce(&mut RolloutStatus)) -> RolloutPlugin {
+    fn with(mut object: Rollout, change: impl FnOnce(&mut RolloutStatus)) -> Rollout {
         change(object.status.as_mut().unwrap());
         object
     }
@@ -151,8 +146,8 @@ mod tests {
     #[case::pause(Command::Pause, stepping(), stepping(), Some(Answer::Taken))]
     fn an_answer_is_read_off_the_object(
         #[case] command: Command,
-        #[case] seen: RolloutPlugin,
-        #[case] now: RolloutPlugin,
+        #[case] seen: Rollout,
+        #[case] now: Rollout,
         #[case] expected: Option<Answer>,
     ) {
         assert_eq!(command.answer(&seen, &seen, &now), expected);

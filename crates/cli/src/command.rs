@@ -4,12 +4,11 @@
 //! When one of them has changed the API server refuses the whole patch, so no command can hit what its user never saw.
 
 use json_patch::Patch;
-use kube::ResourceExt;
 use serde_json::{Value, json};
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::memory::Activity;
 use stateward_core::plan::Step;
 
+use crate::rollout::Rollout;
 use crate::stage::{self, Stage};
 
 /// Something to ask for.
@@ -54,25 +53,27 @@ impl Command {
     }
 
     /// Why it makes no sense for what is there, in words.
-    pub(crate) fn objection(self, object: &RolloutPlugin, program: &str) -> Result<(), String> {
+    pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
         let name = object.name_any();
         if object.metadata.deletion_timestamp.is_some() {
-            return Err(format!("rolloutplugin {name} is being deleted"));
+            return Err(format!("{} is being deleted", object.title()));
         }
         if stage.status.phase.is_empty() {
             return Err(format!(
-                "no operator has looked at rolloutplugin {name} yet; is one running"
+                "no operator has looked at {} yet; is one running",
+                object.title()
             ));
         }
-        let (paused, aborted) = (object.spec.paused, stage.status.aborted);
-        let because = |why: &str| Err(format!("rolloutplugin {name} {why}"));
+        let (paused, aborted) = (object.paused, stage.status.aborted);
+        let because = |why: &str| Err(format!("{} {why}", object.title()));
         match (self, &stage.activity) {
             (Self::Resume, _) if paused => Ok(()),
             (Self::Resume, Activity::Rolling(attempt)) if attempt.awaits_a_word() => because(&format!(
                 "is paused by a step and not by spec.paused; go on with: {program} promote {name}"
             )),
             (Self::Resume, _) => because("is not paused"),
+            (Self::Retry, Activity::Rolling(attempt)) if attempt.pausing && stage.is_by_pod() => Ok(()),
             (Self::Retry, Activity::Rolling(attempt)) => because(&format!(
                 "is being rolled to {}; there is nothing to retry",
                 attempt.target
@@ -122,7 +123,7 @@ impl Command {
     }
 
     /// What will come of it, in words.
-    pub(crate) fn effect(self, object: &RolloutPlugin, program: &str) -> String {
+    pub(crate) fn effect(self, object: &Rollout, program: &str) -> String {
         let stage = Stage::of(object);
         let name = object.name_any();
         let revision = stage.status.updated_revision.clone().unwrap_or_default();
@@ -134,8 +135,7 @@ impl Command {
             }
             Self::Promote => {
                 let next = stage.step().map_or(0, |step| step + 1);
-                let plan = stage.plan.as_ref();
-                let ahead = match plan.and_then(|plan| plan.steps.get(next)) {
+                let ahead = match stage.plan.and_then(|plan| plan.steps.get(next)) {
                     Some(step @ (Step::Pause(_) | Step::Analysis(_))) => {
                         format!(
                             "step {} of {} is next: {}",
@@ -158,6 +158,7 @@ impl Command {
             Self::Abort => {
                 format!("{name} turns {revision} down; every pod that runs it returns to {stable}")
             }
+            Self::Retry if stage.step().is_some() => format!("{name} makes the checks of {here} again"),
             Self::Retry => format!("{name} tries {revision} again, from its first step"),
             Self::Pause => match stage.step() {
                 Some(_) => format!(
@@ -175,7 +176,7 @@ impl Command {
     }
 
     /// The patch, bound to what was seen.
-    pub(crate) fn patch(self, seen: &RolloutPlugin) -> Result<Patch, serde_json::Error> {
+    pub(crate) fn patch(self, seen: &Rollout) -> Result<Patch, serde_json::Error> {
         let status = seen.status.clone().unwrap_or_default();
         let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
         let mut operations = vec![test("/metadata/uid", json!(seen.uid()))];
@@ -199,9 +200,8 @@ impl Command {
     }
 
     /// What has changed since it was seen, when the tests of the patch do not hold any more.
-    pub(crate) fn moved_on(self, seen: &RolloutPlugin, now: &RolloutPlugin) -> Option<String> {
+    pub(crate) fn moved_on(self, seen: &Rollout, now: &Rollout) -> Option<String> {
         let (before, after) = (Stage::of(seen), Stage::of(now));
-        let name = now.name_any();
         let revision = |stage: &Stage<'_>| {
             stage
                 .status
@@ -228,7 +228,7 @@ impl Command {
         } else {
             return None;
         };
-        Some(format!("rolloutplugin {name} {what}; nothing was changed"))
+        Some(format!("{} {what}; nothing was changed", now.title()))
     }
 }
 
@@ -238,15 +238,15 @@ mod tests {
     use crate::fixtures::{aborted, at_rest, paused, replaced, returning, stepping, unseen};
     use rstest::rstest;
 
-    fn held() -> RolloutPlugin {
+    fn held() -> Rollout {
         let mut object = stepping();
-        object.spec.paused = true;
+        object.paused = true;
         object
     }
 
-    fn frozen() -> RolloutPlugin {
+    fn frozen() -> Rollout {
         let mut object = at_rest();
-        object.spec.paused = true;
+        object.paused = true;
         object
     }
 
@@ -262,7 +262,7 @@ mod tests {
     #[case(Command::Pause, at_rest())]
     #[case(Command::Pause, aborted())]
     #[case(Command::Resume, held())]
-    fn what_makes_sense_has_no_objection(#[case] command: Command, #[case] object: RolloutPlugin) {
+    fn what_makes_sense_has_no_objection(#[case] command: Command, #[case] object: Rollout) {
         assert_eq!(command.objection(&object, "stateward"), Ok(()));
     }
 
@@ -327,7 +327,7 @@ mod tests {
     )]
     fn an_objection_says_what_is_and_what_would_do(
         #[case] command: Command,
-        #[case] object: RolloutPlugin,
+        #[case] object: Rollout,
         #[case] expected: &str,
     ) {
         assert_eq!(command.objection(&object, "stateward"), Err(expected.to_owned()));
@@ -368,7 +368,7 @@ mod tests {
     )]
     fn an_effect_says_what_will_happen(
         #[case] command: Command,
-        #[case] object: RolloutPlugin,
+        #[case] object: Rollout,
         #[case] expected: &str,
     ) {
         assert_eq!(command.effect(&object, "stateward"), expected);

@@ -11,9 +11,9 @@ pub enum Error {
     #[error("no cluster to talk to: {0}; set KUBECONFIG, or name one with --kubeconfig or --context")]
     Access(String),
     /// There is no such object.
-    #[error("rolloutplugin {name} is not there in namespace {namespace}; see what is with: {program} get -A")]
+    #[error("{name} is not there in namespace {namespace}; see what is with: {program} get -A")]
     NotFound {
-        /// Its name.
+        /// Its kind, if that was said, and its name.
         name: String,
         /// Where it was looked for.
         namespace: String,
@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// The API server does not know the kind.
     #[error(
-        "the cluster does not know rolloutplugins.argoproj.io; install the operator with: stateward install | kubectl apply -f -"
+        "the cluster knows no rollouts of ours; install the operator with: stateward install | kubectl apply -f -"
     )]
     Unserved,
     /// It makes no sense, or the operator says no.

@@ -4,13 +4,20 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_api::rolloutplugin::RolloutPlugin;
 
+use crate::rollout::Rollout;
+
 use crate::pod_row::PodRow;
 
 /// When tests look.
 pub(crate) const NOW: &str = "2026-01-01T00:10:00Z";
 
 /// A rollout with four steps and this status.
-pub(crate) fn rollout(name: &str, status: Value) -> RolloutPlugin {
+pub(crate) fn rollout(name: &str, status: Value) -> Rollout {
+    plugin(name, status).into()
+}
+
+/// The same as the server has it.
+pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
     let object = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
         "metadata": {
@@ -30,7 +37,7 @@ pub(crate) fn rollout(name: &str, status: Value) -> RolloutPlugin {
 }
 
 /// At the pause of step 2, on the way from `db-1` to `db-2`.
-pub(crate) fn paused() -> RolloutPlugin {
+pub(crate) fn paused() -> Rollout {
     rollout(
         "db",
         json!({
@@ -46,7 +53,7 @@ pub(crate) fn paused() -> RolloutPlugin {
 }
 
 /// At the first step, on the way from `db-1` to `db-2`.
-pub(crate) fn stepping() -> RolloutPlugin {
+pub(crate) fn stepping() -> Rollout {
     let mut object = paused();
     let status = object.status.as_mut().unwrap();
     status.current_step_index = Some(0);
@@ -58,7 +65,7 @@ pub(crate) fn stepping() -> RolloutPlugin {
 }
 
 /// Nothing to do.
-pub(crate) fn at_rest() -> RolloutPlugin {
+pub(crate) fn at_rest() -> Rollout {
     rollout(
         "cache",
         json!({
@@ -70,7 +77,7 @@ pub(crate) fn at_rest() -> RolloutPlugin {
 }
 
 /// On the way back from `queue-2` to `queue-1`.
-pub(crate) fn returning() -> RolloutPlugin {
+pub(crate) fn returning() -> Rollout {
     rollout(
         "queue",
         json!({
@@ -86,7 +93,7 @@ pub(crate) fn returning() -> RolloutPlugin {
 }
 
 /// Back from `queue-2`.
-pub(crate) fn aborted() -> RolloutPlugin {
+pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
     (status.returning, status.returning_from, status.returning_since) = (None, None, None);
@@ -95,7 +102,7 @@ pub(crate) fn aborted() -> RolloutPlugin {
 }
 
 /// The same, where the stable template had to be put back.
-pub(crate) fn replaced() -> RolloutPlugin {
+pub(crate) fn replaced() -> Rollout {
     let mut object = aborted();
     let status = object.status.as_mut().unwrap();
     status.updated_revision.clone_from(&status.stable_revision);
@@ -104,7 +111,7 @@ pub(crate) fn replaced() -> RolloutPlugin {
 }
 
 /// One that no operator has looked at.
-pub(crate) fn unseen() -> RolloutPlugin {
+pub(crate) fn unseen() -> Rollout {
     let mut object = rollout("new", json!({}));
     object.status = None;
     object

@@ -6,11 +6,13 @@
 //! - `get`, `status`, `steer`: the verbs. `access`: which cluster they talk to.
 //! - `command`: what can be asked of a rollout, whether it makes sense, and the patch that asks for it.
 //! - `answer`: what the operator made of it.
-//! - `table`, `tree`, `columns`, `style`, `pod_row`, `stage`: how it looks.
+//! - `rollout`: a rollout of any kind. `stage`: where it stands.
+//! - `table`, `tree`, `runs`, `checks`, `columns`, `style`, `pod_row`: how it looks.
 //! - `name`, `output`, `exit`, `error`: words on the command line, and how it ends.
 
 mod access;
 mod answer;
+mod checks;
 mod columns;
 mod command;
 mod error;
@@ -20,6 +22,7 @@ mod look;
 mod name;
 mod output;
 mod pod_row;
+mod rollout;
 mod runs;
 mod session;
 mod stage;

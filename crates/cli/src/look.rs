@@ -2,28 +2,23 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams};
 use kube::core::Selector;
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
-use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::error::Error;
 use crate::name::Name;
 use crate::pod_row::PodRow;
+use crate::rollout::{Kind, Rollout, parse};
 use crate::runs;
 use crate::session::Session;
 use crate::tree::Picture;
 
 impl Session<'_> {
-    /// RolloutPlugins, as the types know them.
-    pub(crate) fn rollouts(&self) -> Api<RolloutPlugin> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    /// RolloutPlugins with every field that the server has, also those that the types leave out.
-    pub(crate) fn whole_rollouts(&self, everywhere: bool) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<RolloutPlugin>(&());
+    /// Rollouts of a kind with every field that the server has, also those that the types leave out.
+    pub(crate) fn whole_rollouts(&self, kind: Kind, everywhere: bool) -> Api<DynamicObject> {
+        let resource = kind.resource();
         if everywhere {
             Api::all_with(self.client.clone(), &resource)
         } else {
@@ -31,51 +26,60 @@ impl Session<'_> {
         }
     }
 
-    /// One of them.
+    /// One of them; of the kind that the name says, or of the only kind that has one of that name.
     pub(crate) async fn whole_rollout(&self, name: &Name) -> Result<DynamicObject, Error> {
-        let api = self.whole_rollouts(false);
-        let object = api
-            .get_opt(name.as_str())
-            .await
-            .map_err(Error::api(format!("read rolloutplugin {name}")))?;
-        match object {
-            Some(object) => Ok(object),
-            None => Err(self.missing(name).await),
+        let mut found = Vec::new();
+        for kind in name.kinds() {
+            let api = self.whole_rollouts(*kind, false);
+            let object = api.get_opt(name.as_str()).await;
+            let object = object.map_err(Error::api(format!("read {} {name}", kind.word())))?;
+            found.extend(object.map(|object| (*kind, object)));
+        }
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some((_, object)), None) => Ok(object),
+            (None, _) => Err(self.missing(name).await),
+            (Some((one, _)), Some((other, _))) => Err(Error::Refused(format!(
+                "there is a {} {name} and a {} {name}; say which: {}/{name} or {}/{name}",
+                one.word(),
+                other.word(),
+                one.short(),
+                other.short()
+            ))),
         }
     }
 
     /// One of them, as the types know it.
-    pub(crate) async fn rollout(&self, name: &Name) -> Result<RolloutPlugin, Error> {
+    pub(crate) async fn rollout(&self, name: &Name) -> Result<Rollout, Error> {
         parse(self.whole_rollout(name).await?)
     }
 
     /// Why there is none of this name: perhaps the server knows no such kind at all.
     async fn missing(&self, name: &Name) -> Error {
         let some = ListParams::default().limit(1);
-        match self.whole_rollouts(false).list(&some).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Error::Unserved,
-            _ => self.not_found(name),
+        for kind in name.kinds() {
+            match self.whole_rollouts(*kind, false).list(&some).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                _ => return self.not_found(name),
+            }
         }
+        Error::Unserved
     }
 
     pub(crate) fn not_found(&self, name: &Name) -> Error {
         Error::NotFound {
-            name: name.to_string(),
+            name: name.title(),
             namespace: self.namespace.clone(),
             program: self.program.to_owned(),
         }
     }
 
     /// The set that a rollout is about. `None` where it is not there, or not ours to read.
-    pub(crate) async fn set(&self, rollout: &RolloutPlugin) -> Option<StatefulSet> {
-        if rollout.spec.workload_ref.kind != "StatefulSet" {
+    pub(crate) async fn set(&self, rollout: &Rollout) -> Option<StatefulSet> {
+        if rollout.workload_kind != "StatefulSet" {
             return None;
         }
-        self.sets()
-            .get_opt(&rollout.spec.workload_ref.name)
-            .await
-            .ok()
-            .flatten()
+        self.sets().get_opt(&rollout.workload).await.ok().flatten()
     }
 
     pub(crate) fn sets(&self) -> Api<StatefulSet> {
@@ -83,7 +87,7 @@ impl Session<'_> {
     }
 
     /// A rollout with all that hangs on it.
-    pub(crate) async fn picture(&self, rollout: RolloutPlugin) -> Result<Picture, Error> {
+    pub(crate) async fn picture(&self, rollout: Rollout) -> Result<Picture, Error> {
         let set = self.set(&rollout).await;
         let pods = match &set {
             Some(set) => self.pods(set).await?,
@@ -99,7 +103,7 @@ impl Session<'_> {
     }
 
     /// The runs of analysis that a rollout waits for, or that decided about it. None, where they are not ours to read.
-    async fn runs(&self, rollout: &RolloutPlugin) -> Vec<AnalysisRun> {
+    async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
         let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
         let mut runs = Vec::new();
         let status = rollout.status.clone().unwrap_or_default();
@@ -129,14 +133,4 @@ impl Session<'_> {
         rows.sort_by_key(|pod| pod.ordinal);
         Ok(rows)
     }
-}
-
-/// As the types know it.
-pub(crate) fn parse(object: DynamicObject) -> Result<RolloutPlugin, Error> {
-    let name = object.name_any();
-    object.try_parse().map_err(|error| {
-        Error::Refused(format!(
-            "rolloutplugin {name} is not one that this release understands: {error}"
-        ))
-    })
 }

@@ -56,8 +56,3 @@ fn tidy(mut object: DynamicObject) -> Value {
     object.metadata.managed_fields = None;
     json!(object)
 }
-
-/// `rolloutplugin.argoproj.io/db`
-pub(crate) fn full_name(name: &str) -> String {
-    format!("rolloutplugin.argoproj.io/{name}")
-}

@@ -1,26 +1,26 @@
 //! Where a rollout stands among its steps, read off the object.
 
 use stateward_api::rollout::RolloutStatus;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::memory::{Activity, Beside};
 use stateward_core::plan::{Plan, Share, Step};
 use stateward_core::record::memory;
-use stateward_core::rolloutplugin::plan;
+
+use crate::rollout::Rollout;
 
 /// A rollout and its plan, read together.
 pub(crate) struct Stage<'o> {
-    pub(crate) object: &'o RolloutPlugin,
+    pub(crate) object: &'o Rollout,
     pub(crate) status: RolloutStatus,
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<&'o Plan>,
     pub(crate) activity: Activity,
 }
 
 impl<'o> Stage<'o> {
-    pub(crate) fn of(object: &'o RolloutPlugin) -> Self {
+    pub(crate) fn of(object: &'o Rollout) -> Self {
         let status = object.status.clone().unwrap_or_default();
         Self {
             object,
-            plan: plan(object).ok(),
+            plan: object.plan.as_ref(),
             activity: memory(&status).activity,
             status,
         }
@@ -28,8 +28,7 @@ impl<'o> Stage<'o> {
 
     /// The number of steps.
     pub(crate) fn steps(&self) -> usize {
-        let canary = self.object.spec.strategy.canary.as_ref();
-        canary.map_or(0, |canary| canary.steps.len())
+        self.object.steps
     }
 
     /// The index of the present step while one is taken; the number of steps when all are done.
@@ -58,11 +57,16 @@ impl<'o> Stage<'o> {
 
     /// The share that is released, or is to be.
     pub(crate) fn share(&self) -> Option<Share> {
-        match (&self.activity, &self.plan) {
+        match (&self.activity, self.plan) {
             (Activity::Rolling(attempt), Some(plan)) => Some(plan.share_at(attempt.step)),
             (Activity::Returning(_), _) => Some(Share::NONE),
             _ => None,
         }
+    }
+
+    /// Whether it goes one pod after the other.
+    pub(crate) fn is_by_pod(&self) -> bool {
+        self.plan.is_some_and(|plan| plan.by_pod)
     }
 
     /// Whether the analysis beside the steps came to no verdict.

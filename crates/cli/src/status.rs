@@ -6,11 +6,9 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::ResourceExt;
 use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
@@ -18,6 +16,7 @@ use crate::access::Access;
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
+use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::stage::Stage;
 
@@ -25,7 +24,7 @@ use crate::stage::Stage;
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME or rolloutplugin/NAME
+    /// The rollout: NAME, rp/NAME or phased/NAME
     name: Name,
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
@@ -64,10 +63,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     match tokio::time::timeout(timeout, watch(&args.name, &rollout, session)).await {
         Ok(ended) => ended,
         Err(_) => {
-            session.say(&format!(
-                "rolloutplugin {} has not ended within {timeout:?}",
-                args.name
-            ));
+            session.say(&format!("{} has not ended within {timeout:?}", rollout.title()));
             Ok(Exit::Timeout)
         }
     }
@@ -85,7 +81,7 @@ struct Verdict {
 impl Verdict {
     /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not
     /// pass for rolled out.
-    fn of(rollout: &RolloutPlugin, set: Option<&StatefulSet>) -> Self {
+    fn of(rollout: &Rollout, set: Option<&StatefulSet>) -> Self {
         let stage = Stage::of(rollout);
         let name = rollout.name_any();
         let waiting = |what: String| Self {
@@ -109,7 +105,7 @@ impl Verdict {
             _ => (Exit::Progressing, false),
         };
         if ended && set.is_some_and(|set| is_ahead(set, &stage)) {
-            let workload = &rollout.spec.workload_ref.name;
+            let workload = &rollout.workload;
             return waiting(format!(
                 "the latest change of statefulset {workload} has not been looked at yet"
             ));
@@ -133,18 +129,25 @@ fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
 
 /// What a watch shows.
 enum Sight {
-    Rollout(Result<Option<Box<RolloutPlugin>>, watcher::Error>),
+    Rollout(Result<Option<Box<Rollout>>, watcher::Error>),
     Set(Option<Box<StatefulSet>>),
 }
 
-fn sights(session: &Session<'_>, rollout: &RolloutPlugin) -> impl Stream<Item = Sight> + use<> {
-    let rollouts = watch_object(session.rollouts(), &rollout.name_any())
+fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight> + use<> {
+    let api = session.whole_rollouts(rollout.kind, false);
+    let rollouts = watch_object(api, &rollout.name_any())
         .backoff(DefaultBackoff::default())
-        .map(|seen| Sight::Rollout(seen.map(|rollout| rollout.map(Box::new))));
-    let target = &rollout.spec.workload_ref;
-    let sets: BoxStream<'static, Sight> = if target.kind == "StatefulSet" {
+        // What cannot be read now may be in a moment.
+        .filter_map(|seen| async {
+            Some(Sight::Rollout(match seen {
+                Ok(Some(object)) => Ok(Some(Box::new(parse(object).ok()?))),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            }))
+        });
+    let sets: BoxStream<'static, Sight> = if rollout.workload_kind == "StatefulSet" {
         // What we may not read cannot hold us up.
-        watch_object(session.sets(), &target.name)
+        watch_object(session.sets(), &rollout.workload)
             .backoff(DefaultBackoff::default())
             .map(|set| Sight::Set(set.ok().flatten().map(Box::new)))
             .boxed()
@@ -154,9 +157,10 @@ fn sights(session: &Session<'_>, rollout: &RolloutPlugin) -> impl Stream<Item = 
     stream::select(rollouts, sets)
 }
 
-async fn watch(name: &Name, rollout: &RolloutPlugin, session: &mut Session<'_>) -> Result<Exit, Error> {
+async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let title = rollout.title();
     let mut sights = std::pin::pin!(sights(session, rollout));
-    let (mut rollout, mut set): (Option<Box<RolloutPlugin>>, Option<Option<Box<StatefulSet>>>) = (None, None);
+    let (mut rollout, mut set): (Option<Box<Rollout>>, Option<Option<Box<StatefulSet>>>) = (None, None);
     let (mut said, mut lost) = (String::new(), false);
     while let Some(sight) = sights.next().await {
         match sight {
@@ -165,7 +169,7 @@ async fn watch(name: &Name, rollout: &RolloutPlugin, session: &mut Session<'_>) 
             Sight::Rollout(Ok(None)) => return Err(session.not_found(name)),
             Sight::Rollout(Err(error)) if is_final(&error) => {
                 return Err(Error::Watch {
-                    what: format!("rolloutplugin {name}"),
+                    what: title,
                     why: error.to_string(),
                 });
             }
@@ -236,7 +240,7 @@ mod tests {
         "queue: Failed: queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there"
     )]
     fn every_phase_has_its_exit_code(
-        #[case] rollout: RolloutPlugin,
+        #[case] rollout: Rollout,
         #[case] exit: Exit,
         #[case] ended: bool,
         #[case] line: &str,

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
-use stateward_api::rolloutplugin::RolloutPlugin;
+use kube::api::{DynamicObject, Patch, PatchParams};
 
 use crate::access::Access;
 use crate::answer::{self, Answer};
@@ -12,7 +10,7 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
-use crate::output::full_name;
+use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::status::parse_duration;
 
@@ -20,7 +18,7 @@ use crate::status::parse_duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::COMMAND_HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME or rolloutplugin/NAME
+    /// The rollout: NAME, rp/NAME or phased/NAME
     name: Name,
     /// Do it only if this is the revision that is being rolled; the hash at its end will do
     #[arg(long, value_name = "REVISION")]
@@ -83,22 +81,24 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
     let answered = tokio::time::timeout(args.timeout, answer::wait(command, &seen, &written, session)).await;
     match answered {
         Ok(Answer::Taken) => {
-            session.print(&format!("{} {}", full_name(&name), command.done()))?;
+            session.print(&format!("{} {}", seen.kind.full_name(&name), command.done()))?;
             Ok(Exit::Done)
         }
         Ok(Answer::Refused) => {
             let reason = answer::reason(command, &written, session).await;
             let reason = reason.unwrap_or_else(|| "it gives no reason".into());
             Err(Error::Refused(format!(
-                "the operator has refused to {} rolloutplugin {name}: {reason}",
-                command.verb()
+                "the operator has refused to {} {}: {reason}",
+                command.verb(),
+                seen.title()
             )))
         }
         Ok(Answer::Gone) => Err(session.not_found(&args.name)),
         Err(_) => {
             session.say(&format!(
-                "no operator has answered within {:?}; is one running? the command waits for it in rolloutplugin {name}",
-                args.timeout
+                "no operator has answered within {:?}; is one running? the command waits for it in {}",
+                args.timeout,
+                seen.title()
             ));
             Ok(Exit::Timeout)
         }
@@ -106,7 +106,7 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
 }
 
 /// Refuses to act on any other revision than the one that is meant.
-fn pin(wanted: &str, seen: &RolloutPlugin) -> Result<(), Error> {
+fn pin(wanted: &str, seen: &Rollout) -> Result<(), Error> {
     let revision = seen
         .status
         .as_ref()
@@ -117,42 +117,39 @@ fn pin(wanted: &str, seen: &RolloutPlugin) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Refused(format!(
-        "rolloutplugin {} is at revision {revision}, not at {wanted}; nothing was changed",
-        seen.name_any()
+        "{} is at revision {revision}, not at {wanted}; nothing was changed",
+        seen.title()
     )))
 }
 
 /// Asks for it, bound to what was seen.
-pub(crate) async fn send(
-    command: Command,
-    seen: &RolloutPlugin,
-    session: &Session<'_>,
-) -> Result<RolloutPlugin, Error> {
+pub(crate) async fn send(command: Command, seen: &Rollout, session: &Session<'_>) -> Result<Rollout, Error> {
     let name = seen.name_any();
-    let doing = format!("{} rolloutplugin {name}", command.verb());
+    let doing = format!("{} {}", command.verb(), seen.title());
     let patch = command.patch(seen).map_err(|error| Error::Format {
         format: "json",
         why: error.to_string(),
     })?;
-    let patch: Patch<RolloutPlugin> = Patch::Json(patch);
+    let patch: Patch<DynamicObject> = Patch::Json(patch);
     let params = PatchParams {
         field_manager: Some("stateward-cli".into()),
         ..PatchParams::default()
     };
-    let api = session.rollouts();
+    let api = session.whole_rollouts(seen.kind, false);
     let sent = if command.is_to_status() {
         api.patch_status(&name, &params, &patch).await
     } else {
         api.patch(&name, &params, &patch).await
     };
     let refused = match sent {
-        Ok(written) => return Ok(written),
+        Ok(written) => return parse(written),
         Err(error) => error,
     };
     // The server does not say which test has failed, so look again.
     let is_test = matches!(&refused, kube::Error::Api(status) if matches!(status.code, 409 | 422));
     if is_test
         && let Ok(now) = api.get(&name).await
+        && let Ok(now) = parse(now)
         && let Some(what) = command.moved_on(seen, &now)
     {
         return Err(Error::Refused(what));
@@ -163,14 +160,14 @@ pub(crate) async fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, paused};
+    use crate::fixtures::{NOW, paused, plugin};
     use crate::style::Style;
-    use kube::Api;
     use kube::api::{ObjectMeta, PostParams};
     use kube::runtime::wait::{await_condition, conditions};
+    use kube::{Api, ResourceExt};
     use rstest::rstest;
     use serde_json::json;
-    use stateward_api::rolloutplugin::definition;
+    use stateward_api::rolloutplugin::{RolloutPlugin, definition};
     use stateward_clock::Clock;
     use stateward_cluster::{Cluster, Options};
 
@@ -206,7 +203,8 @@ mod tests {
             .await
             .unwrap();
         let api: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
-        let mut object = paused();
+        let seen = paused();
+        let mut object = plugin("db", json!(seen.status));
         object.metadata = ObjectMeta {
             name: Some("db".into()),
             ..ObjectMeta::default()
@@ -218,8 +216,9 @@ mod tests {
                 .await
                 .unwrap()
         };
-        let seen = write(json!(object.status)).await;
-        let now = write(json!({"updatedRevision": "db-3"})).await;
+        let seen = Rollout::from(write(json!(object.status)).await);
+        let stored = write(json!({"updatedRevision": "db-3"})).await;
+        let now = Rollout::from(stored.clone());
 
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
@@ -236,7 +235,7 @@ mod tests {
             refused.to_string(),
             "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
         );
-        assert_eq!(api.get("db").await.unwrap(), now);
+        assert_eq!(api.get("db").await.unwrap(), stored);
         assert!(send(command, &now, &session).await.is_ok());
     }
 }

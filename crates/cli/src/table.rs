@@ -1,11 +1,10 @@
 //! Rollouts as rows.
 
 use jiff::Timestamp;
-use kube::ResourceExt;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::human_duration;
 
 use crate::columns::columns;
+use crate::rollout::Rollout;
 use crate::stage::{Stage, share};
 use crate::style::Style;
 
@@ -13,11 +12,13 @@ use crate::style::Style;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct View {
     pub(crate) namespaces: bool,
+    /// There is more than one.
+    pub(crate) kinds: bool,
     pub(crate) wide: bool,
 }
 
 /// One line per rollout, under a heading.
-pub(crate) fn table(rollouts: &[RolloutPlugin], view: View, style: Style, now: Timestamp) -> Vec<String> {
+pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timestamp) -> Vec<String> {
     let mut heading = vec![
         "NAME", "STATUS", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
     ];
@@ -32,13 +33,18 @@ pub(crate) fn table(rollouts: &[RolloutPlugin], view: View, style: Style, now: T
     columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
 }
 
-fn row(object: &RolloutPlugin, view: View, style: Style, now: Timestamp) -> Vec<String> {
+fn row(object: &Rollout, view: View, style: Style, now: Timestamp) -> Vec<String> {
     let stage = Stage::of(object);
     let status = &stage.status;
     let none = || "-".to_owned();
     let count = |number: Option<i32>| number.map_or_else(none, |number| number.to_string());
+    let name = if view.kinds {
+        format!("{}/{}", object.kind.word(), object.name_any())
+    } else {
+        object.name_any()
+    };
     let mut row = vec![
-        object.name_any(),
+        name,
         style.state(stage.phase()),
         stage.progress().unwrap_or_else(none),
         stage.share().map_or_else(none, share),
@@ -56,7 +62,7 @@ fn row(object: &RolloutPlugin, view: View, style: Style, now: Timestamp) -> Vec<
     if view.wide {
         let revision = |name: &Option<String>| name.clone().unwrap_or_else(none);
         row.extend([
-            object.spec.workload_ref.name.clone(),
+            object.workload.clone(),
             revision(&status.stable_revision),
             revision(&status.updated_revision),
             stage.message().to_owned(),
@@ -101,6 +107,7 @@ new     Progressing   -      -        -       -         -          10m"
     fn a_wide_table_says_why() {
         let view = View {
             namespaces: true,
+            kinds: false,
             wide: true,
         };
         assert_eq!(

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::ResourceExt;
 use stateward_api::analysis::AnalysisRun;
-use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::memory::Activity;
 
+use crate::checks;
 use crate::columns::columns;
 use crate::pod_row::PodRow;
+use crate::rollout::Rollout;
 use crate::runs;
 use crate::stage::{self, Stage};
 use crate::style::{Lines, Style};
@@ -19,7 +19,7 @@ const UNFOLDED: usize = 20;
 
 /// What there is to draw.
 pub(crate) struct Picture {
-    pub(crate) rollout: RolloutPlugin,
+    pub(crate) rollout: Rollout,
     /// `None` where it is not there, or not ours to read.
     pub(crate) set: Option<StatefulSet>,
     /// By ordinal.
@@ -45,9 +45,12 @@ impl Picture {
                 tree.push(format!("{}{fork}{step}", lines.trunk));
             }
         }
-        let runs = columns(&runs::rows(&self.runs, style, now));
+        let (mut runs, mut title) = (columns(&runs::rows(&self.runs, style, now)), "analysis");
+        if let Some((check, checks)) = &self.rollout.checks {
+            (runs, title) = (checks::lines(check, checks, style, now), "checks");
+        }
         if !runs.is_empty() {
-            tree.push(format!("{}analysis", lines.branch));
+            tree.push(format!("{}{title}", lines.branch));
             for (index, run) in runs.iter().enumerate() {
                 let fork = fork(index, runs.len(), &lines);
                 tree.push(format!("{}{fork}{run}", lines.trunk));
@@ -82,7 +85,7 @@ impl Picture {
             words.push("being deleted".into());
         }
         let row = vec![
-            format!("rolloutplugin/{}", self.rollout.name_any()),
+            format!("{}/{}", self.rollout.kind.word(), self.rollout.name_any()),
             style.state(stage.phase()),
             words.join(", "),
         ];
@@ -91,8 +94,12 @@ impl Picture {
 
     /// `statefulset/db   partition 4, 5 of 5 ready, stable db-1, new db-2`
     fn workload(&self, stage: &Stage<'_>) -> String {
-        let target = &self.rollout.spec.workload_ref;
-        let name = format!("{}/{}", target.kind.to_lowercase(), target.name);
+        let Rollout {
+            workload_kind,
+            workload,
+            ..
+        } = &self.rollout;
+        let name = format!("{}/{workload}", workload_kind.to_lowercase());
         let Some(set) = &self.set else {
             return format!("{name}   cannot be seen");
         };
@@ -168,7 +175,8 @@ fn fork(index: usize, count: usize, lines: &Lines) -> &'static str {
 
 /// Every step, with a mark for what is behind, here and ahead.
 fn steps(stage: &Stage<'_>, style: Style, lines: &Lines, now: Timestamp) -> Vec<String> {
-    let Some(plan) = &stage.plan else {
+    // One pod after the other is no list to read.
+    let Some(plan) = stage.plan.filter(|plan| !plan.by_pod) else {
         return Vec::new();
     };
     let here = stage.step();
@@ -281,8 +289,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
     #[test]
     fn a_spec_without_a_plan_and_a_deletion_are_said_plainly() {
         let mut rollout = paused();
-        let canary = rollout.spec.strategy.canary.as_mut().unwrap();
-        canary.steps[0].set_weight = Some(140);
+        rollout.plan = None;
         rollout.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
             NOW.parse().unwrap(),
         ));

@@ -175,14 +175,14 @@ async fn what_is_not_there_is_not_found() {
         assert_eq!(said.exit, Exit::NotFound, "{verb}: {said:?}");
         assert!(
             said.talk.contains(
-                "rolloutplugin nobody is not there in namespace default; see what is with: stateward get -A"
+                "rollout nobody is not there in namespace default; see what is with: stateward get -A"
             ),
             "{verb}: {said:?}"
         );
     }
     let said = world.run("get -n elsewhere").await;
     assert_eq!((said.exit, said.out.as_str()), (Exit::Done, ""));
-    assert_eq!(said.talk, "no rolloutplugins found in namespace elsewhere\n");
+    assert_eq!(said.talk, "no rollouts found in namespace elsewhere\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,9 +260,88 @@ async fn a_cluster_without_the_definition_says_what_to_install() {
         let said = world.run(verb).await;
         assert_eq!(said.exit, Exit::Error, "{verb}: {said:?}");
         assert!(
-            said.talk
-                .contains("the cluster does not know rolloutplugins.argoproj.io"),
+            said.talk.contains("the cluster knows no rollouts of ours"),
             "{verb}: {said:?}"
         );
     }
+}
+
+/// Its checks cannot be made, because nobody may be asked there.
+#[tokio::test(start_paused = true)]
+async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    let said = world.run("status phased/web --watch --timeout 1h").await;
+    assert_eq!(said.exit, Exit::Failed, "{said:?}");
+    let line = said.out.lines().last().unwrap();
+    assert!(
+        line.starts_with(
+            "web: Failed: step 1 of 5: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
+        ),
+        "{line}"
+    );
+    let table = world.run("get").await;
+    assert!(table.out.contains("rolloutplugin/db"), "{}", table.out);
+    let row = table
+        .out
+        .lines()
+        .find(|line| line.starts_with("phasedrollout/web"))
+        .unwrap();
+    let row: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(
+        row[..7],
+        ["phasedrollout/web", "Failed", "1/5", "0%", "2", "0", "2"]
+    );
+    let tree = world.run("get web").await;
+    assert!(
+        tree.out
+            .contains("ChecksFailed   0 of 1 in a row, 2 failed in all, 0 tries left"),
+        "{}",
+        tree.out
+    );
+    assert!(
+        tree.out.contains("statefulset/web   partition 2, 2 of 2 ready"),
+        "{}",
+        tree.out
+    );
+    assert_eq!(
+        world.run("get web -o name").await.out,
+        "phasedrollout.sts.plus/web\n"
+    );
+
+    let retried = world.run("retry web").await;
+    assert_eq!(
+        (retried.exit, retried.out.as_str()),
+        (Exit::Done, "phasedrollout.sts.plus/web retried\n"),
+        "{retried:?}"
+    );
+    assert!(
+        retried.talk.contains("web makes the checks of step 1 of 5 again"),
+        "{retried:?}"
+    );
+    assert_eq!(
+        world.run("status web --watch --timeout 1h").await.exit,
+        Exit::Failed
+    );
+
+    let promoted = world.run("promote web").await;
+    assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
+    assert!(
+        promoted.talk.contains("step 2 of 5 is next: 1 pod to "),
+        "{promoted:?}"
+    );
+    let said = world.run("status web --watch --timeout 1h").await;
+    assert!(said.out.contains("the gate before pod web-0 failed"), "{said:?}");
+
+    let paused = world.run("pause web").await;
+    assert_eq!(paused.out, "phasedrollout.sts.plus/web paused\n", "{paused:?}");
+    assert_eq!(world.run("status web").await.exit, Exit::Paused);
+    assert_eq!(world.run("resume web").await.exit, Exit::Done);
+    let aborted = world.run("abort web").await;
+    assert_eq!(aborted.exit, Exit::Done, "{aborted:?}");
+    let said = world.run("status web --watch --timeout 1h").await;
+    assert!(
+        said.out.contains("every pod is back on the stable version"),
+        "{said:?}"
+    );
 }

@@ -1,7 +1,8 @@
-//! Every RolloutPlugin scenario with the operator under faults. `cargo xtask simulate` tries all of them.
+//! Every scenario of the operator's with the operator under faults. `cargo xtask simulate` tries all of them.
 
 use std::process::ExitCode;
 
 fn main() -> anyhow::Result<ExitCode> {
-    stateward_scenarios::simulation::run(stateward_scenarios::rolloutplugin::all())
+    use stateward_scenarios::{phasedrollout, rolloutplugin};
+    stateward_scenarios::simulation::run([phasedrollout::all(), rolloutplugin::all()].concat())
 }

@@ -7,6 +7,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cli::{Exit, Session, Style, Verb};
 use stateward_clock::Clock;
@@ -108,6 +109,45 @@ impl World {
         .await
         .unwrap();
         world
+    }
+
+    /// Adds a set of two pods under a PhasedRollout, and gives it another version.
+    pub(crate) async fn phase_web(&self) {
+        let set: StatefulSet = serde_json::from_value(json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 2, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "web", "image": "web:v1"}]},
+                },
+            },
+        }))
+        .unwrap();
+        self.sets().create(&PostParams::default(), &set).await.unwrap();
+        let rollout: PhasedRollout = serde_json::from_value(json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "targetRef": "web",
+                "check": {"maxTries": 2, "successThreshold": 1, "query": {"expr": "up", "url": "127.0.0.1:9090"}},
+            },
+        }))
+        .unwrap();
+        let rollouts: Api<PhasedRollout> = Api::namespaced(self.client.clone(), "default");
+        rollouts.create(&PostParams::default(), &rollout).await.unwrap();
+        await_condition(rollouts, "web", |rollout: Option<&PhasedRollout>| {
+            let status = rollout.and_then(|rollout| rollout.status.as_ref());
+            status.is_some_and(|status| status.rollout.phase == "Updated")
+        })
+        .await
+        .unwrap();
+        let image =
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:v2"}]}}}});
+        let patch = Patch::Strategic(image);
+        self.sets()
+            .patch("web", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     fn sets(&self) -> Api<StatefulSet> {

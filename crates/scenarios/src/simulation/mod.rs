@@ -1,6 +1,6 @@
 //! The operator under faults, in virtual time, with every commit checked.
 //!
-//! Each RolloutPlugin scenario is played again and again on the embedded cluster. Each time one request of the operator's
+//! Each scenario of the operator's is played again and again on the embedded cluster. Each time one request of the operator's
 //! meets its [`Fault`](chaos::Fault): the operator dies before it or right after it, or the answer is lost. What the
 //! scenario expects must come true all the same, and [`invariants`] must hold after every single commit.
 //!

@@ -16,7 +16,7 @@ use super::invariants;
 use crate::harness::{Cluster, Doing, Failure, Outcome};
 
 /// What invariants read: resource as commits name it, group, version and kind.
-const KINDS: [(&str, &str, &str, &str); 4] = [
+const KINDS: [(&str, &str, &str, &str); 5] = [
     ("statefulsets.apps", "apps", "v1", "StatefulSet"),
     ("pods", "", "v1", "Pod"),
     (
@@ -25,6 +25,7 @@ const KINDS: [(&str, &str, &str, &str); 4] = [
         "v1alpha1",
         "RolloutPlugin",
     ),
+    ("phasedrollouts.sts.plus", "sts.plus", "v1alpha1", "PhasedRollout"),
     (
         "analysisruns.argoproj.io",
         "argoproj.io",

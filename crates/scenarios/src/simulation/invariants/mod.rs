@@ -33,7 +33,8 @@ pub(crate) struct Checker {
 struct Replay {
     sets: BTreeMap<String, Set>,
     pods: BTreeMap<String, Pod>,
-    rollouts: BTreeMap<String, Rollout>,
+    /// By resource and name.
+    rollouts: BTreeMap<(String, String), Rollout>,
     /// Runs of analysis, by name.
     runs: BTreeMap<String, Phase>,
     /// Runs and Jobs that we made, by resource and name.
@@ -91,7 +92,7 @@ impl Replay {
         match commit.resource.as_ref() {
             "statefulsets.apps" => self.apply_set(commit, by_us),
             "pods" => self.apply_pod(commit, by_us),
-            "rolloutplugins.argoproj.io" => self.apply_rollout(commit, by_us),
+            "rolloutplugins.argoproj.io" | world::PHASED => self.apply_rollout(commit, by_us),
             "analysisruns.argoproj.io" => self.apply_run(commit),
             "events" => self.apply_event(commit, by_us),
             _ => {}

@@ -12,14 +12,15 @@ use super::world::Rollout;
 impl Replay {
     pub(super) fn apply_rollout(&mut self, commit: &Commit, by_us: bool) {
         let name = &commit.name;
+        let key = (commit.resource.to_string(), name.clone());
         if commit.deleted {
-            self.rollouts.remove(name);
+            self.rollouts.remove(&key);
             return;
         }
         let Some(rollout) = Rollout::of(commit) else {
             return;
         };
-        let before = self.rollouts.get(name);
+        let before = self.rollouts.get(&key);
         let before = before.filter(|before| before.uid == rollout.uid).cloned();
         self.told.rollout(&rollout.uid);
         if by_us
@@ -34,7 +35,7 @@ impl Replay {
             self.check_stable(name, before, &rollout);
             self.check_phase(name, before, &rollout);
         }
-        self.rollouts.insert(name.clone(), rollout);
+        self.rollouts.insert(key, rollout);
     }
 
     /// 31: a status is about the spec that it was decided on.
@@ -63,6 +64,10 @@ impl Replay {
         if promoted {
             return;
         }
+        // One pod after the other goes back to the gate before it, or finds its place again after scaling.
+        if plan.by_pod && (new.step < old.step || new.counted != old.counted) {
+            return;
+        }
         if new.step != old.step.next() {
             self.breaks(format!(
                 "2: {name} went from step {} to {}",
@@ -80,6 +85,17 @@ impl Replay {
                 new.entered.duration_since(old.entered)
             )),
             Some(Step::Analysis(_)) if before.commands.promote && old.pausing => {}
+            Some(Step::Analysis(_)) if let Some((threshold, checks)) = &before.checks => {
+                let gate = name_of_step(name, old);
+                // The last of them is written down together with what follows from it.
+                let missing = threshold - checks.consecutive_successful_checks;
+                if checks.gate != gate || missing > 1 {
+                    self.breaks(format!(
+                        "48: {name} left the gate {gate} with {} checks in a row of {threshold} on record for {:?}",
+                        checks.consecutive_successful_checks, checks.gate
+                    ));
+                }
+            }
             Some(Step::Analysis(_)) => {
                 let run = name_of_step(name, old);
                 if self.runs.get(&run) != Some(&Phase::Successful) {

@@ -54,7 +54,7 @@ impl Replay {
 
     /// 2: we never release more than the recorded step allows, and 6: no more while paused by hand.
     fn check_release(&mut self, name: &str, set: &Set, before: &Set) {
-        let Some(rollout) = self.holder(name).cloned() else {
+        let Some(rollout) = self.holder(name).filter(|rollout| !rollout.suspended).cloned() else {
             return;
         };
         let released = set.released();

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use stateward_api::phasedrollout::{PhasedRollout, RollingPodStatus};
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cluster::Commit;
 use stateward_core::memory::{Activity, Attempt, Memory};
-use stateward_core::plan::Plan;
-use stateward_core::record;
-use stateward_core::rolloutplugin;
-use stateward_core::world::Commands;
+use stateward_core::plan::{Plan, pod_by_pod};
+use stateward_core::world::{Commands, NoWorkload};
+use stateward_core::{phasedrollout, record, rolloutplugin};
+
+/// PhasedRollouts, as commits name them.
+pub(super) const PHASED: &str = "phasedrollouts.sts.plus";
 
 /// A set.
 #[derive(Clone)]
@@ -103,7 +106,7 @@ impl Pod {
     }
 }
 
-/// A RolloutPlugin.
+/// A RolloutPlugin or a PhasedRollout.
 #[derive(Clone)]
 pub(super) struct Rollout {
     pub(super) uid: String,
@@ -113,10 +116,17 @@ pub(super) struct Rollout {
     pub(super) commands: Commands,
     pub(super) plan: Option<Plan>,
     pub(super) status: RolloutStatus,
+    /// The set is left to Kubernetes.
+    pub(super) suspended: bool,
+    /// Of a PhasedRollout: how many checks in a row it wants, and those of its gate.
+    pub(super) checks: Option<(i32, RollingPodStatus)>,
 }
 
 impl Rollout {
     pub(super) fn of(commit: &Commit) -> Option<Self> {
+        if commit.resource.as_ref() == PHASED {
+            return Self::phased(commit);
+        }
         let object: RolloutPlugin = serde_json::from_value(commit.object.as_ref().clone()).ok()?;
         let status = object.status.clone().unwrap_or_default();
         Some(Self {
@@ -127,6 +137,34 @@ impl Rollout {
             commands: record::commands(&status),
             plan: rolloutplugin::plan(&object).ok(),
             status,
+            suspended: false,
+            checks: None,
+        })
+    }
+
+    fn phased(commit: &Commit) -> Option<Self> {
+        let object: PhasedRollout = serde_json::from_value(commit.object.as_ref().clone()).ok()?;
+        let status = object.status.clone().unwrap_or_default();
+        let missing = Err(NoWorkload::Missing(String::new()));
+        let plan = phasedrollout::plan(&object, &missing).ok();
+        let counted = status
+            .rollout
+            .step_replicas
+            .and_then(|pods| u32::try_from(pods).ok());
+        let threshold = object.spec.check.success_threshold;
+        Some(Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            set: object.spec.target_ref.clone(),
+            generation: object.metadata.generation,
+            memory: record::memory(&status.rollout),
+            commands: record::commands(&status.rollout),
+            plan: plan.map(|plan| Plan {
+                steps: pod_by_pod(counted.unwrap_or(0)),
+                ..plan
+            }),
+            status: status.rollout,
+            suspended: object.spec.skips_checks(),
+            checks: Some((threshold, status.rolling_pod_status.unwrap_or_default())),
         })
     }
 
