@@ -47,8 +47,8 @@ impl Turn<'_> {
         let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
             return self.idle(workload);
         };
-        self.recount(&mut attempt, workload, plan);
         self.rescale(&mut attempt, workload, plan);
+        self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt, plan);
         if let Some(why) = self.failed_analysis(&attempt, plan) {
             self.memory.activity = Activity::Rolling(attempt);

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod analysis;
+mod by_pod;
 mod command;
 mod deadline;
 mod guard;

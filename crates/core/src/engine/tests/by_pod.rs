@@ -1,0 +1,241 @@
+//! One pod after the other, with a gate before each and after the last (rules 9, 13, 22 and 23).
+
+use jiff::SignedDuration;
+use rstest::rstest;
+use stateward_api::analysis::Phase as Verdict;
+
+use super::{message, notices, phase, step};
+use crate::engine::fixture::{NOW, plan, rolling, settled};
+use crate::engine::{decide, name_of_step};
+use crate::memory::{Activity, Memory};
+use crate::plan::{OnFailure, Plan, Share, StepIndex, pod_by_pod};
+use crate::world::{Action, Phase, Reason, Run, World};
+
+fn pods(pods: u32) -> Plan {
+    Plan {
+        by_pod: true,
+        on_failed_check: OnFailure::Hold,
+        ..plan(pod_by_pod(pods))
+    }
+}
+
+/// Five pods, of which so many from the last one down are new and well, at `step`.
+fn at(step: u32, new: u32) -> World {
+    let mut world = rolling(0);
+    world.plan = Ok(pods(5));
+    let steps = pods(5).fingerprint();
+    let attempt = world.attempt();
+    attempt.step = StepIndex(step);
+    attempt.steps = steps;
+    attempt.counted = Some(5);
+    attempt.pausing = false;
+    attempt.reached = new;
+    world.view().released = new.into();
+    let row = |index: u32| if index + new >= 5 { "b" } else { "a" };
+    world.pods([row(0), row(1), row(2), row(3), row(4)]);
+    world
+}
+
+fn checked(world: &mut World, phase: Verdict) {
+    let name = name_of_step("db", world.attempt());
+    world.runs = vec![Run {
+        title: "the gate before pod db-3".into(),
+        uid: name.clone(),
+        name,
+        phase,
+        message: "1 of 3 checks in a row succeeded".into(),
+        ending: false,
+        ended: phase.is_over().then_some(NOW),
+    }];
+}
+
+#[test]
+fn the_first_gate_stands_before_the_first_pod() {
+    let mut world = settled();
+    world.plan = Ok(pods(5));
+    world.template("b");
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 0);
+    world.memory = decision.memory;
+    assert!(matches!(decide(&world).action, Some(Action::StartRun { .. })));
+    checked(&mut world, Verdict::Running);
+    assert_eq!(decide(&world).action, None, "no pod moves while it is checked");
+}
+
+#[rstest]
+#[case(2, 1, Share::Pods(2))]
+#[case(8, 4, Share::Pods(5))]
+fn a_gate_that_is_passed_releases_one_more_pod(#[case] gate: u32, #[case] new: u32, #[case] released: Share) {
+    let mut world = at(gate, new);
+    checked(&mut world, Verdict::Successful);
+    let decision = decide(&world);
+    assert_eq!(step(&decision), gate + 1);
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Release(released)));
+}
+
+/// What was asked says nothing about a pod that was unwell meanwhile.
+#[test]
+fn a_pod_that_gets_unwell_begins_the_checks_anew() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Successful);
+    world.unready(0);
+    world.now += SignedDuration::from_secs(5);
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 2, "the gate stays shut");
+    assert!(notices(&decision).contains(&"ChecksRestarted"));
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert_eq!(attempt.entered, world.now, "another run");
+    world.memory = decision.memory;
+    world.runs.clear();
+    let again = decide(&world);
+    assert!(notices(&again).is_empty(), "that is told once");
+    assert!(message(&again).contains("pod db-0 to be Ready"));
+}
+
+#[rstest]
+#[case::unwell(|world: &mut World| world.unready(0))]
+#[case::a_while_ago(|world: &mut World| world.now += SignedDuration::from_mins(2))]
+fn a_pod_that_is_not_out_yet_waits_for_fresh_checks(#[case] change: fn(&mut World)) {
+    let mut world = at(3, 1);
+    change(&mut world);
+    let decision = decide(&world);
+    assert_eq!((step(&decision), decision.action), (2, None));
+}
+
+#[test]
+fn a_pod_that_is_out_goes_on_however_the_others_are() {
+    let mut world = at(3, 2);
+    world.unready(0);
+    world.now += SignedDuration::from_mins(2);
+    assert_eq!(step(&decide(&world)), 3);
+}
+
+#[test]
+fn failed_checks_hold_until_somebody_says_what_to_do() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Failed);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::ChecksFailed));
+    assert_eq!(notices(&decision), ["ChecksFailed"]);
+    world.memory = decision.memory;
+    let held = decide(&world);
+    assert_eq!(
+        (phase(&held), held.action.clone()),
+        ((Phase::Failed, Reason::ChecksFailed), None)
+    );
+
+    let mut promoted = world.clone();
+    promoted.commands.promote = true;
+    assert_eq!(step(&decide(&promoted)), 3);
+
+    let mut retried = world.clone();
+    retried.now += SignedDuration::from_secs(5);
+    retried.commands.retry = true;
+    let decision = decide(&retried);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert_eq!(
+        (attempt.step, attempt.entered, attempt.pausing),
+        (StepIndex(2), retried.now, false)
+    );
+
+    // The spec allows more tries now.
+    checked(&mut world, Verdict::Running);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Analysing));
+}
+
+#[test]
+fn failed_checks_turn_the_version_down_where_the_policy_says_so() {
+    let mut world = at(2, 1);
+    world.plan.as_mut().unwrap().on_failed_check = OnFailure::Abort;
+    checked(&mut world, Verdict::Failed);
+    assert!(matches!(decide(&world).memory.activity, Activity::Returning(_)));
+}
+
+/// Kubernetes has taken the new version for its own: a change of the template that comes now must move no pod.
+#[test]
+fn the_last_checks_are_made_behind_the_guard() {
+    let mut world = at(10, 5);
+    world.current("b");
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().released = 0;
+    assert!(matches!(decide(&world).action, Some(Action::StartRun { .. })));
+    checked(&mut world, Verdict::Successful);
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 11);
+    world.memory = decision.memory;
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
+}
+
+#[rstest]
+#[case::a_gate_before(4, 2, 4, 2)]
+#[case::in_the_middle_of_a_pod(5, 3, 4, 3)]
+#[case::below_the_new_ones(4, 2, 2, 0)]
+#[case::up(4, 2, 7, 4)]
+#[case::up_at_the_last_gate(10, 5, 7, 14)]
+#[case::up_at_the_end(11, 5, 7, 15)]
+#[case::down_at_the_end(11, 5, 3, 7)]
+fn scaling_finds_the_step_again(
+    #[case] at_step: u32,
+    #[case] new: u32,
+    #[case] replicas: u32,
+    #[case] expected: u32,
+) {
+    let mut world = at(at_step, new);
+    world.plan = Ok(pods(replicas));
+    let view = world.view();
+    view.released += i64::from(replicas) - 5;
+    view.replicas = replicas;
+    let decision = decide(&world);
+    assert_eq!(step(&decision), expected);
+    assert!(notices(&decision).contains(&"Scaled"));
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert_eq!(attempt.counted, Some(replicas));
+}
+
+#[test]
+fn a_set_in_the_middle_is_taken_on_at_the_gate_before_its_next_pod() {
+    let mut world = at(4, 2);
+    world.memory = Memory::default();
+    world.view().current_template = Some(crate::plan::Fingerprint::of("a"));
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 4);
+    assert_eq!(decision.action, None);
+}
+
+#[test]
+fn left_to_kubernetes_every_pod_is_released_and_nothing_is_remembered() {
+    let mut world = at(4, 2);
+    world.suspended = true;
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable, None);
+    assert_eq!(
+        decision.memory.setting.as_deref(),
+        Some("0"),
+        "but for how it was set before us"
+    );
+    world.memory = decision.memory;
+    let decision = decide(&world);
+    assert_eq!(decision.action, Some(Action::Release(Share::ALL)));
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Suspended));
+}
+
+#[test]
+fn a_pause_by_hand_begins_the_checks_anew_when_it_ends() {
+    let mut world = at(2, 1);
+    world.attempt().held = true;
+    checked(&mut world, Verdict::Running);
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert_eq!((attempt.held, attempt.entered), (false, world.now));
+}
