@@ -238,11 +238,9 @@ async fn credentials(asker: &Asker, namespace: &str, name: &str) -> Result<Crede
         Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| !text.is_empty()))
     };
     match (value("token")?, value("username")?, value("password")?) {
-        (Some(token), None, None) => Ok(Credentials::Token(token)),
+        // A token goes first where all three are there.
+        (Some(token), ..) => Ok(Credentials::Token(token)),
         (None, Some(username), Some(password)) => Ok(Credentials::Password { username, password }),
-        (Some(_), _, _) => Err(bad(format!(
-            "Secret {name} has the key token and also username or password; it takes one or the other"
-        ))),
         _ => Err(bad(format!(
             "Secret {name} has neither the key token nor both username and password"
         ))),

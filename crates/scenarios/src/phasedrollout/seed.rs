@@ -11,24 +11,26 @@ scenarios![
     the_example_goes_out_when_nothing_is_returned,
 ];
 
-/// As printed, but for the times: nobody waits for minutes here.
-fn example() -> Value {
-    json!({
-        "targetRef": "web",
-        "skipCheck": false,
-        "check": {
-            "initialDelaySeconds": 1,
-            "periodSeconds": 1,
-            "maxTries": 10,
-            "successThreshold": 3,
-            "query": {"expr": "up{}", "url": "prom:9000/xx", "secretRef": "prom-secret"},
-        },
-    })
+/// The page as it is printed: the object and its Secret.
+const PAGE: &str = include_str!("../../../../test/phasedrollout/phasedrollout.yaml");
+
+fn documents() -> Outcome<Vec<Value>> {
+    let read = |document: &str| serde_saphyr::from_str(document).map_err(std::io::Error::other);
+    Ok(PAGE.split("---\n").map(read).collect::<Result<_, _>>()?)
+}
+
+/// Its spec, but for the times: nobody waits for minutes here.
+fn example() -> Outcome<Value> {
+    let mut spec = documents()?[0]["spec"].clone();
+    spec["check"]["initialDelaySeconds"] = 1.into();
+    spec["check"]["periodSeconds"] = 1.into();
+    Ok(spec)
 }
 
 /// The Secret of the example, and the right to read it.
 async fn secret(cluster: &Cluster) -> Outcome {
-    let keys = json!({"stringData": {"username": "username", "password": "password"}, "type": "Opaque"});
+    let printed = &documents()?[1];
+    let keys = json!({"stringData": printed["stringData"], "type": printed["type"]});
     cluster.create("secrets", "prom-secret", keys).await?;
     let role = json!({"rules": [
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["prom-secret"], "verbs": ["get"]},
@@ -50,7 +52,7 @@ async fn the_example_applies_as_printed_and_holds_while_data_is_returned(cluster
     let rollout = cluster
         .phased("web")
         .named("phasedrollout-sample")
-        .spec(example())
+        .spec(example()?)
         .start()
         .await?;
     expect_partition(&web, 3).await?;
@@ -72,7 +74,7 @@ async fn the_example_goes_out_when_nothing_is_returned(cluster: &mut Cluster) ->
     let rollout = cluster
         .phased("web")
         .named("phasedrollout-sample")
-        .spec(example())
+        .spec(example()?)
         .start()
         .await?;
     web.set_image("v2").await?;

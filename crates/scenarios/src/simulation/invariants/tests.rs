@@ -491,3 +491,50 @@ fn one_untruth_breaks_one_invariant(#[case] number: &str, #[case] tell: fn(&mut 
         .collect();
     assert_eq!(numbers, [number], "{:?}", story.replay.broken);
 }
+
+/// A PhasedRollout that leaves the gate before its first pod with so many good checks on record for `gate`.
+fn leaves_gate(gate: Option<&str>, successes: i32) -> Vec<String> {
+    let mut story = Story::begin();
+    let mut object = json!({
+        "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
+        "metadata": {"name": "db", "uid": "phased", "generation": 1},
+        "spec": {
+            "targetRef": "db",
+            "check": {"successThreshold": 3, "query": {"expr": "errors", "url": "prometheus"}},
+        },
+        "status": {
+            "phase": "Rolling", "observedGeneration": 1, "workloadUid": "set", "stableRevision": "a",
+            "stableTemplateHash": "a", "updatedRevision": "b", "stepReplicas": 5, "currentStepIndex": 0,
+            "currentStepHash": stateward_core::plan::Fingerprint::of("pod by pod").as_str(),
+            "currentStepStartedAt": at(10),
+        },
+    });
+    let status = serde_json::from_value(object["status"].clone()).unwrap();
+    let Activity::Rolling(attempt) = stateward_core::record::memory(&status).activity else {
+        panic!("it rolls");
+    };
+    let own = stateward_core::name_of_step("db", &attempt);
+    object["status"]["rollingPodStatus"] =
+        json!({"partition": 5, "gate": gate.unwrap_or(&own), "consecutiveSuccessfulChecks": successes});
+    let resource = "phasedrollouts.sts.plus";
+    story.commit(resource, "db", object.clone(), US, false);
+    object["status"]["currentStepIndex"] = 1.into();
+    object["status"]["currentStepStartedAt"] = json!(at(20));
+    story.commit(resource, "db", object, US, false);
+    story.replay.broken
+}
+
+#[rstest]
+#[case::all_of_them(None, 3, true)]
+#[case::the_last_written_down_with_it(None, 2, true)]
+#[case::too_few(None, 1, false)]
+#[case::those_of_another_gate(Some("db-b-0-another"), 3, false)]
+fn a_gate_is_left_with_its_own_checks(
+    #[case] gate: Option<&str>,
+    #[case] successes: i32,
+    #[case] kept: bool,
+) {
+    let broken = leaves_gate(gate, successes);
+    let numbers: Vec<_> = broken.iter().map(|what| &what[..3]).collect();
+    assert_eq!(numbers, if kept { vec![] } else { vec!["48:"] }, "{broken:?}");
+}
