@@ -14,6 +14,7 @@ fn main() -> anyhow::Result<ExitCode> {
         [
             kubernetes::all(),
             phasedrollout::all(),
+            phasedrollout::live(),
             rolloutplugin::all(),
             rolloutplugin::live(),
         ]

@@ -17,4 +17,4 @@ mod exporter;
 mod prometheus;
 
 pub use self::exporter::Exporter;
-pub use self::prometheus::{RealPrometheus, TestError};
+pub use self::prometheus::{PASSWORD, RealPrometheus, TestError, USERNAME};

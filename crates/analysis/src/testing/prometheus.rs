@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use ::http::header::AUTHORIZATION;
+use jiff::Timestamp;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::Exporter;
 use crate::Egress;
+use crate::address::basic;
 use crate::http::{Http, Request};
 
 /// How long a start and a scrape may take.
@@ -46,11 +50,36 @@ pub struct RealPrometheus {
     port: u16,
     http: Http,
     directory: TempDir,
+    door: Door,
 }
+
+/// Whom a Prometheus lets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Open,
+    /// Whoever says [`USERNAME`] and [`PASSWORD`].
+    Guarded,
+}
+
+/// Who is let in.
+pub const USERNAME: &str = "username";
+/// With which password.
+pub const PASSWORD: &str = "password";
+/// The same as Prometheus wants it: bcrypt of the password, as cheap as can be.
+const HASH: &str = "$2b$04$rQaEk1MeCwBRaaBlstzGX.HOsjRwGmngxkOr7nWiwXfheACer1FU6";
 
 impl RealPrometheus {
     /// Starts one. `None` where none is installed, which is said on stderr; where `CI` is set, that is an error.
     pub async fn start(exporter: &Exporter) -> Result<Option<Self>, TestError> {
+        Self::open(exporter, Door::Open).await
+    }
+
+    /// The same, behind [`USERNAME`] and [`PASSWORD`].
+    pub async fn start_guarded(exporter: &Exporter) -> Result<Option<Self>, TestError> {
+        Self::open(exporter, Door::Guarded).await
+    }
+
+    async fn open(exporter: &Exporter, door: Door) -> Result<Option<Self>, TestError> {
         let Some(binary) = installed() else {
             if std::env::var_os("CI").is_some() {
                 return Err(TestError::NotInstalled);
@@ -63,7 +92,7 @@ impl RealPrometheus {
         // Between finding a free port and taking it, somebody else may.
         let mut last = TestError::NotReady(String::new());
         for _ in 0..3 {
-            let mut prometheus = Self::spawn(&binary, exporter)?;
+            let mut prometheus = Self::spawn(&binary, exporter, door)?;
             match prometheus.ready().await {
                 Ok(()) => return Ok(Some(prometheus)),
                 Err(error) => last = error,
@@ -75,6 +104,17 @@ impl RealPrometheus {
     /// Where it is, for `provider.prometheus.address`.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// For which moments it was asked a query, by its own log.
+    pub fn asked(&self, query: &str) -> Vec<Timestamp> {
+        let log = fs::read_to_string(self.directory.path().join("queries")).unwrap_or_default();
+        let asked = log.lines().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let is_it = line["params"]["query"] == query;
+            line["params"]["start"].as_str()?.parse().ok().filter(|_| is_it)
+        });
+        asked.collect()
     }
 
     /// Waits until a query finds something.
@@ -90,22 +130,30 @@ impl RealPrometheus {
         Err(TestError::Nothing(query.to_owned()))
     }
 
-    fn spawn(binary: &Path, exporter: &Exporter) -> Result<Self, TestError> {
+    fn spawn(binary: &Path, exporter: &Exporter, door: Door) -> Result<Self, TestError> {
         let directory = tempfile::tempdir()?;
         let config = directory.path().join("prometheus.yml");
         let data = directory.path().join("data");
         fs::write(
             &config,
             format!(
-                "global: {{scrape_interval: {EVERY}, scrape_timeout: {EVERY}}}\n\
+                "global: {{scrape_interval: {EVERY}, scrape_timeout: {EVERY}, query_log_file: '{}'}}\n\
                  scrape_configs:\n- job_name: test\n  static_configs: [{{targets: ['{}']}}]\n",
+                directory.path().join("queries").display(),
                 exporter.socket()
             ),
         )?;
+        let web = directory.path().join("web.yml");
+        let users = match door {
+            Door::Open => String::new(),
+            Door::Guarded => format!("basic_auth_users: {{{USERNAME}: '{HASH}'}}\n"),
+        };
+        fs::write(&web, users)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let process = Command::new(binary)
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", data.display()))
+            .arg(format!("--web.config.file={}", web.display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
             .arg("--log.level=warn")
             .stdin(Stdio::null())
@@ -121,6 +169,7 @@ impl RealPrometheus {
             port,
             http: Http::new(egress),
             directory,
+            door,
         })
     }
 
@@ -143,7 +192,10 @@ impl RealPrometheus {
     /// The body of a good answer.
     async fn get(&self, path: &str, query: &[(&str, &str)]) -> Option<String> {
         let url = Url::parse_with_params(&format!("{}{path}", self.address()), query).ok()?;
-        let request = Request::get(url, Duration::from_secs(5));
+        let mut request = Request::get(url, Duration::from_secs(5));
+        if self.door == Door::Guarded {
+            request.headers.insert(AUTHORIZATION, basic(USERNAME, PASSWORD));
+        }
         let (_, body) = self.http.send(request).await.ok()?.ok().ok()?;
         String::from_utf8(body.to_vec()).ok()
     }

@@ -6,6 +6,7 @@ mod holding;
 mod input;
 mod native;
 mod peer;
+mod prometheus;
 mod seed;
 mod versions;
 
@@ -26,6 +27,11 @@ pub fn all() -> Vec<Scenario> {
         versions::all(),
     ]
     .concat()
+}
+
+/// Those that ask a real Prometheus.
+pub fn live() -> Vec<Scenario> {
+    prometheus::all().into_iter().map(Scenario::live).collect()
 }
 
 type Phased<'c> = Rollout<'c, PhasedRollout>;

@@ -32,6 +32,11 @@ async fn secret(cluster: &Cluster) -> Outcome {
     let printed = &documents()?[1];
     let keys = json!({"stringData": printed["stringData"], "type": printed["type"]});
     cluster.create("secrets", "prom-secret", keys).await?;
+    let_the_operator_read_the_secret(cluster).await
+}
+
+/// Lets the operator read the Secret of the example, as the guide tells users to.
+pub(super) async fn let_the_operator_read_the_secret(cluster: &Cluster) -> Outcome {
     let role = json!({"rules": [
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["prom-secret"], "verbs": ["get"]},
     ]});

@@ -1,0 +1,141 @@
+//! The same against a real Prometheus: what it scrapes is the scenario's, what it answers is its own.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use stateward_analysis::testing::{Exporter, PASSWORD, RealPrometheus, USERNAME};
+
+use super::{Phased, expect_checks, expect_partition};
+use crate::harness::{Cluster, Failure, Outcome, Set};
+use crate::scenarios;
+
+scenarios![
+    between_two_pods_a_real_prometheus_has_said_yes_often_enough,
+    a_backup_that_runs_holds_the_next_pod,
+    whatever_keeps_prometheus_from_answering_is_told_apart,
+];
+
+/// What must not be.
+const BACKUP: &str = "backup_running > 0";
+
+/// A Prometheus that wants a password, and what it scrapes.
+struct Sight {
+    prometheus: RealPrometheus,
+    exporter: Exporter,
+}
+
+async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
+    let exporter = Exporter::start().await?;
+    exporter.set("backup_running 0\n");
+    let started = RealPrometheus::start_guarded(&exporter)
+        .await
+        .map_err(std::io::Error::other)?;
+    let Some(prometheus) = started else {
+        return Err(Failure::NotHere("there is no prometheus in PATH".into()));
+    };
+    prometheus
+        .has("backup_running")
+        .await
+        .map_err(std::io::Error::other)?;
+    cluster.ask_providers();
+    super::seed::let_the_operator_read_the_secret(cluster).await?;
+    let keys = json!({"stringData": {"username": USERNAME, "password": format!("{PASSWORD}\n")}});
+    cluster.create("secrets", "prom-secret", keys).await?;
+    cluster.with_operator().await?;
+    Ok(Sight { prometheus, exporter })
+}
+
+/// A set of three pods whose pods wait for three good answers to this query.
+async fn phased<'c>(cluster: &'c Cluster, url: &str, check: Value) -> Outcome<(Set<'c>, Phased<'c>)> {
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let query = json!({"expr": BACKUP, "url": url, "secretRef": "prom-secret"});
+    let rollout = cluster
+        .phased("db")
+        .check(json!({"successThreshold": 3, "query": query}))
+        .check(check)
+        .start()
+        .await?;
+    Ok((db, rollout))
+}
+
+/// S002-01 S002-04 S002-08: seen at the Prometheus itself.
+async fn between_two_pods_a_real_prometheus_has_said_yes_often_enough(cluster: &mut Cluster) -> Outcome {
+    let Sight { prometheus, .. } = sight(cluster).await?;
+    let without_scheme = prometheus.address().replace("http://", "");
+    let (db, rollout) = phased(cluster, &without_scheme, json!({})).await?;
+    db.set_image("v2").await?;
+    let mut asked = Vec::new();
+    for partition in [2, 1, 0] {
+        expect_partition(&db, partition).await?;
+        asked.push(prometheus.asked(BACKUP).len());
+    }
+    rollout.expect_phase("Updated").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    let all = prometheus.asked(BACKUP);
+    asked.push(all.len());
+    let mut before = 0;
+    for (pod, asked) in asked.into_iter().enumerate() {
+        let gate = &all[before..asked];
+        let period = SignedDuration::from_secs(1);
+        let apart = gate.windows(2).all(|two| two[1].duration_since(two[0]) >= period);
+        let what = format!("three questions a second apart at gate {pod}: {gate:?}");
+        cluster.expect(&what, gate.len() >= 3 && apart)?;
+        before = asked;
+    }
+    Ok(())
+}
+
+/// S002-06 S002-11
+async fn a_backup_that_runs_holds_the_next_pod(cluster: &mut Cluster) -> Outcome {
+    let sight = sight(cluster).await?;
+    let (db, rollout) = phased(cluster, &sight.prometheus.address(), json!({})).await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 2).await?;
+    sight.exporter.set("backup_running 1\n");
+    let status = expect_checks(&rollout, "two failed checks", |checks| {
+        checks.consecutive_failed_checks >= 2
+    })
+    .await?;
+    let last = status
+        .rolling_pod_status
+        .and_then(|checks| checks.last_check)
+        .unwrap_or_default();
+    cluster.expect(
+        "what was answered is told",
+        last.answer == "1 series" && last.reason == "DataReturned",
+    )?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    sight.exporter.set("backup_running 0\n");
+    db.expect_rest(["v2"; 3]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+async fn whatever_keeps_prometheus_from_answering_is_told_apart(cluster: &mut Cluster) -> Outcome {
+    let Sight { prometheus, .. } = sight(cluster).await?;
+    let url = prometheus.address();
+    let wrong = json!({"query": {"expr": "backup_running >"}});
+    let (db, rollout) = phased(cluster, &url, wrong).await?;
+    let expect_reason = async |reason: &str, part: &str| {
+        expect_checks(&rollout, &format!("{reason} with {part:?}"), |checks| {
+            let last = checks.last_check.clone().unwrap_or_default();
+            let told = last.reason == reason && last.verdict == "Error" && last.message.contains(part);
+            told && checks.status == "PrometheusError" && checks.consecutive_successful_checks == 0
+        })
+        .await
+    };
+    db.set_image("v2").await?;
+    expect_reason("ClientStatus", "parse error").await?;
+    let unnamed = json!({"check": {"query": {"expr": BACKUP, "secretRef": null}}});
+    rollout.patch("say no name", unnamed).await?;
+    expect_reason("ClientStatus", "401").await?;
+    let again = json!({"check": {"query": {"secretRef": "prom-secret"}}});
+    drop(prometheus);
+    rollout.patch("say a name", again).await?;
+    expect_reason("ConnectionRefused", "refused").await?;
+    let nobody = json!({"check": {"query": {"url": "nobody.invalid:9090"}}});
+    rollout.patch("ask nobody", nobody).await?;
+    expect_reason("NameNotResolved", "nobody.invalid").await?;
+    let ourselves = json!({"check": {"query": {"url": "169.254.169.254"}}});
+    rollout.patch("ask the metadata service", ourselves).await?;
+    expect_reason("EgressRefused", "169.254.169.254").await?;
+    db.expect_rest(["v1"; 3]).await
+}
