@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use stateward_analysis::testing::{Exporter, RealPrometheus};
 use stateward_kubelet::{Behaviour, Match};
 use stateward_scenarios::harness::{Cluster, Failure, Outcome, Rollout, Set, operator_kubeconfig};
 use stateward_scenarios::scenarios;
@@ -21,6 +22,7 @@ scenarios![
     aborts_end_with_every_pod_back,
     versions_that_crash_are_taken_back,
     jobs_that_judge_versions_are_run_once_and_heard,
+    no_pod_goes_without_its_checks,
     a_leader_that_is_killed_is_succeeded,
     a_leader_that_is_told_to_stop_hands_over,
     every_line_about_a_rollout_names_it,
@@ -164,6 +166,44 @@ async fn jobs_that_judge_versions_are_run_once_and_heard(cluster: &mut Cluster) 
     watched.expect_unbroken(cluster).await
 }
 
+/// Invariant 48: between any two pods a real Prometheus was asked often enough, however often its answers were lost.
+async fn no_pod_goes_without_its_checks(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut mortal = Mortal::start(cluster)?;
+    let exporter = Exporter::start().await?;
+    exporter.set("errors 0\n");
+    let started = RealPrometheus::start(&exporter).await;
+    let Some(prometheus) = started.map_err(std::io::Error::other)? else {
+        return Err(Failure::NotHere("there is no prometheus in PATH".into()));
+    };
+    prometheus.has("errors").await.map_err(std::io::Error::other)?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let query = "errors > 0";
+    let check = json!({
+        "initialDelaySeconds": 0, "periodSeconds": 1, "successThreshold": 2,
+        "query": {"expr": query, "url": prometheus.address()},
+    });
+    let rollout = cluster.phased("db").check(check).start().await?;
+    let watched = Watched::start(cluster).await?;
+    let since = cluster.pod_changes();
+    let mut version = 1;
+    while mortal.kills < KILLS {
+        version += 1;
+        let image = format!("v{version}");
+        let before = prometheus.asked(query).len();
+        db.set_image(&image).await?;
+        let rolled = async {
+            db.expect_images([image.as_str(); 2]).await?;
+            rollout.expect_phase("Updated").await.map(drop)
+        };
+        mortal.dies_again_and_again(rolled).await?;
+        let asked = prometheus.asked(query).len() - before;
+        cluster.expect(&format!("six checks at least, not {asked}"), asked >= 6)?;
+    }
+    db.expect_one_down_at_most(since)?;
+    watched.expect_unbroken(cluster).await
+}
+
 /// Waits until the version that the set asks for is given up and every pod is back.
 async fn returned(db: &Set<'_>, rollout: &Rollout<'_>) -> Outcome {
     let asked = db.expect_observed().await?;
@@ -296,7 +336,7 @@ impl<'c> Mortal<'c> {
 
     /// Without an election: nobody else is there, and to wait for a dead one's lease would take the bite out of it.
     fn life(cluster: &Cluster) -> Outcome<Process> {
-        Process::start(cluster, &["--leader-elect=false"])
+        Process::start(cluster, &["--leader-elect=false", "--allow-egress=127.0.0.1"])
     }
 
     /// Kills it at random moments until this has come true.
