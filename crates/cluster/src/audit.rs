@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::Value;
+
+use crate::json::Value;
 
 /// One answered write.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +30,7 @@ pub struct Entry {
     /// The number of the commit it led to, if it changed anything.
     pub revision: Option<u64>,
     /// The body of the request. The cluster's own controllers send no `managedFields`.
-    pub body: Value,
+    pub body: serde_json::Value,
 }
 
 /// Entries kept. Long simulations check them as they go.

@@ -17,6 +17,7 @@ mod events;
 pub mod faults;
 mod go;
 mod http;
+mod json;
 mod names;
 mod object;
 mod patch;

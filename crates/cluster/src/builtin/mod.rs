@@ -47,8 +47,8 @@ mod validation;
 mod volume_defaults;
 mod workload;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::resource;
 use crate::status::FieldError;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::container_defaults::{container, host_ports, requests_from_limits};
 use super::fields::{each, entries, fill, fill_text, flag, has, int, items, made, part, set, text, unset};

@@ -1,6 +1,6 @@
 //! What storing does to an object.
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// Built-in objects are stored as protobuf, which tells no empty list from none: one that is written although it is
 /// empty reads back as null. Raw JSON inside an object is kept as it is.
@@ -29,8 +29,8 @@ fn empty_lists(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case("roles.rbac.authorization.k8s.io", json!({"rules": []}), json!({"rules": null}))]

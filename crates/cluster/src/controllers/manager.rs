@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::recorder::Recorder;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::json::{Value, json};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
 
 use super::negotiate::Form;
 use super::query::Query;

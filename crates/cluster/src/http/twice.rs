@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use crate::json::{Map, Value};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
 
 /// What becomes of an object that is said twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             self.prefix(before, || name.clone());
             match (self.twice, fields.get_mut(&name)) {
                 (Twice::Merged, Some(first)) => merge(first, value),
-                _ => drop(fields.insert(name, value)),
+                _ => drop(fields.insert(name.into(), value)),
             }
         }
         Ok(fields.into())
@@ -179,7 +179,7 @@ fn merge(into: &mut Value, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     /// From the real server.
     #[test]

@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures::stream;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::answer::{dressed, dressed_whole, metadata_only, rows};

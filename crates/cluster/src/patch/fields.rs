@@ -1,7 +1,7 @@
 //! A set of paths into an object: what one manager owns.
 
+use crate::json::Value;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
 
 use super::element::Element;
 use super::typed;
@@ -49,7 +49,7 @@ impl FieldSet {
     /// The value of `fieldsV1`.
     #[cfg(test)]
     pub(crate) fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::to_value(self).unwrap_or_default().into()
     }
 
     /// Adds a path. The empty path is the whole object, which nobody owns.
@@ -254,7 +254,7 @@ impl FieldSet {
 /// The set below one node of `fieldsV1`, and whether the node is a member itself. A node with nothing below
 /// is.
 fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
-    let empty = serde_json::Map::new();
+    let empty = crate::json::Map::new();
     let fields = match fields {
         Value::Object(fields) => fields,
         Value::Null => &empty,
@@ -303,7 +303,7 @@ impl Serialize for Below<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if self.member && !self.set.nodes.is_empty() {
-            map.serialize_entry(".", &serde_json::Map::new())?;
+            map.serialize_entry(".", &crate::json::Map::new())?;
         }
         for (element, node) in &self.set.nodes {
             map.serialize_entry(
@@ -321,10 +321,10 @@ impl Serialize for Below<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
     use rstest::rstest;
-    use serde_json::json;
 
     fn set(fields: Value) -> FieldSet {
         FieldSet::read(&fields).unwrap()
@@ -385,13 +385,18 @@ mod tests {
 
     fn any_set() -> impl Strategy<Value = FieldSet> {
         let element = prop_oneof![
-            "[a-c.]{1,2}".prop_map(Element::Field),
+            "[a-c.]{1,2}".prop_map(Element::field),
             btree_map(
                 "[a-b]",
                 prop_oneof![(0i64..12).prop_map(Value::from), "[a-c<]".prop_map(Value::from)],
                 1..3
             )
-            .prop_map(|fields| Element::Key(fields.into_iter().collect())),
+            .prop_map(|fields| Element::Key(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| (name.into(), value))
+                    .collect()
+            )),
             (0i64..12).prop_map(|value| Element::Value(value.into())),
             (0i64..12).prop_map(Element::Index),
         ];

@@ -1,6 +1,6 @@
 //! Merging two lists in a strategic merge.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::error::PatchError;
 use super::order::{Order, find, no_key, split};

@@ -1,6 +1,6 @@
 //! JSON merge patch (RFC 7386), with the twists of the library that the real server uses.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::error::PatchError;
 use crate::go;
@@ -22,7 +22,7 @@ pub(crate) fn merge(live: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(Value::Object(merged))
 }
 
-fn merge_fields(live: &mut Map<String, Value>, patch: Map<String, Value>) {
+fn merge_fields(live: &mut Map, patch: Map) {
     for (name, new) in patch {
         match (live.get_mut(&name), new) {
             (_, Value::Null) => {
@@ -55,8 +55,8 @@ pub(super) fn drop_nulls(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     /// What a custom object on the real server holds after each patch.
     #[rstest]

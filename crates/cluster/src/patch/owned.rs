@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::element::Element;
 use super::fields::FieldSet;
@@ -100,8 +100,8 @@ fn remember(known: &mut HashMap<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn set(fields: &Value) -> FieldSet {
         FieldSet::read(fields).unwrap()

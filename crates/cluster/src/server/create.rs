@@ -1,6 +1,6 @@
 //! Making an object.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::modify::never_owned;
 use super::{

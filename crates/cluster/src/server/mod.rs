@@ -16,8 +16,8 @@ mod scale;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::json::{Map, Value};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 use stateward_clock::Clock;
 
 use crate::audit::{Audit, Entry};
@@ -193,7 +193,7 @@ impl Target {
             name: self.name.clone(),
             code,
             revision: None,
-            body: Value::Null,
+            body: serde_json::Value::Null,
         }
     }
 
@@ -230,7 +230,7 @@ fn decode_changed(resource: &Resource, value: Value, changed: &[&str]) -> Result
     let Value::Object(fields) = value else {
         return decode(resource, &value);
     };
-    let (loose, stored): (Map<_, _>, Map<_, _>) = fields
+    let (loose, stored): (Map, Map) = fields
         .into_iter()
         .partition(|(name, _)| changed.contains(&name.as_str()));
     let (mut decoded, unknown) = decode(resource, &Value::Object(loose))?;

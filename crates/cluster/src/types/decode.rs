@@ -4,8 +4,8 @@
 //! drops empty values where the field says `omitempty`, and writes zero values where it does not. Revision hashes are made of
 //! the result, so every one of these rules counts.
 
+use crate::json::{Map, Value};
 use base64::Engine;
-use serde_json::{Map, Value};
 
 use super::quantity::Quantity;
 use super::table::{Field, Kind, Struct, builtin};
@@ -151,16 +151,11 @@ fn short(name: &str) -> &str {
 }
 
 impl Reader {
-    fn structure(
-        &mut self,
-        described: &Struct,
-        fields: &Map<String, Value>,
-        at: &Path<'_>,
-    ) -> Result<Value, Mismatch> {
+    fn structure(&mut self, described: &Struct, fields: &Map, at: &Path<'_>) -> Result<Value, Mismatch> {
         // Read in the order it is written in, so that complaints come in it too. Both maps are sorted.
         let mut read = Vec::with_capacity(fields.len());
         for (name, given) in fields {
-            match described.fields.get(name) {
+            match described.fields.get(name.as_str()) {
                 None => self.unknown.push(at.step(Step::Field(name)).shown()),
                 Some(_) if given.is_null() => {}
                 Some(field) => {
@@ -198,7 +193,7 @@ impl Reader {
             }
             (Kind::Float, Value::Number(_)) => Ok(given.clone()),
             (Kind::Bytes, Value::String(text)) => {
-                match base64::engine::general_purpose::STANDARD.decode(text) {
+                match base64::engine::general_purpose::STANDARD.decode(text.as_bytes()) {
                     Ok(_) => Ok(given.clone()),
                     Err(error) => Err(Mismatch::Base64(corrupt_at(text, &error))),
                 }
@@ -387,7 +382,7 @@ fn go_type(kind: &Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[rstest::rstest]
     #[case("2026-01-02T03:04:05Z", Some("2026-01-02T03:04:05Z"))]

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
+use crate::json::{self, Value};
 use serde::Deserialize;
-use serde_json::Value;
 
-static TABLE: LazyLock<HashMap<String, Struct>> =
+static TABLE: LazyLock<&'static HashMap<String, Struct>> =
     LazyLock::new(
         || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
-            Ok(data) => data.types,
+            Ok(data) => {
+                let types: &'static HashMap<_, _> = Box::leak(Box::new(data.types));
+                let fields = types.values().flat_map(|described| described.fields.keys());
+                json::know(fields.map(String::as_str));
+                types
+            }
             Err(error) => {
                 unreachable!("the table of types is part of the binary and was read by its tests: {error}")
             }

@@ -1,6 +1,6 @@
 //! What metadata may say, on creation and on change.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::selector;
 use crate::builtin::fields::{entries, flag, has, int, items, text};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 use stateward_core::revision;
 
 use crate::access::Access;
@@ -199,7 +199,7 @@ struct Data {
 
 impl Data {
     fn of(set: &Set) -> Result<Self, Status> {
-        let bytes = revision::data(set.template());
+        let bytes = revision::data(&set.template().into());
         let json = serde_json::from_str(&bytes)
             .map_err(|error| failure(format!("template of StatefulSet {}: {error}", set.name())))?;
         Ok(Self { bytes, json })
@@ -255,7 +255,7 @@ fn create(
         map_at(&mut object, "metadata").insert("annotations".into(), set.annotations().clone());
     }
     loop {
-        let name = revision::RevisionName::of(set.name(), set.template(), *collisions);
+        let name = revision::RevisionName::of(set.name(), &set.template().into(), *collisions);
         map_at(&mut object, "metadata").insert("name".into(), name.as_str().into());
         match access.create(REVISIONS, set.namespace(), object.clone()) {
             Err(status) if already_exists(&status) => {
