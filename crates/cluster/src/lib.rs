@@ -16,6 +16,7 @@ mod custom;
 mod events;
 pub mod faults;
 mod go;
+mod hash;
 mod http;
 mod json;
 mod names;

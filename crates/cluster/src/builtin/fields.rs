@@ -8,9 +8,9 @@ use crate::json::{Map, Value};
 /// Sets a field that is absent or null.
 pub(super) fn fill(at: &mut Value, name: &str, default: impl Into<Value>) {
     if let Value::Object(fields) = at {
-        let field = fields.entry(name).or_insert(Value::Null);
-        if field.is_null() {
-            *field = default.into();
+        // Looked at first: whoever asks to write a field gets a map of its own.
+        if fields.get(name).is_none_or(Value::is_null) {
+            fields.insert(name.into(), default.into());
         }
     }
 }
@@ -102,6 +102,7 @@ pub(super) fn has(at: &Value, name: &str) -> bool {
 /// Whether two values are the same to Go's semantic equality: absent, null and empty lists or maps are one thing.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
+        _ if left.shares(right) => true,
         (Value::Object(left), Value::Object(right)) => {
             let names = left
                 .keys()

@@ -61,12 +61,12 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
         if name.as_str() > MANAGED_FIELDS
             && let Some(managed) = managed.take()
         {
-            entries.next(MANAGED_FIELDS).extend(managed.bytes());
+            entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
         }
         write(entries.next(name), value);
     }
     if let Some(managed) = managed {
-        entries.next(MANAGED_FIELDS).extend(managed.bytes());
+        entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
     }
     entries.end();
 }

@@ -20,6 +20,7 @@ pub(crate) use list::List;
 pub(crate) use literal::{ToJson, json};
 pub(crate) use map::Map;
 pub(crate) use name::{Name, know};
+pub(crate) use serde::read;
 pub(crate) use serde_json::Number;
 pub(crate) use text::{write, write_text};
 
@@ -126,11 +127,6 @@ impl Value {
 
     pub(crate) fn get_mut(&mut self, place: impl Place) -> Option<&mut Value> {
         place.find_mut(self)
-    }
-
-    /// The value, leaving null.
-    pub(crate) fn take(&mut self) -> Value {
-        std::mem::take(self)
     }
 
     /// The value at a JSON pointer (RFC 6901).

@@ -1,11 +1,12 @@
 //! The names of fields. Nearly all are those of the Kubernetes API, which are kept once.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+
+use crate::hash::Table;
 
 /// A name of a field or key of a map.
 #[derive(Clone)]
@@ -14,11 +15,11 @@ pub(crate) enum Name {
     Other(Arc<str>),
 }
 
-static KNOWN: OnceLock<HashSet<&'static str, BuildHasherDefault<Words>>> = OnceLock::new();
+static KNOWN: OnceLock<Table<&'static str, ()>> = OnceLock::new();
 
 /// Keeps these names once from now on.
 pub(crate) fn know(names: impl Iterator<Item = &'static str>) {
-    KNOWN.get_or_init(|| names.collect());
+    KNOWN.get_or_init(|| names.map(|name| (name, ())).collect());
 }
 
 impl Name {
@@ -32,8 +33,8 @@ impl Name {
 
 impl From<&str> for Name {
     fn from(name: &str) -> Self {
-        match KNOWN.get().and_then(|known| known.get(name)) {
-            Some(known) => Self::Known(known),
+        match KNOWN.get().and_then(|known| known.get_key_value(name)) {
+            Some((known, ())) => Self::Known(known),
             None => Self::Other(name.into()),
         }
     }
@@ -156,29 +157,5 @@ impl Ord for Name {
 impl std::hash::Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
-    }
-}
-
-/// A hash for a few thousand short names that nobody chooses to our harm: eight bytes at a time.
-#[derive(Default)]
-struct Words(u64);
-
-impl Words {
-    fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-}
-
-impl Hasher for Words {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        self.add(u64::from_le_bytes(last));
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -1,8 +1,9 @@
 //! Reading and writing through serde.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{Map, Name, Number, Value};
@@ -38,9 +39,9 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct Letters;
 
-        impl Visitor<'_> for Reader {
+        impl Visitor<'_> for Letters {
             type Value = Name;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,15 +53,15 @@ impl<'de> Deserialize<'de> for Name {
             }
         }
 
-        source.deserialize_str(Reader)
+        source.deserialize_str(Letters)
     }
 }
 
 impl<'de> Deserialize<'de> for Map {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct Fields;
 
-        impl<'de> Visitor<'de> for Reader {
+        impl<'de> Visitor<'de> for Fields {
             type Value = Map;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,92 +73,120 @@ impl<'de> Deserialize<'de> for Map {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, source: A) -> Result<Map, A::Error> {
-                fields(source)
+                let twice = Cell::new(false);
+                fields(source, Reader { twice: &twice })
             }
         }
 
-        source.deserialize_map(Reader)
+        source.deserialize_map(Fields)
     }
 }
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Value;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any valid JSON value")
-            }
-
-            fn visit_unit<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_none<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_some<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
-                Value::deserialize(source)
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-                Ok(value.into())
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-                Ok(value.into())
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-                Ok(value.into())
-            }
-
-            fn visit_i128<E: Error>(self, value: i128) -> Result<Value, E> {
-                let number = Number::from_i128(value);
-                number
-                    .map(Value::Number)
-                    .ok_or_else(|| E::custom("JSON number out of range"))
-            }
-
-            fn visit_u128<E: Error>(self, value: u128) -> Result<Value, E> {
-                let number = Number::from_u128(value);
-                number
-                    .map(Value::Number)
-                    .ok_or_else(|| E::custom("JSON number out of range"))
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-                Ok(value.into())
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(text.into())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = source.next_element()? {
-                    items.push(item);
-                }
-                Ok(Value::Array(items.into()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, source: A) -> Result<Value, A::Error> {
-                fields(source).map(Value::Object)
-            }
-        }
-
-        source.deserialize_any(Reader)
+        let twice = Cell::new(false);
+        source.deserialize_any(Reader { twice: &twice })
     }
 }
 
-fn fields<'de, A: MapAccess<'de>>(mut source: A) -> Result<Map, A::Error> {
-    let mut fields: Vec<(Name, Value)> = Vec::new();
-    while let Some(field) = source.next_entry()? {
-        fields.push(field);
+/// Reads some JSON, and says whether any object in it has two fields with one name.
+pub(crate) fn read(bytes: &[u8]) -> Result<(Value, bool), serde_json::Error> {
+    let twice = Cell::new(false);
+    let mut source = serde_json::Deserializer::from_slice(bytes);
+    let value = Reader { twice: &twice }.deserialize(&mut source)?;
+    source.end()?;
+    Ok((value, twice.get()))
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'r> {
+    /// Whether a field was said twice.
+    twice: &'r Cell<bool>,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        source.deserialize_any(self)
     }
-    Ok(fields.into_iter().collect())
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        source.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i128<E: Error>(self, value: i128) -> Result<Value, E> {
+        let number = Number::from_i128(value);
+        number
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("JSON number out of range"))
+    }
+
+    fn visit_u128<E: Error>(self, value: u128) -> Result<Value, E> {
+        let number = Number::from_u128(value);
+        number
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("JSON number out of range"))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = source.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, source: A) -> Result<Value, A::Error> {
+        fields(source, self).map(Value::Object)
+    }
+}
+
+fn fields<'de, A: MapAccess<'de>>(mut source: A, reader: Reader<'_>) -> Result<Map, A::Error> {
+    let mut fields: Vec<(Name, Value)> = Vec::new();
+    while let Some(name) = source.next_key()? {
+        fields.push((name, source.next_value_seed(reader)?));
+    }
+    let said = fields.len();
+    let fields: Map = fields.into_iter().collect();
+    if fields.len() < said {
+        reader.twice.set(true);
+    }
+    Ok(fields)
 }

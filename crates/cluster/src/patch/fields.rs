@@ -1,7 +1,6 @@
 //! A set of paths into an object: what one manager owns.
 
-use crate::json::Value;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use crate::json::{self, Value};
 
 use super::element::Element;
 use super::typed;
@@ -46,10 +45,18 @@ impl FieldSet {
         Ok(read(fields)?.0)
     }
 
+    /// The text of `fieldsV1` as the real server writes it.
+    pub(crate) fn text(&self) -> String {
+        let mut out = Vec::with_capacity(1024);
+        write(&mut out, self, false);
+        // Names are text, and so is what is between them.
+        String::from_utf8(out).unwrap_or_default()
+    }
+
     /// The value of `fieldsV1`.
     #[cfg(test)]
     pub(crate) fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default().into()
+        serde_json::from_str(&self.text()).unwrap_or_default()
     }
 
     /// Adds a path. The empty path is the whole object, which nobody owns.
@@ -283,39 +290,23 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
     Ok((set, member))
 }
 
-/// The text of `fieldsV1` as the real server writes it: `.` first, then the elements in order.
-impl Serialize for FieldSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Below {
-            set: self,
-            member: false,
-        }
-        .serialize(serializer)
+/// The text below one node: `.` first where the node is a member itself, then the elements in order.
+fn write(out: &mut Vec<u8>, set: &FieldSet, member: bool) {
+    out.push(b'{');
+    let mut is_first = true;
+    if member && !set.nodes.is_empty() {
+        out.extend_from_slice(b"\".\":{}");
+        is_first = false;
     }
-}
-
-struct Below<'a> {
-    set: &'a FieldSet,
-    member: bool,
-}
-
-impl Serialize for Below<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if self.member && !self.set.nodes.is_empty() {
-            map.serialize_entry(".", &crate::json::Map::new())?;
+    for (element, node) in &set.nodes {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
         }
-        for (element, node) in &self.set.nodes {
-            map.serialize_entry(
-                &element.spelled(),
-                &Below {
-                    set: &node.children,
-                    member: node.member,
-                },
-            )?;
-        }
-        map.end()
+        json::write_text(out, &element.spelled());
+        out.push(b':');
+        write(out, &node.children, node.member);
     }
+    out.push(b'}');
 }
 
 #[cfg(test)]
@@ -337,7 +328,7 @@ mod tests {
             + r#""f:ports":{".":{},"k:{\"containerPort\":9,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}},"#
             + r#""k:{\"containerPort\":80,\"protocol\":\"UDP\"}":{},"k:{\"containerPort\":443,\"protocol\":\"TCP\"}":{}}}"#;
         let set = set(serde_json::from_str(&text).unwrap());
-        assert_eq!(serde_json::to_string(&set).unwrap(), text);
+        assert_eq!(set.text(), text);
     }
 
     #[rstest]

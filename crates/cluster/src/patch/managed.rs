@@ -268,7 +268,7 @@ mod tests {
                 field: None,
             },
         );
-        new["metadata"]["managedFields"].take()
+        std::mem::take(&mut new["metadata"]["managedFields"])
     }
 
     const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";

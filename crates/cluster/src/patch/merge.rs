@@ -42,12 +42,26 @@ fn merge_fields(live: &mut Map, patch: Map) {
 
 /// A null has nothing to remove in a value that was not there before.
 pub(super) fn drop_nulls(value: &mut Value) {
+    if has_nulls(value) {
+        drop_them(value);
+    }
+}
+
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(|value| value.is_null() || has_nulls(value)),
+        Value::Array(items) => items.iter().any(has_nulls),
+        _ => false,
+    }
+}
+
+fn drop_them(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(drop_nulls);
+            fields.values_mut().for_each(drop_them);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Array(items) => items.iter_mut().for_each(drop_them),
         _ => {}
     }
 }

@@ -19,8 +19,7 @@ const REMEMBERED: usize = 1024;
 
 impl Owned {
     pub(super) fn of(set: FieldSet) -> Self {
-        // Every key is a string and there is nothing in it that JSON cannot say.
-        let text = serde_json::to_string(&set).unwrap_or_default();
+        let text = set.text();
         let mut known = known();
         if let Some((text, _)) = known.get_key_value(text.as_str()) {
             return Self(text.clone());

@@ -67,26 +67,29 @@ pub(super) fn merge_fields(
             live.remove(&name);
             continue;
         }
-        let merged = match (live.remove(&name), new) {
+        let merged = match (live.get(&name), new) {
             (Some(Value::Object(old)), Value::Object(fields)) => {
                 let field = lookup(shape, &name)?;
                 Some(Value::Object(match field.strategy() {
                     "replace" => fields,
-                    _ => merge_fields(old, fields, field.shape)?,
+                    _ => merge_fields(old.clone(), fields, field.shape)?,
                 }))
             }
             (Some(Value::Array(old)), Value::Array(new)) => {
                 let list = lookup_list(shape, &name)?;
-                Some(merge_list(old.into_vec(), new.into_vec(), list, deletes)?.into())
+                Some(merge_list(old.to_vec(), new.into_vec(), list, deletes)?.into())
             }
-            (old, _) if deletes => old,
+            _ if deletes => continue,
             (_, mut new) => {
                 drop_nulls(&mut new);
                 without_directives(new)
             }
         };
-        if let Some(merged) = merged {
-            live.insert(name, merged);
+        match merged {
+            // Most of a patch is as it was, and what is left alone stays shared.
+            Some(merged) if live.get(&name) == Some(&merged) => {}
+            Some(merged) => drop(live.insert(name, merged)),
+            None => drop(live.remove(&name)),
         }
     }
     Ok(live)
@@ -213,6 +216,7 @@ fn name_after<'k>(key: &'k str, directive: &str, otherwise: &str) -> Result<&'k 
 /// A new value without the maps in it that only are directives.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
+        value if !has_directives(&value) => Some(value),
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
             let fields = fields
@@ -224,6 +228,14 @@ fn without_directives(value: Value) -> Option<Value> {
             items.into_iter().filter_map(without_directives).collect(),
         )),
         other => Some(other),
+    }
+}
+
+fn has_directives(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.contains_key(DIRECTIVE) || fields.values().any(has_directives),
+        Value::Array(items) => items.iter().any(has_directives),
+        _ => false,
     }
 }
 

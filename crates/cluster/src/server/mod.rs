@@ -269,7 +269,8 @@ fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
         ("kind", resource.kind.clone()),
     ] {
         // What a custom object says it is is judged with the rest of it.
-        if !(resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty())) {
+        let is_kept = resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty());
+        if !is_kept && decoded[field] != known {
             decoded[field] = known.into();
         }
     }

@@ -202,7 +202,7 @@ impl Server {
         keep_system_fields(&old, &mut new);
 
         match &resource.model {
-            Model::Builtin { .. } => builtin::default(&resource.id, &mut new),
+            Model::Builtin { .. } => builtin::default_changed(&resource.id, &old, &mut new),
             Model::Custom(custom) => custom::default(custom, &mut new),
         }
         // Ownership is settled on what the client asked for, before the server has its own say.
