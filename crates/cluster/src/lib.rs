@@ -29,6 +29,7 @@ mod server;
 mod status;
 mod store;
 mod table;
+mod told;
 mod types;
 
 pub use audit::Entry;

@@ -24,6 +24,11 @@ impl Object {
         }
     }
 
+    /// Whether the two are one.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.value, &other.value) && Arc::ptr_eq(&self.managers, &other.managers)
+    }
+
     /// The object with its `managedFields`.
     pub(crate) fn whole(&self) -> Value {
         let mut value = Value::clone(&self.value);

@@ -22,7 +22,7 @@ pub(crate) use map::Map;
 pub(crate) use name::{Name, know};
 pub(crate) use serde::read;
 pub(crate) use serde_json::Number;
-pub(crate) use text::{write, write_text};
+pub(crate) use text::{is_plain, write, write_text};
 
 /// Any JSON.
 #[derive(Clone, Debug, Default)]

@@ -49,9 +49,7 @@ pub(crate) fn write(out: &mut Vec<u8>, value: &Value) {
 
 /// Appends a text in quotes. Few have anything in them that must be escaped.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
-    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
-    // Not `any`: that would look at one byte at a time.
-    if text.bytes().fold(false, |found, byte| found | is_special(&byte)) {
+    if !is_plain(text) {
         // As above.
         let _ = serde_json::to_writer(out, text);
         return;
@@ -59,4 +57,11 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     out.extend_from_slice(text.as_bytes());
     out.push(b'"');
+}
+
+/// Whether a text is the same in quotes.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    // Not `any`: that would look at one byte at a time.
+    !text.bytes().fold(false, |found, byte| found | is_special(byte))
 }

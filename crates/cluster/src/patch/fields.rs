@@ -302,7 +302,14 @@ fn write(out: &mut Vec<u8>, set: &FieldSet, member: bool) {
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
-        json::write_text(out, &element.spelled());
+        match element {
+            Element::Field(name) if json::is_plain(name) => {
+                out.extend_from_slice(b"\"f:");
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            _ => json::write_text(out, &element.spelled()),
+        }
         out.push(b':');
         write(out, &node.children, node.member);
     }

@@ -29,6 +29,7 @@ use crate::object::Object;
 use crate::resource::{Model, Registry, Resource};
 use crate::status::{About, Status};
 use crate::store::{Key, Shelf, Store};
+use crate::told::Told;
 use crate::types::Mismatch;
 
 pub(crate) use delete::{Deleted, check_deletion};
@@ -41,6 +42,7 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) audit: Audit,
+    pub(crate) told: Told,
     pub(crate) gates: Gates,
     pub(crate) max_unavailable: MaxUnavailable,
     /// Users by bearer token.
@@ -120,6 +122,7 @@ impl Server {
             registry: Registry::default(),
             clock,
             audit: Audit::default(),
+            told: Told::default(),
             gates,
             max_unavailable,
             users,

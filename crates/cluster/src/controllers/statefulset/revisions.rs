@@ -57,14 +57,12 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> 
         |owner: &Value| owner["uid"] == uid && owner["name"] == name && owner["kind"] == "StatefulSet";
     revisions
         .retain(|revision| selector.matches(revision.labels()) && revision.controller().is_none_or(is_ours));
-    let older = |a: &Revision, b: &Revision| {
-        let by_number = a.number().cmp(&b.number());
+    let mut numbered: Vec<_> = revisions.into_iter().map(|one| (one.number(), one)).collect();
+    numbered.sort_by(|(number, a), (other, b)| {
+        let by_number = number.cmp(other);
         by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))
-    };
-    if !revisions.is_sorted_by(|a, b| older(a, b).is_le()) {
-        revisions.sort_by(older);
-    }
-    revisions
+    });
+    numbered.into_iter().map(|(_, revision)| revision).collect()
 }
 
 /// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
