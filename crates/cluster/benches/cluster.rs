@@ -1,6 +1,7 @@
 //! The budgets of the embedded cluster, measured. Prints a table; asserts nothing.
 //!
-//! `cargo xtask bench cluster`, or with a number for fewer or more sets: `cargo xtask bench cluster -- 2000`
+//! `cargo xtask bench cluster`, or with a number for fewer or more sets: `cargo xtask bench cluster -- 2000`. A word measures
+//! only what it names, for a profiler: `cargo xtask bench cluster -- rolling`
 
 #![allow(
     clippy::expect_used,
@@ -23,38 +24,40 @@ use stateward_cluster::{Cluster, Options};
 use stateward_kubelet::Kubelet;
 
 fn main() {
-    let sets: usize = std::env::args()
-        .filter_map(|argument| argument.parse().ok())
-        .next()
+    let arguments: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let sets: usize = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
         .unwrap_or(10_000);
+    let words: Vec<_> = arguments
+        .iter()
+        .filter(|word| word.parse::<usize>().is_err())
+        .collect();
+    let is_wanted = |what: &str| words.is_empty() || words.iter().any(|word| what.contains(word.as_str()));
     println!("{:<58} {:>14} {:>12}", "what", "measured", "budget");
     // First, while the tables of types and resources are still to be read.
-    row(
-        "start to the first answer, without TLS",
-        &format!("{:.1} ms", first_answer() * 1e3),
-        "300 ms",
-    );
-    row(
-        "native 5-pod rolling update, virtual time",
-        &format!("{:.2} ms", rolling_update(50) * 1e3),
-        "3 ms",
-    );
-    row(
-        "watch event to a client in this process, p50",
-        &format!("{:.1} µs", watch_latency() * 1e6),
-        "50 µs",
-    );
-    let (seconds, before, after) = settle(sets);
-    row(
-        &format!("{sets} sets of 3 pods settled"),
-        &format!("{seconds:.1} s"),
-        "60 s",
-    );
-    row(
-        "  resident memory for that",
-        &format!("{} MiB", (after - before) / 1024 / 1024),
-        "1536 MiB",
-    );
+    let what = "start to the first answer, without TLS";
+    if is_wanted(what) {
+        row(what, &format!("{:.1} ms", first_answer() * 1e3), "300 ms");
+    }
+    let what = "native 5-pod rolling update, virtual time";
+    if is_wanted(what) {
+        row(what, &format!("{:.2} ms", rolling_update(50) * 1e3), "3 ms");
+    }
+    let what = "watch event to a client in this process, p50";
+    if is_wanted(what) {
+        row(what, &format!("{:.1} µs", watch_latency() * 1e6), "50 µs");
+    }
+    let what = format!("{sets} sets of 3 pods settled");
+    if is_wanted(&what) {
+        let (seconds, before, after) = settle(sets);
+        row(&what, &format!("{seconds:.1} s"), "60 s");
+        let memory = format!("{} MiB", (after - before) / 1024 / 1024);
+        row("  resident memory for that", &memory, "1536 MiB");
+    }
 }
 
 fn row(what: &str, measured: &str, budget: &str) {

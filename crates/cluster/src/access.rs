@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::object;
 use crate::status::Status;

@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use serde_json::Value;
+use crate::json::{self, Value};
 
 /// One answered write.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +27,7 @@ pub struct Entry {
     /// The number of the commit it led to, if it changed anything.
     pub revision: Option<u64>,
     /// The body of the request. The cluster's own controllers send no `managedFields`.
-    pub body: Value,
+    pub body: serde_json::Value,
 }
 
 /// Entries kept. Long simulations check them as they go.
@@ -39,7 +37,7 @@ const LIMIT: usize = 100_000;
 #[derive(Default)]
 pub(crate) struct Audit {
     /// Bodies are kept as text: far more are written than read, and text is small.
-    entries: Mutex<VecDeque<(Entry, Box<str>)>>,
+    entries: Mutex<VecDeque<(Entry, Box<[u8]>)>>,
 }
 
 /// The body of a request that sends an object with another status.
@@ -48,22 +46,31 @@ pub(crate) struct WithStatus<'a> {
     pub(crate) status: &'a Value,
 }
 
-impl Serialize for WithStatus<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let fields = self.base.as_object().into_iter().flatten();
-        for (name, value) in fields.filter(|(name, _)| *name != "status") {
-            map.serialize_entry(name, value)?;
-        }
-        map.serialize_entry("status", self.status)?;
-        map.end()
+/// What the audit log keeps of a request.
+pub(crate) trait Body {
+    /// Appends its text.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+impl Body for Value {
+    fn write(&self, out: &mut Vec<u8>) {
+        json::write(out, self);
+    }
+}
+
+impl Body for WithStatus<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut whole = self.base.clone();
+        whole["status"] = self.status.clone();
+        json::write(out, &whole);
     }
 }
 
 impl Audit {
     /// Takes down an entry and the body of its request.
-    pub(crate) fn record(&self, entry: Entry, body: &impl Serialize) {
-        let text = serde_json::to_string(body).unwrap_or_default();
+    pub(crate) fn record(&self, entry: Entry, body: &impl Body) {
+        let mut text = Vec::with_capacity(2048);
+        body.write(&mut text);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == LIMIT {
             entries.pop_front();
@@ -73,8 +80,8 @@ impl Audit {
 
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = |(entry, text): &(Entry, Box<str>)| Entry {
-            body: serde_json::from_str(text).unwrap_or_default(),
+        let read = |(entry, text): &(Entry, Box<[u8]>)| Entry {
+            body: serde_json::from_slice(text).unwrap_or_default(),
             ..entry.clone()
         };
         entries.iter().map(read).collect()

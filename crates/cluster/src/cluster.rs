@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::json::json;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use serde_json::json;
 use stateward_clock::Clock;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -134,7 +134,7 @@ impl Iterator for Commits {
             resource: shelf.name(),
             namespace: change.key.namespace,
             name: change.key.name,
-            object: change.object.value,
+            object: Arc::new((&*change.object.value).into()),
             deleted: change.deleted,
         })
     }
@@ -153,7 +153,7 @@ fn furnish(server: &Server) {
         agent: "kube-apiserver".to_owned(),
     };
     let options = WriteOptions::default();
-    let create = |resource: &str, namespace: &str, object: serde_json::Value| {
+    let create = |resource: &str, namespace: &str, object: crate::json::Value| {
         let Some(resource) = server.registry.by_id(resource) else {
             return;
         };

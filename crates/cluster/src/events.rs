@@ -1,7 +1,7 @@
 //! The two dresses of an Event. It is stored once, as the core group has it; `events.k8s.io` shows and takes the same
 //! object under other names.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 /// `(core, events.k8s.io)`; names that are the same in both are not listed.
 const RENAMED: [(&str, &str); 7] = [
@@ -38,7 +38,7 @@ fn rename(
     let Value::Object(fields) = event else {
         return event.clone();
     };
-    let renamed: Map<String, Value> = fields
+    let renamed: Map = fields
         .iter()
         .map(|(name, value)| {
             let name = RENAMED
@@ -66,7 +66,7 @@ fn redressed(event: Value, api_version: &str, name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn an_event_is_the_same_after_two_changes_of_dress() {

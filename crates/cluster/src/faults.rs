@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::json::json;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use futures::{StreamExt, future};
-use serde_json::json;
 use stateward_clock::Clock;
 use tower::ServiceExt;
 

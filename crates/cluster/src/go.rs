@@ -1,6 +1,6 @@
 //! How Go writes values. Clients see it in cells and compare it in messages, so it has to be the same.
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// A value as it stands in an error: quoted text, bare numbers, compact JSON.
 pub(crate) fn shown(value: &Value) -> String {
@@ -12,7 +12,7 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// A number as Go's `%v` writes it: whole floats lose their point.
-pub(crate) fn plain_number(number: &serde_json::Number) -> String {
+pub(crate) fn plain_number(number: &crate::json::Number) -> String {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
         (_, Some(float)) => plain_float(float),
@@ -40,7 +40,7 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => plain_number(number),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => plain_list(items),
         Value::Object(fields) => {
             let fields: Vec<_> = fields
@@ -142,8 +142,8 @@ pub(crate) fn json(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(0.5, "0.5")]

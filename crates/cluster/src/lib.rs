@@ -16,7 +16,9 @@ mod custom;
 mod events;
 pub mod faults;
 mod go;
+mod hash;
 mod http;
+mod json;
 mod names;
 mod object;
 mod patch;
@@ -27,6 +29,7 @@ mod server;
 mod status;
 mod store;
 mod table;
+mod told;
 mod types;
 
 pub use audit::Entry;

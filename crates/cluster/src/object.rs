@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use crate::patch::Managers;
 
@@ -22,6 +22,11 @@ impl Object {
             value: Arc::new(value),
             managers: managers.into(),
         }
+    }
+
+    /// Whether the two are one.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.value, &other.value) && Arc::ptr_eq(&self.managers, &other.managers)
     }
 
     /// The object with its `managedFields`.
@@ -105,20 +110,20 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The object's metadata as a map, made where it is missing.
-pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map {
     map_at(object, "metadata")
 }
 
 /// The map at a field, made where it is missing.
-pub(crate) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
+pub(crate) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map {
     map_in(map(object), field)
 }
 
-pub(crate) fn map_in<'o>(fields: &'o mut Map<String, Value>, field: &str) -> &'o mut Map<String, Value> {
+pub(crate) fn map_in<'o>(fields: &'o mut Map, field: &str) -> &'o mut Map {
     map(fields.entry(field).or_insert(Value::Null))
 }
 
-pub(crate) fn map(value: &mut Value) -> &mut Map<String, Value> {
+pub(crate) fn map(value: &mut Value) -> &mut Map {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }

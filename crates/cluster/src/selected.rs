@@ -1,6 +1,6 @@
 //! Which objects a list or a watch is about.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::resource::{Model, Resource};
 use crate::selector::{FieldSelector, LabelSelector};
@@ -127,7 +127,7 @@ fn read(resource: &Resource, object: &Value, field: &str) -> String {
 
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Null => String::new(),
         other => other.to_string(),
     }

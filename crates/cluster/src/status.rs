@@ -1,6 +1,6 @@
 //! Answers that say no: the API's Status object.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use crate::go::{quoted, shown};
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use crate::json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::object::{self, Object};
@@ -385,7 +385,7 @@ impl Transaction<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     fn pods() -> Shelf {
         Shelf::new("", "pods")

@@ -121,7 +121,10 @@ impl Task {
         };
         if let Some(request) = &request {
             self.under_way = Some(match request {
-                Request::Status(status) => Some(hash(status)),
+                Request::Status(status) => Some(match (&self.pod.place, self.shown) {
+                    (Place::On(_), Some((_, shown))) => shown,
+                    _ => hash(status),
+                }),
                 Request::Bind { .. } | Request::Delete => None,
             });
         }
@@ -151,7 +154,7 @@ impl Task {
         if !unwritten && self.is_contradicted() {
             self.contradicted = self.pod.version;
             self.life.ready.since = now;
-            wanted = None;
+            (_, wanted) = self.shown(host_ip);
             unwritten = true;
         }
         let request = if self.deleted {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use crate::json::{Map, Value};
 use proptest::prelude::*;
-use serde_json::{Map, Value};
 
 use super::fields::{items, text};
 use super::{
@@ -39,7 +39,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map(name, inner, 0..5)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
+                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map>())),
         ]
     })
 }

@@ -1,6 +1,6 @@
 //! HorizontalPodAutoscalers.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{fill, int, items, made, part, set, text};
 use super::problems::{At, Problems};

@@ -1,6 +1,6 @@
 //! PodDisruptionBudgets.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::fields::{has, set};
 use super::problems::{At, Problems, in_order};

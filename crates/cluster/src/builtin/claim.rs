@@ -1,6 +1,6 @@
 //! PersistentVolumeClaims.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{fill, fill_text, has, items, made, part, set, text, unset};
 use crate::types::quantity::round_list;

@@ -1,7 +1,7 @@
 //! Secrets and ServiceAccounts.
 
+use crate::json::Value;
 use base64::Engine;
-use serde_json::Value;
 
 use super::fields::{copy, each, fill_text, made, set, text, unset};
 

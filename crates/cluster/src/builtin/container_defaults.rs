@@ -1,6 +1,6 @@
 //! What the server fills into a container.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::fields::{each, fill, fill_text, part, text};
 use super::image;

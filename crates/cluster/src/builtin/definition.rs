@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{fill, fill_text, flag, items, made, part, set, text};
 

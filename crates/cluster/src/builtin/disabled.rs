@@ -1,6 +1,6 @@
 //! Fields of pods that are behind a feature gate which is off in v1.36: the server drops them unless they are stored already.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::{each, has, items, part, unset};
 

@@ -1,6 +1,6 @@
 //! Endpoints and EndpointSlices.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::{each, fill, fill_text, items, same, text};
 use super::problems::{At, Problems};

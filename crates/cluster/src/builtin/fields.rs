@@ -3,14 +3,14 @@
 //! After decoding, absent, null and (for strings) empty all mean "not set", as they do in Go. Nothing here panics on a
 //! value of the wrong type: it is read as not set, and what cannot be filled is left alone.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 /// Sets a field that is absent or null.
 pub(super) fn fill(at: &mut Value, name: &str, default: impl Into<Value>) {
     if let Value::Object(fields) = at {
-        let field = fields.entry(name).or_insert(Value::Null);
-        if field.is_null() {
-            *field = default.into();
+        // Looked at first: whoever asks to write a field gets a map of its own.
+        if fields.get(name).is_none_or(Value::is_null) {
+            fields.insert(name.into(), default.into());
         }
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn fill_text(at: &mut Value, name: &str, default: &str) {
 /// Sets a field, whatever it was.
 pub(super) fn set(at: &mut Value, name: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = at {
-        fields.insert(name.to_owned(), value.into());
+        fields.insert(name.into(), value.into());
     }
 }
 
@@ -102,10 +102,11 @@ pub(super) fn has(at: &Value, name: &str) -> bool {
 /// Whether two values are the same to Go's semantic equality: absent, null and empty lists or maps are one thing.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
+        _ if left.shares(right) => true,
         (Value::Object(left), Value::Object(right)) => {
             let names = left
                 .keys()
-                .chain(right.keys().filter(|name| !left.contains_key(*name)));
+                .chain(right.keys().filter(|name| !left.contains_key(name)));
             names.into_iter().all(|name| {
                 same(
                     left.get(name).unwrap_or(&Value::Null),
@@ -124,8 +125,8 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!({}), json!({"a": 1}))]

@@ -6,7 +6,7 @@
 //! `old`: POST that for real, PUT `before` to its status if there is one, PUT `given` with `?dryRun=All` to the case's
 //! endpoint, and keep what was stored before as `stored`), and write back the object as `answer` or the Status' `causes`.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{each, has, items, part, set, text};
 use super::{Context, Endpoint, Gates, default, give_address, give_node_ports, wants_address};
@@ -140,7 +140,7 @@ fn differences(at: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>) 
         (Value::Object(left), Value::Object(right)) => {
             for name in left
                 .keys()
-                .chain(right.keys().filter(|name| !left.contains_key(*name)))
+                .chain(right.keys().filter(|name| !left.contains_key(name)))
             {
                 differences(&format!("{at}.{name}"), &ours[name], &theirs[name], found);
             }

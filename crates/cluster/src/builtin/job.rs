@@ -1,6 +1,6 @@
 //! Jobs, and the CronJobs that make them.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{each, entries, fill, fill_text, flag, has, made, part, set, text};
 use super::pod_defaults::template;

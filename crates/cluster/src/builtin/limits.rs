@@ -1,6 +1,6 @@
 //! LimitRanges and ResourceQuotas.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{each, entries, fill, made, part, set, text};
 use crate::types::quantity::round_list;

@@ -1,7 +1,7 @@
 //! Metadata: what the server keeps for itself, and what names, labels and references may look like.
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::Context;
 use super::fields::{copy, has, made, part, set, text, unset};
@@ -70,8 +70,8 @@ pub(super) fn is_cluster_scoped(resource: &str) -> bool {
 mod tests {
     use super::super::{Endpoint, Gates, prepare_create, prepare_update, validate_update};
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn context() -> Context<'static> {
         Context {

@@ -47,8 +47,8 @@ mod validation;
 mod volume_defaults;
 mod workload;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::resource;
 use crate::status::FieldError;
@@ -122,6 +122,16 @@ pub(crate) fn default(resource: &str, object: &mut Value) {
     }
 }
 
+/// The same for an object that is stored as `old`: what of it is the same was filled when it was written.
+pub(crate) fn default_changed(resource: &str, old: &Value, new: &mut Value) {
+    let is_same = new["spec"].is_object() && new["spec"].shares(&old["spec"]);
+    match resource {
+        "pods" if is_same => pod_defaults::all_but_spec(new),
+        "statefulsets.apps" if is_same => {}
+        _ => default(resource, new),
+    }
+}
+
 /// As [`prepare_create`] for what comes into being through its status, which only Services do: they get no address.
 pub(crate) fn prepare_create_by_status(service: &mut Value) {
     service::forget_status(service);
@@ -173,7 +183,7 @@ pub(crate) fn prepare_update(
         Endpoint::Status => prepare_status(resource, old, new, context),
     }
     metadata::keep_system_fields(old, new);
-    stored::as_protobuf(resource, new);
+    stored::as_protobuf_changed(resource, old, new);
 }
 
 fn prepare_main(resource: &str, old: &Value, new: &mut Value, context: &Context<'_>) {

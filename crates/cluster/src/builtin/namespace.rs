@@ -1,6 +1,6 @@
 //! Namespaces.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{copy, fill_text, items, made, set, text};
 

@@ -1,6 +1,6 @@
 //! Nodes.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::fields::{fill, items, made, part, set, text};
 use super::problems::{At, Problems};

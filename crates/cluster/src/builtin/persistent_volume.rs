@@ -1,7 +1,7 @@
 //! PersistentVolumes.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::claim::protect;
 use super::fields::{copy, fill, fill_text, has, items, made, part, set, text};

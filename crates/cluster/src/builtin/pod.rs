@@ -1,7 +1,7 @@
 //! What the server makes of a pod when it is written: its first status, its class, its tolerations.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::disabled::drop_disabled;
 use super::fields::{copy, each, fill, fill_text, has, int, items, made, part, set, text, unset};

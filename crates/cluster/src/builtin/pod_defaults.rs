@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::container_defaults::{container, host_ports, requests_from_limits};
 use super::fields::{each, entries, fill, fill_text, flag, has, int, items, made, part, set, text, unset};
@@ -21,7 +21,7 @@ const OLD_ANNOTATIONS: [&str; 4] = [
 
 /// Fills a Pod.
 pub(super) fn pod(object: &mut Value) {
-    drop_old_annotations(object);
+    all_but_spec(object);
     let Some(spec) = made(object, "spec") else { return };
     // No room for a negative period in a pod; a template may keep one.
     if int(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
@@ -36,6 +36,11 @@ pub(super) fn pod(object: &mut Value) {
         each(spec, "initContainers").for_each(host_ports);
     }
     pod_spec(spec);
+}
+
+/// Fills what a Pod is beside its spec.
+pub(super) fn all_but_spec(object: &mut Value) {
+    drop_old_annotations(object);
     let Some(status) = part(object, "status") else {
         return;
     };

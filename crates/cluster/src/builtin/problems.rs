@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::int;
 use crate::status::FieldError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::{entries, items};
 use crate::types::quantity::Quantity;
@@ -55,8 +55,8 @@ fn add(totals: &mut Totals, resources: &Value, list: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!([{}]), "BestEffort")]

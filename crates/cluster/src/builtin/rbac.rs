@@ -1,6 +1,6 @@
 //! Roles and their bindings.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::{each, fill_text, items, made, same, text};
 use super::problems::{At, Problems};

@@ -1,6 +1,6 @@
 //! ControllerRevisions.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::int;
 use super::problems::{At, IMMUTABLE, NEGATIVE, Problems};

@@ -1,6 +1,6 @@
 //! Scales: what a client writes to change the replicas of something.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::problems::{At, Problems};
 use super::validation;
@@ -13,8 +13,8 @@ pub(super) fn validate(object: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::super::validate_scale;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(3, 0)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::fields::{
     copy, each, entries, fill, fill_text, flag, has, int, items, made, part, same, set, text, unset,

@@ -1,6 +1,6 @@
 //! StatefulSets: what is filled in and what is dropped.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::Gates;
 use super::claim;

@@ -1,6 +1,6 @@
 //! StorageClasses.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::{fill, text};
 use super::problems::{At, Problems};

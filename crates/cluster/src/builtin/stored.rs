@@ -1,19 +1,35 @@
 //! What storing does to an object.
 
-use serde_json::Value;
+use crate::json::{Name, Value};
 
 /// Built-in objects are stored as protobuf, which tells no empty list from none: one that is written although it is
 /// empty reads back as null. Raw JSON inside an object is kept as it is.
 pub(super) fn as_protobuf(resource: &str, object: &mut Value) {
+    as_protobuf_changed(resource, &Value::Null, object);
+}
+
+/// The same for an object that is stored as `old`.
+pub(super) fn as_protobuf_changed(resource: &str, old: &Value, object: &mut Value) {
     // Definitions are stored as JSON.
     if resource == "customresourcedefinitions.apiextensions.k8s.io" {
         return;
     }
-    for (name, field) in object.as_object_mut().into_iter().flatten() {
-        match (resource, name.as_str()) {
-            ("controllerrevisions.apps", "data") | (_, "metadata") => {}
-            _ => empty_lists(field),
-        }
+    let has_any = |(name, field): &(&Name, &Value)| match (resource, name.as_str()) {
+        ("controllerrevisions.apps", "data") | (_, "metadata") => false,
+        _ => !field.shares(&old[*name]) && has_empty_lists(field),
+    };
+    let fields = object.as_object().into_iter().flatten();
+    let found: Vec<_> = fields.filter(has_any).map(|(name, _)| name.clone()).collect();
+    for name in found {
+        empty_lists(&mut object[name]);
+    }
+}
+
+fn has_empty_lists(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_lists),
+        Value::Object(fields) => fields.values().any(has_empty_lists),
+        _ => false,
     }
 }
 
@@ -29,8 +45,8 @@ fn empty_lists(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case("roles.rbac.authorization.k8s.io", json!({"rules": []}), json!({"rules": null}))]

@@ -1,6 +1,6 @@
 //! What the server fills into a volume of a pod.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::claim;
 use super::container_defaults::{field_reference, pull_policy};

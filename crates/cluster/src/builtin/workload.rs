@@ -1,6 +1,6 @@
 //! Deployments, DaemonSets and ReplicaSets: stored faithfully, with the template defaults they share.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::fields::{entries, fill, fill_text, made, same, set, text};
 use super::pod_defaults::template;

@@ -3,7 +3,7 @@
 //! The server puts the finalizers on at creation; the controllers here take them off when the object is being deleted and
 //! nobody uses it, and put them back on objects that lost them.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::edit::{Target, add_finalizer, edit, remove_finalizer};
 use super::pod::{self, PODS};
@@ -184,7 +184,7 @@ fn has_stopped(pod: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::controllers::fake::Lab;
-    use serde_json::json;
+    use crate::json::json;
 
     fn lab() -> Lab {
         Lab::new(vec![

@@ -14,8 +14,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::{Map, Value, json};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
 
 use self::expected::{Expected, expected};
 use self::printed::printed;
@@ -186,12 +186,7 @@ fn write(budget: &Value, status: Value, access: &dyn Access) -> Result<(), Statu
 }
 
 /// The evicted pods whose deletion is still expected. Says of the others that they were not deleted.
-fn still_disrupted(
-    budget: &Value,
-    pods: &[Arc<Value>],
-    access: &dyn Access,
-    now: Timestamp,
-) -> Map<String, Value> {
+fn still_disrupted(budget: &Value, pods: &[Arc<Value>], access: &dyn Access, now: Timestamp) -> Map {
     let mut disrupted = Map::new();
     let noted = &budget["status"]["disruptedPods"];
     for pod in pods.iter().filter(|pod| !object::is_terminating(pod)) {
@@ -206,13 +201,13 @@ fn still_disrupted(
                 format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
             access.event(pod, EventKind::Warning, "NotDeleted", &message);
         } else {
-            disrupted.insert(name.to_owned(), noted[name].clone());
+            disrupted.insert(name.into(), noted[name].clone());
         }
     }
     disrupted
 }
 
-fn is_healthy(pod: &Value, disrupted: &Map<String, Value>, now: Timestamp) -> bool {
+fn is_healthy(pod: &Value, disrupted: &Map, now: Timestamp) -> bool {
     let expected_to_go = disrupted.get(object::name(pod)).and_then(moment::read);
     !object::is_terminating(pod)
         && expected_to_go.is_none_or(|time| moment::later(time, DELETION_TIMEOUT) <= now)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::{List, Value};
 
 use crate::access::Access;
 use crate::object;
@@ -93,11 +93,11 @@ pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     }
     let finalizers = object::metadata_mut(object)
         .entry("finalizers")
-        .or_insert_with(|| Value::Array(Vec::new()));
+        .or_insert_with(|| Value::Array(List::default()));
     if let Value::Array(finalizers) = finalizers {
         finalizers.push(finalizer.into());
     } else {
-        *finalizers = Value::Array(vec![finalizer.into()]);
+        *finalizers = vec![finalizer].into();
     }
     true
 }

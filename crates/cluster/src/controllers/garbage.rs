@@ -17,7 +17,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use self::graph::{Graph, Identity, Reference};
 use super::edit::{Target, edit, remove_finalizer};

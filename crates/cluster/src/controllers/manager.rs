@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::recorder::Recorder;
 use super::{Changed, Controller, Next};
 use crate::access::{Access, EventKind, ResourceInfo};
-use crate::audit::WithStatus;
+use crate::audit::{Body, WithStatus};
 use crate::object;
 use crate::server::{Caller, Change, Server, Target, WriteOptions};
 use crate::status::Status;
@@ -255,7 +254,7 @@ impl Hands {
         &self,
         verb: &str,
         target: &Target,
-        body: &impl Serialize,
+        body: &impl Body,
         work: impl FnOnce() -> Result<T, Status>,
     ) -> Result<T, Status> {
         let outcome = work();

@@ -25,7 +25,7 @@ pub(crate) mod ttl_after_finished;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::access::Access;
 use crate::server::Server;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 /// `2026-11-15T17:44:15Z`
 pub(crate) fn shown(moment: Timestamp) -> String {

@@ -4,7 +4,7 @@
 //! Of upstream's node controllers only what a node shows to kubectl and to the scheduler. Nobody here watches heartbeats, so a
 //! node that falls silent stays ready, and no pod is evicted from it.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::edit::{Target, edit};
 use super::{Changed, Controller, Next};

@@ -1,6 +1,6 @@
 //! Owner references: whom an object belongs to.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use crate::object;
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::moment;
 use crate::object;
@@ -110,8 +110,8 @@ pub(crate) fn sidecar_names(pod: &Value) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case::unassigned_before_assigned(json!({}), json!({"spec": {"nodeName": "n"}}))]

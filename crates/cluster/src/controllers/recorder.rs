@@ -4,7 +4,7 @@ mod correlate;
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use self::correlate::{Correlator, News};
 use crate::access::EventKind;

@@ -1,7 +1,7 @@
 //! Deletes Jobs some time after they ended: `ttlSecondsAfterFinished`.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::job::{JOBS, finished};
 use super::{Changed, Controller, Next, moment};

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::json::Value;
 use base64::Engine;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map};
-use serde_json::Value;
 
 use super::format;
 use super::schema::Schema;
@@ -43,8 +43,8 @@ pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
             let entries = fields
                 .iter()
                 .filter_map(|(name, value)| match (name.as_str(), declared(name)) {
-                    ("apiVersion" | "kind", _) => Some((name.clone(), untyped(value))),
-                    ("metadata", _) => Some((name.clone(), seen_metadata(value))),
+                    ("apiVersion" | "kind", _) => Some((name.to_string(), untyped(value))),
+                    ("metadata", _) => Some((name.to_string(), seen_metadata(value))),
                     (name, Some(known)) => Some((escaped(name)?, seen(value, known, false))),
                     (_, None) => None,
                 });
@@ -52,7 +52,7 @@ pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
         }
         Value::Object(fields) if !schema.properties.is_empty() => {
             map(both_spellings(fields.iter().filter_map(|(name, value)| {
-                let known = schema.properties.get(name)?;
+                let known = schema.properties.get(name.as_str())?;
                 Some((escaped(name)?, seen(value, known, false)))
             })))
         }
@@ -60,8 +60,10 @@ pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
             // The keys of a map are data: they stay as they are.
             Some(known) => map(fields
                 .iter()
-                .map(|(name, value)| (name.clone(), seen(value, known, false)))),
-            None => map(fields.iter().map(|(name, value)| (name.clone(), untyped(value)))),
+                .map(|(name, value)| (name.to_string(), seen(value, known, false)))),
+            None => map(fields
+                .iter()
+                .map(|(name, value)| (name.to_string(), untyped(value)))),
         },
         Value::Array(items) => Cel::List(Arc::new(match &schema.items {
             Some(inner) => items.iter().map(|item| seen(item, inner, false)).collect(),
@@ -115,9 +117,11 @@ fn untyped(value: &Value) -> Cel {
             Some(whole) => Cel::Int(whole),
             None => Cel::Float(number.as_f64().unwrap_or_default()),
         },
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::String(text) => Cel::String(Arc::new(text.to_string())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(untyped).collect())),
-        Value::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), untyped(value)))),
+        Value::Object(fields) => map(fields
+            .iter()
+            .map(|(name, value)| (name.to_string(), untyped(value)))),
     }
 }
 

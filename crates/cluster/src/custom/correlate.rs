@@ -2,7 +2,7 @@
 //!
 //! An error in a part that did not change is forgiven, so that a schema can become stricter while old objects live on.
 
-use serde_json::Value;
+use crate::json::{Name, Value};
 
 use super::schema::{ListType, Schema};
 
@@ -44,7 +44,7 @@ impl<'v> Before<'v> {
                 old.len() == new.len() && new.iter().all(same)
             }
             (Value::Object(old), Value::Object(new)) => {
-                let same = |(name, item): (&String, &Value)| {
+                let same = |(name, item): (&Name, &Value)| {
                     self.member(name).is_some_and(|before| before.is_same(item))
                 };
                 old.len() == new.len() && new.iter().all(same)
@@ -101,7 +101,7 @@ pub(super) fn aligned(old: &Value, new: &Value, schema: &Schema) -> Value {
                 _ => items.contains(item).then(|| item.clone()),
             };
             let all: Option<Vec<_>> = new.iter().map(counterpart).collect();
-            all.map_or_else(|| old.clone(), Value::Array)
+            all.map_or_else(|| old.clone(), Value::from)
         }
         _ => old.clone(),
     }
@@ -110,8 +110,8 @@ pub(super) fn aligned(old: &Value, new: &Value, schema: &Schema) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!({"set": ["a", "b"]}), json!({"set": ["b", "a"]}), true)]

@@ -3,7 +3,7 @@
 //! Fields that the schema does not know are pruned, nulls that it does not allow are dropped unless a default will fill them,
 //! and metadata, the object's own and that of embedded resources, is read as the built-in type it is.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::definition::CustomType;
 use super::fault;
@@ -119,7 +119,7 @@ fn prune_unless(
                     return true;
                 }
                 let place = joined(at, name);
-                match (schema.properties.get(name), &schema.additional) {
+                match (schema.properties.get(name.as_str()), &schema.additional) {
                     (Some(known), _) => prune(value, Some(known), false, &place, unknown),
                     (None, Additional::Of(known)) => prune(value, Some(known), false, &place, unknown),
                     (None, Additional::Allowed(_)) => prune(value, None, false, &place, unknown),
@@ -172,7 +172,7 @@ fn coerce(value: &mut Value, schema: &Schema, at: &str, unknown: &mut Vec<String
                 if schema.embedded {
                     coerce_meta(name, value, &place, unknown)?;
                 }
-                if let Some(known) = schema.properties.get(name) {
+                if let Some(known) = schema.properties.get(name.as_str()) {
                     coerce(value, known, &place, unknown)?;
                 } else if let Some(known) = schema.additional() {
                     coerce(value, known, &format!("{at}[{name}]"), unknown)?;

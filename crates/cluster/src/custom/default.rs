@@ -1,6 +1,6 @@
 //! Structural defaulting: filling in what the schema says an absent field is.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::definition::CustomType;
 use super::schema::Schema;
@@ -20,11 +20,11 @@ pub(super) fn fill(value: &mut Value, schema: &Schema) {
                     .get(name)
                     .is_none_or(|value| value.is_null() && !known.nullable);
                 if absent {
-                    fields.insert(name.clone(), default.clone());
+                    fields.insert(name.into(), default.clone());
                 }
             }
             for (name, value) in fields.iter_mut() {
-                match (schema.properties.get(name), schema.additional()) {
+                match (schema.properties.get(name.as_str()), schema.additional()) {
                     (Some(known), _) => fill(value, known),
                     (None, Some(known)) => fill_element(value, known),
                     (None, None) => {}

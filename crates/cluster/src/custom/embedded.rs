@@ -1,6 +1,6 @@
 //! Resources inside a custom object: they need a type, and metadata that would do on its own.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::decode::joined;
 use super::fault;
@@ -17,7 +17,7 @@ pub(super) fn check(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<F
                 check_metadata(value, at, errors);
             }
             for (name, value) in fields {
-                if let Some(known) = schema.properties.get(name) {
+                if let Some(known) = schema.properties.get(name.as_str()) {
                     check(value, known, &joined(at, name), errors);
                 } else if let Some(known) = schema.additional() {
                     check(value, known, &format!("{at}[{name}]"), errors);

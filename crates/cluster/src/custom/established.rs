@@ -1,7 +1,7 @@
 //! The status that the server writes into a CRD: the names it took, and that its objects are served.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::definition::{Names, is_storage};
 use super::schema::{text, texts};
@@ -150,7 +150,7 @@ fn stored_versions(crd: &Value) -> Value {
     {
         stored.push(storage["name"].clone());
     }
-    Value::Array(stored)
+    stored.into()
 }
 
 #[cfg(test)]

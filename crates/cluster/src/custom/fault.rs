@@ -1,6 +1,6 @@
 //! Field errors as Go words them: how a value is shown, and the kinds of error that only schemas give.
 
-use serde_json::Value;
+use crate::json::Value;
 
 pub(super) use crate::go::{json, plain, quoted, shown};
 use crate::status::FieldError;
@@ -40,7 +40,7 @@ pub(super) fn not_supported(field: impl Into<String>, value: &Value, allowed: &[
     let allowed: Vec<_> = allowed
         .iter()
         .map(|one| match one {
-            Value::String(text) => text.clone(),
+            Value::String(text) => text.to_string(),
             other => json(other),
         })
         .collect();

@@ -93,8 +93,8 @@ fn unescaped(name: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(".spec.color", Ok("spec.color"))]

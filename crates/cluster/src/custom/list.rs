@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::decode::joined;
 use super::fault;
@@ -17,7 +17,7 @@ pub(super) fn duplicates(value: &Value, schema: &Schema, at: &str, errors: &mut 
                 if let Some(known) = schema.additional() {
                     duplicates(value, known, &format!("{at}[{name}]"), errors);
                 }
-                if let Some(known) = schema.properties.get(name) {
+                if let Some(known) = schema.properties.get(name.as_str()) {
                     duplicates(value, known, &joined(at, name), errors);
                 }
             }
@@ -57,7 +57,7 @@ fn map_duplicates(items: &[Value], keys: &[String], at: &str, errors: &mut Vec<F
             let present = keys
                 .iter()
                 .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-            Value::Object(present.collect::<Map<_, _>>())
+            Value::Object(present.collect::<Map>())
         })
         .collect();
     let told = repeated(chosen.iter()).into_iter().filter_map(|index| {

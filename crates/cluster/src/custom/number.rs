@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Number, Value};
+use crate::json::{Number, Value};
 
 use super::schema::Bounds;
 use crate::go::{plain_float, plain_number};

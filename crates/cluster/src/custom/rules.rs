@@ -3,9 +3,9 @@
 //! Rules are compiled when their CRD is read. The `kube-cel` crate brings the language and Kubernetes' functions; walking the
 //! object, matching old with new and wording the errors is done here, as the real server does it.
 
+use crate::json::Value;
 use kube_cel::cel::parser::{Expression, Parser};
 use kube_cel::cel::{Context, ExecutionError, ParseErrors, Value as Cel};
-use serde_json::Value;
 
 use super::cel::seen;
 use super::correlate::{Before, aligned, matching};
@@ -211,7 +211,7 @@ pub(super) fn run(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                let (known, place) = match (schema.properties.get(name), schema.additional()) {
+                let (known, place) = match (schema.properties.get(name.as_str()), schema.additional()) {
                     (Some(known), _) => (known, joined(at, name)),
                     (None, Some(known)) => (known, format!("{at}[{name}]")),
                     (None, None) => continue,

@@ -1,6 +1,6 @@
 //! The scale subresource of custom objects: replicas wherever the CRD says they are.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::fault;
 use super::schema::text;
@@ -146,7 +146,7 @@ fn follow<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, Mispla
     let mut at = object;
     for step in &steps {
         match at {
-            Value::Object(fields) => match fields.get(*step) {
+            Value::Object(fields) => match fields.get(step) {
                 Some(inner) => at = inner,
                 None => return Ok(None),
             },

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::pattern::Pattern;
 use super::rules::Rule;
@@ -208,6 +208,6 @@ fn several(node: &Value, name: &str) -> Vec<Schema> {
 fn named(node: &Value, name: &str) -> BTreeMap<String, Schema> {
     let nodes = node[name].as_object().into_iter().flatten();
     nodes
-        .map(|(name, node)| (name.clone(), Schema::read(node)))
+        .map(|(name, node)| (name.to_string(), Schema::read(node)))
         .collect()
 }

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
+use crate::json::{Map, Value, json};
 use proptest::prelude::*;
 use rstest::rstest;
-use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::status::FieldError;
@@ -238,7 +238,7 @@ fn anything() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((words.clone().prop_map(str::to_owned), inner), 0..6)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
+                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map>())),
         ]
     })
 }

@@ -1,6 +1,6 @@
 //! Custom objects against everything their type says: schema, lists, embedded resources, rules.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::correlate::Before;
 use super::definition::CustomType;

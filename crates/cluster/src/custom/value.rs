@@ -3,7 +3,7 @@
 //! The order of checks and the wording are those of the OpenAPI validator inside the real server, its oddities included. Of
 //! several failed alternatives it reports the one that got furthest, which `matches` counts.
 
-use serde_json::{Number, Value};
+use crate::json::{Number, Value};
 
 use super::correlate::Before;
 use super::fault;
@@ -216,12 +216,7 @@ fn check_items(items: &[Value], schema: &Schema, at: &str, before: Option<Before
     outcome
 }
 
-fn check_fields(
-    fields: &serde_json::Map<String, Value>,
-    schema: &Schema,
-    at: &str,
-    before: Option<Before<'_>>,
-) -> Outcome {
+fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Option<Before<'_>>) -> Outcome {
     let mut outcome = Outcome::default();
     let size = fields.len();
     if let Some(limit) = schema
@@ -243,7 +238,7 @@ fn check_fields(
     };
     for (name, value) in fields
         .iter()
-        .filter(|(name, _)| !schema.properties.contains_key(*name))
+        .filter(|(name, _)| !schema.properties.contains_key(name.as_str()))
     {
         match &schema.additional {
             Additional::Allowed(false) => {
@@ -262,7 +257,11 @@ fn check_fields(
             outcome.merge(child(name, value, known, &super::decode::joined(at, name)));
         }
     }
-    for name in schema.required.iter().filter(|name| !fields.contains_key(*name)) {
+    for name in schema
+        .required
+        .iter()
+        .filter(|name| !fields.contains_key(name.as_str()))
+    {
         let place = super::decode::joined(at, name);
         outcome.add(
             format!("{at}.{name} in body is required"),

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use axum::body::Body;
+use crate::json::{Value, json};
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
 
 use super::negotiate::Form;
 use super::query::Query;
@@ -53,12 +53,11 @@ impl Reply {
                 warnings,
             } => {
                 let mut response = match form {
-                    Form::Object => {
-                        let shown = dressed(&target.resource, &object);
-                        let mut out = Vec::with_capacity(4096);
-                        text::write_object(&mut out, &shown, &object.managers);
-                        response(code, "application/json", out)
-                    }
+                    Form::Object => response(
+                        code,
+                        "application/json",
+                        text_of(server, &target.resource, &object),
+                    ),
                     Form::Metadata => json(code, &metadata_only(&object.whole(), "PartialObjectMetadata")),
                     Form::Table => {
                         let shown = dressed_whole(&target.resource, &object);
@@ -143,6 +142,19 @@ pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Val
     }
 }
 
+/// The text of the object in that dress.
+pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object) -> Bytes {
+    let write = |shown: &Value, out: &mut Vec<u8>| text::write_object(out, shown, &object.managers);
+    match dressed(resource, object) {
+        Cow::Borrowed(shown) => server.told.text(object, |out| write(shown, out)),
+        Cow::Owned(shown) => {
+            let mut out = Vec::with_capacity(4096);
+            write(&shown, &mut out);
+            out.into()
+        }
+    }
+}
+
 /// The same with its `managedFields`.
 pub(super) fn dressed_whole(resource: &Resource, object: &Object) -> Value {
     let mut whole = dressed(resource, object).into_owned();
@@ -173,7 +185,7 @@ pub(super) fn json(code: u16, value: &Value) -> Response<Body> {
 }
 
 pub(super) fn plain(text: &'static str) -> Response<Body> {
-    response(200, "text/plain; charset=utf-8", text.into())
+    response(200, "text/plain; charset=utf-8", text)
 }
 
 pub(super) fn refuse(status: &Status) -> Response<Body> {
@@ -189,8 +201,8 @@ pub(super) fn refuse(status: &Status) -> Response<Body> {
     response
 }
 
-pub(super) fn response(code: u16, media: &'static str, bytes: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::from(bytes));
+pub(super) fn response(code: u16, media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::from(bytes.into()));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
         .headers_mut()

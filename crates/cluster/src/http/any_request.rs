@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::json::{Name, Value, json};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use stateward_clock::Clock;
 use tower::ServiceExt;
 
@@ -189,10 +189,10 @@ fn json_value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 4, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::vec((key.clone(), inner), 0..4).prop_map(|fields| fields
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect::<Value>()),
+            prop::collection::vec((key.clone(), inner), 0..4).prop_map(|fields| {
+                let fields = fields.into_iter().map(|(key, value)| (Name::from(key), value));
+                Value::Object(fields.collect())
+            }),
         ]
     })
 }

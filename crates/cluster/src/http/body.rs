@@ -1,8 +1,8 @@
 //! Reading the body of a request.
 
+use crate::json::Value;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, header};
-use serde_json::Value;
 
 use super::twice::{self, Twice};
 use super::{protobuf, syntax};
@@ -68,7 +68,7 @@ pub(super) async fn options(request: Request<Body>) -> Result<Value, Status> {
     let media = media_type(request.headers());
     let bytes = bytes(request).await?;
     match (bytes.is_empty(), media.as_str()) {
-        (true, _) => Ok(Value::Object(serde_json::Map::new())),
+        (true, _) => Ok(Value::Object(crate::json::Map::new())),
         (false, "application/vnd.kubernetes.protobuf") => protobuf::decode(&bytes),
         (false, _) => typed(&bytes, false, &mut Vec::new()).map_err(Status::bad_request),
     }
@@ -116,7 +116,7 @@ fn converted(bytes: &[u8]) -> Result<Value, String> {
 /// An object, with text for its kind if it says one.
 fn is_typed(value: Value) -> Result<Value, String> {
     let value = match value {
-        Value::Null => Value::Object(serde_json::Map::new()),
+        Value::Null => Value::Object(crate::json::Map::new()),
         value => value,
     };
     if !value.is_object() {
@@ -206,7 +206,7 @@ pub(super) fn yaml(bytes: &[u8]) -> Result<Value, Status> {
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
     };
     match value {
-        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Null => Ok(Value::Object(crate::json::Map::new())),
         Value::Object(_) => Ok(value),
         other => Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \

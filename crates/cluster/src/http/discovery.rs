@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::json::{Value, json};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
-use serde_json::{Value, json};
 
 use super::negotiate::wants_aggregated_discovery;
 use super::{answer, not_found};

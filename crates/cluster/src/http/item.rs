@@ -1,8 +1,8 @@
 //! Requests on resources, one method after the other.
 
+use crate::json::{Value, json};
 use axum::body::Body;
 use axum::http::{Method, Request};
-use serde_json::{Value, json};
 
 use super::answer::Reply;
 use super::body::{self, Expected};

@@ -123,7 +123,7 @@ async fn serve(
     }
     let wanted = negotiate::Form::of(request.headers());
     let verb = verb(request.method(), &target);
-    let mut body = serde_json::Value::Null;
+    let mut body = crate::json::Value::Null;
     let before = server.store.revision();
     let outcome = item::act(&server, request, &target, &query, &caller, &mut body).await;
     if let Some(verb) = verb {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use crate::json::{Map, Value, json};
 use axum::body::Body;
 use axum::http::Response;
 use k8s_openapi::api::{
@@ -13,7 +14,6 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use schemars::SchemaGenerator;
-use serde_json::{Map, Value, json};
 
 use super::{answer, not_found};
 use crate::resource::{Model, Resource};
@@ -26,7 +26,7 @@ pub(super) fn index(server: &Server) -> Response<Body> {
     for resource in server.registry.all() {
         let path = path_of(&resource);
         let address = format!("/openapi/v3/{path}");
-        paths.insert(path, json!({"serverRelativeURL": address}));
+        paths.insert(path.into(), json!({"serverRelativeURL": address}));
     }
     answer::json(200, &json!({"paths": paths}))
 }
@@ -64,7 +64,7 @@ pub(super) fn document(server: &Server, path: &str) -> Response<Body> {
             Model::Custom(_) => {
                 let name = custom_name(resource);
                 add_schema(OBJECT_META, &mut schemas);
-                schemas.insert(name.clone(), custom_schema(resource));
+                schemas.insert(name.as_str().into(), custom_schema(resource));
                 say_kind(&mut schemas, &name, resource);
             }
         }
@@ -87,7 +87,7 @@ fn path_of(resource: &Resource) -> String {
     format!("{prefix}/{}", resource.api_version())
 }
 
-fn say_kind(schemas: &mut Map<String, Value>, name: &str, resource: &Resource) {
+fn say_kind(schemas: &mut Map, name: &str, resource: &Resource) {
     if let Some(schema) = schemas.get_mut(name) {
         schema["x-kubernetes-group-version-kind"] = json!([kind_of(resource)]);
     }
@@ -98,7 +98,7 @@ fn kind_of(resource: &Resource) -> Value {
 }
 
 /// The operation by which kubectl sees that fields are validated here, and which patches are welcome.
-fn add_paths(resource: &Arc<Resource>, paths: &mut Map<String, Value>) {
+fn add_paths(resource: &Arc<Resource>, paths: &mut Map) {
     let scope = if resource.namespaced {
         "/namespaces/{namespace}"
     } else {
@@ -113,7 +113,7 @@ fn add_paths(resource: &Arc<Resource>, paths: &mut Map<String, Value>) {
     if matches!(resource.model, Model::Builtin { .. }) {
         patches.push("application/strategic-merge-patch+json");
     }
-    let content: Map<String, Value> = patches
+    let content: Map = patches
         .into_iter()
         .map(|media| (media.to_owned(), json!({})))
         .collect();
@@ -122,7 +122,7 @@ fn add_paths(resource: &Arc<Resource>, paths: &mut Map<String, Value>) {
         .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
         .collect();
     paths.insert(
-        address,
+        address.into(),
         json!({"patch": {
             "x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": kind_of(resource),
             "parameters": parameters, "requestBody": {"content": content},
@@ -131,7 +131,7 @@ fn add_paths(resource: &Arc<Resource>, paths: &mut Map<String, Value>) {
 }
 
 /// Adds a built-in type and every type that it names.
-fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
+fn add_schema(name: &str, schemas: &mut Map) {
     let Some(described) = builtin(name).filter(|_| !schemas.contains_key(name)) else {
         return;
     };
@@ -143,7 +143,7 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
     {
         schema["description"] = sentence.as_str().into();
     }
-    schemas.insert(name.to_owned(), Value::Null);
+    schemas.insert(name.into(), Value::Null);
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (field_name, field) in &described.fields {
@@ -161,7 +161,7 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
         if field.required {
             required.push(field_name.as_str());
         }
-        properties.insert(field_name.clone(), property);
+        properties.insert(field_name.into(), property);
     }
     schema["properties"] = properties.into();
     if !required.is_empty() {
@@ -170,10 +170,10 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
     if described.atomic {
         schema["x-kubernetes-map-type"] = "atomic".into();
     }
-    schemas.insert(name.to_owned(), schema);
+    schemas.insert(name.into(), schema);
 }
 
-fn property(name: &str, field: &Field, schemas: &mut Map<String, Value>) -> Value {
+fn property(name: &str, field: &Field, schemas: &mut Map) -> Value {
     let mut property = match (&field.kind, name) {
         // What may be anything still has a name.
         (Kind::Any, "fieldsV1") => named(
@@ -215,7 +215,7 @@ fn property(name: &str, field: &Field, schemas: &mut Map<String, Value>) -> Valu
     property
 }
 
-fn schema_of(kind: &Kind, schemas: &mut Map<String, Value>) -> Value {
+fn schema_of(kind: &Kind, schemas: &mut Map) -> Value {
     match kind {
         Kind::String => json!({"type": "string"}),
         Kind::Bool => json!({"type": "boolean"}),
@@ -259,7 +259,7 @@ fn schema_of(kind: &Kind, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-fn named(name: &str, mut schema: Value, schemas: &mut Map<String, Value>) -> Value {
+fn named(name: &str, mut schema: Value, schemas: &mut Map) -> Value {
     if let Some(sentence) = SENTENCES
         .get(name)
         .map(|known| &known.own)
@@ -267,7 +267,7 @@ fn named(name: &str, mut schema: Value, schemas: &mut Map<String, Value>) -> Val
     {
         schema["description"] = sentence.as_str().into();
     }
-    schemas.insert(name.to_owned(), schema);
+    schemas.insert(name.into(), schema);
     reference(name)
 }
 
@@ -350,8 +350,8 @@ static SENTENCES: LazyLock<BTreeMap<String, Sentences>> = LazyLock::new(|| {
         rbac::v1::ClusterRoleBinding,
         apiextensions::v1::CustomResourceDefinition,
     ];
-    let text = |value: &Value| value["description"].as_str().unwrap_or_default().to_owned();
-    let said = |schema: &Value| Sentences {
+    let text = |value: &serde_json::Value| value["description"].as_str().unwrap_or_default().to_owned();
+    let said = |schema: &serde_json::Value| Sentences {
         own: text(schema),
         fields: schema["properties"]
             .as_object()

@@ -4,8 +4,8 @@
 //! line about it, and what is not built in, or not well formed, is refused: never misread. Written by hand because the crates
 //! need the `.proto` files or generated types, and the table has all of it already.
 
+use crate::json::{List, Map, Value};
 use base64::Engine;
-use serde_json::{Map, Value};
 
 use crate::resource::builtin_type;
 use crate::status::Status;
@@ -123,13 +123,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Read<Value> {
 }
 
 /// The fields of one message, or of a struct that JSON inlines: `level` says how far in `wire` paths we are.
-fn group(
-    known: &[(&String, &Field)],
-    level: usize,
-    bytes: &[u8],
-    depth: usize,
-    out: &mut Map<String, Value>,
-) -> Read<()> {
+fn group(known: &[(&String, &Field)], level: usize, bytes: &[u8], depth: usize, out: &mut Map) -> Read<()> {
     if depth > DEEPEST {
         return Err(malformed("it nests too deep"));
     }
@@ -155,13 +149,13 @@ fn group(
 }
 
 /// Sets a field, or adds to it where it is repeated.
-fn add(out: &mut Map<String, Value>, name: &str, kind: &Kind, wire: Wire<'_>, depth: usize) -> Read<()> {
+fn add(out: &mut Map, name: &str, kind: &Kind, wire: Wire<'_>, depth: usize) -> Read<()> {
     match kind {
         Kind::List(element) => {
             let value = value(element, wire, depth)?;
-            match out.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+            match out.entry(name).or_insert_with(|| Value::Array(List::default())) {
                 Value::Array(items) => items.push(value),
-                other => *other = Value::Array(vec![value]),
+                other => *other = vec![value].into(),
             }
         }
         Kind::Map(element) => {
@@ -178,12 +172,12 @@ fn add(out: &mut Map<String, Value>, name: &str, kind: &Kind, wire: Wire<'_>, de
             }
             let item = item.unwrap_or_else(|| Value::from(""));
             match out.entry(name).or_insert_with(|| Value::Object(Map::new())) {
-                Value::Object(items) => items.insert(key, item),
+                Value::Object(items) => items.insert(key.into(), item),
                 other => std::mem::replace(other, Value::Object(Map::from_iter([(key, item)]))).into(),
             };
         }
         kind => {
-            out.insert(name.to_owned(), value(kind, wire, depth)?);
+            out.insert(name.into(), value(kind, wire, depth)?);
         }
     }
     Ok(())
@@ -267,8 +261,8 @@ fn malformed(why: &str) -> Malformed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     /// What `kubectl create configmap c --from-literal=a=1` sends, byte for byte.
     #[test]

@@ -1,9 +1,11 @@
 //! Objects as the text that clients get, with their `managedFields` where they belong.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value, write_text};
 
 use crate::object::Object;
 use crate::patch::Managers;
+
+pub(super) use crate::json::write;
 
 const MANAGED_FIELDS: &str = "managedFields";
 
@@ -52,19 +54,19 @@ fn write_fields(out: &mut Vec<u8>, shown: &Value, managers: &Managers, wanted: i
     entries.end();
 }
 
-fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>, managers: &Managers) {
+fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
     let mut managed = managers.text();
     let mut entries = Entries::begin(out);
     for (name, value) in metadata {
         if name.as_str() > MANAGED_FIELDS
             && let Some(managed) = managed.take()
         {
-            entries.next(MANAGED_FIELDS).extend(managed.bytes());
+            entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
         }
         write(entries.next(name), value);
     }
     if let Some(managed) = managed {
-        entries.next(MANAGED_FIELDS).extend(managed.bytes());
+        entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
     }
     entries.end();
 }
@@ -86,7 +88,7 @@ impl<'o> Entries<'o> {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
         }
-        write_name(self.out, name);
+        write_text(self.out, name);
         self.out.push(b':');
         self.out
     }
@@ -96,23 +98,13 @@ impl<'o> Entries<'o> {
     }
 }
 
-fn write_name(out: &mut Vec<u8>, name: &str) {
-    // Writing to a list of bytes cannot fail.
-    let _ = serde_json::to_writer(out, name);
-}
-
-pub(super) fn write(out: &mut Vec<u8>, value: &Value) {
-    // A Value has string keys and finite numbers: it always serialises.
-    let _ = serde_json::to_writer(out, value);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use crate::patch::managed::{self, Write};
     use crate::types::Shape;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!({"a": 1, "metadata": {"labels": {}, "name": "x"}, "z": null}))]

@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures::stream;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::answer::{dressed, dressed_whole, metadata_only, rows};
+use super::answer::{dressed_whole, metadata_only, rows, text_of};
 use super::item::unreadable_version;
 use super::negotiate::Form;
 use super::query::Query;
@@ -216,8 +216,8 @@ impl Watch {
         let resource = self.target.resource.clone();
         let shown = match self.form {
             Form::Object => {
-                let shown = dressed(&resource, object);
-                return self.push(kind, |line| text::write_object(line, &shown, &object.managers));
+                let shown = text_of(&self.server, &resource, object);
+                return self.push(kind, |line| line.extend_from_slice(&shown));
             }
             Form::Metadata => metadata_only(&object.whole(), "PartialObjectMetadata"),
             Form::Table => {
@@ -269,7 +269,7 @@ impl Watch {
 
     fn push(&mut self, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {
         // The type first, as the real server has it: a reader then knows what the object is before it gets there.
-        let mut line = Vec::with_capacity(4096);
+        let mut line = Vec::with_capacity(8192);
         line.extend_from_slice(b"{\"type\":\"");
         line.extend_from_slice(kind.as_bytes());
         line.extend_from_slice(b"\",\"object\":");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::conflict::{ApplyError, Found, conflicts};
 use super::element::same;

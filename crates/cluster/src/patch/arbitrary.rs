@@ -1,8 +1,8 @@
 //! Random values for properties: any JSON, and JSON that looks like an object without being held to it.
 
+use crate::json::{Value, json};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 /// Any JSON, with few names so that values meet.
 pub(super) fn json() -> impl Strategy<Value = Value> {
@@ -45,10 +45,10 @@ pub(super) fn pod_template() -> impl Strategy<Value = Value> {
 pub(super) fn pod_template_patch() -> impl Strategy<Value = Value> {
     (pod_template(), containers(), vec("x/[a-c]", 0..2)).prop_map(|(mut patch, order, gone)| {
         if let Some(Value::Object(spec)) = patch.pointer_mut("/template/spec") {
-            spec.insert("$setElementOrder/containers".to_owned(), order);
+            spec.insert("$setElementOrder/containers".into(), order);
         }
         if let Some(Value::Object(metadata)) = patch.pointer_mut("/metadata") {
-            metadata.insert("$deleteFromPrimitiveList/finalizers".to_owned(), gone.into());
+            metadata.insert("$deleteFromPrimitiveList/finalizers".into(), gone.into());
         }
         patch
     })

@@ -1,6 +1,6 @@
 //! Why an apply was refused, above all conflicts with what others own.
 
-use serde_json::json;
+use crate::json::json;
 
 use super::element::Element;
 use super::managers::Id;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Name, Value};
 
 use crate::go;
 
@@ -11,9 +11,9 @@ use crate::go;
 #[derive(Clone, Debug)]
 pub(crate) enum Element {
     /// `f:spec`
-    Field(String),
+    Field(Name),
     /// `k:{"name":"a"}`: the item with these fields, sorted by name.
-    Key(Vec<(String, Value)>),
+    Key(Vec<(Name, Value)>),
     /// `v:"x"`: the item that is this scalar.
     Value(Value),
     /// `i:0`
@@ -21,7 +21,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    pub(crate) fn field(name: impl Into<String>) -> Self {
+    pub(crate) fn field(name: impl Into<Name>) -> Self {
         Self::Field(name.into())
     }
 
@@ -38,8 +38,7 @@ impl Element {
             "f:" => Self::field(rest),
             "v:" => Self::Value(serde_json::from_str(rest).map_err(|error| error.to_string())?),
             "k:" => {
-                let fields: Map<String, Value> =
-                    serde_json::from_str(rest).map_err(|error| error.to_string())?;
+                let fields: Map = serde_json::from_str(rest).map_err(|error| error.to_string())?;
                 Self::Key(sorted(fields))
             }
             "i:" => Self::Index(
@@ -57,7 +56,7 @@ impl Element {
         match self {
             Self::Field(name) => ["f:", name].concat(),
             Self::Key(fields) => {
-                let fields: Map<String, Value> = fields.iter().cloned().collect();
+                let fields: Map = fields.iter().cloned().collect();
                 format!("k:{}", go::json(&fields.into()))
             }
             Self::Value(value) => format!("v:{}", go::json(value)),
@@ -76,8 +75,8 @@ impl Element {
     }
 }
 
-fn sorted(fields: Map<String, Value>) -> Vec<(String, Value)> {
-    let mut fields: Vec<_> = fields.into_iter().collect();
+fn sorted(fields: Map) -> Vec<(Name, Value)> {
+    let mut fields: Vec<(Name, Value)> = fields.into_iter().collect();
     fields.sort_by(|(left, _), (right, _)| left.cmp(right));
     fields
 }

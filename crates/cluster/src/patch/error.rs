@@ -1,6 +1,6 @@
 //! A patch that cannot be applied, with the answer the real server gives.
 
-use serde_json::json;
+use crate::json::json;
 
 use crate::status::Status;
 

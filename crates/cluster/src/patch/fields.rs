@@ -1,7 +1,6 @@
 //! A set of paths into an object: what one manager owns.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
+use crate::json::{self, Value};
 
 use super::element::Element;
 use super::typed;
@@ -46,10 +45,18 @@ impl FieldSet {
         Ok(read(fields)?.0)
     }
 
+    /// The text of `fieldsV1` as the real server writes it.
+    pub(crate) fn text(&self) -> String {
+        let mut out = Vec::with_capacity(1024);
+        write(&mut out, self, false);
+        // Names are text, and so is what is between them.
+        String::from_utf8(out).unwrap_or_default()
+    }
+
     /// The value of `fieldsV1`.
     #[cfg(test)]
     pub(crate) fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::from_str(&self.text()).unwrap_or_default()
     }
 
     /// Adds a path. The empty path is the whole object, which nobody owns.
@@ -254,7 +261,7 @@ impl FieldSet {
 /// The set below one node of `fieldsV1`, and whether the node is a member itself. A node with nothing below
 /// is.
 fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
-    let empty = serde_json::Map::new();
+    let empty = crate::json::Map::new();
     let fields = match fields {
         Value::Object(fields) => fields,
         Value::Null => &empty,
@@ -283,48 +290,39 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
     Ok((set, member))
 }
 
-/// The text of `fieldsV1` as the real server writes it: `.` first, then the elements in order.
-impl Serialize for FieldSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Below {
-            set: self,
-            member: false,
-        }
-        .serialize(serializer)
+/// The text below one node: `.` first where the node is a member itself, then the elements in order.
+fn write(out: &mut Vec<u8>, set: &FieldSet, member: bool) {
+    out.push(b'{');
+    let mut is_first = true;
+    if member && !set.nodes.is_empty() {
+        out.extend_from_slice(b"\".\":{}");
+        is_first = false;
     }
-}
-
-struct Below<'a> {
-    set: &'a FieldSet,
-    member: bool,
-}
-
-impl Serialize for Below<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if self.member && !self.set.nodes.is_empty() {
-            map.serialize_entry(".", &serde_json::Map::new())?;
+    for (element, node) in &set.nodes {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
         }
-        for (element, node) in &self.set.nodes {
-            map.serialize_entry(
-                &element.spelled(),
-                &Below {
-                    set: &node.children,
-                    member: node.member,
-                },
-            )?;
+        match element {
+            Element::Field(name) if json::is_plain(name) => {
+                out.extend_from_slice(b"\"f:");
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            _ => json::write_text(out, &element.spelled()),
         }
-        map.end()
+        out.push(b':');
+        write(out, &node.children, node.member);
     }
+    out.push(b'}');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
     use rstest::rstest;
-    use serde_json::json;
 
     fn set(fields: Value) -> FieldSet {
         FieldSet::read(&fields).unwrap()
@@ -337,7 +335,7 @@ mod tests {
             + r#""f:ports":{".":{},"k:{\"containerPort\":9,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}},"#
             + r#""k:{\"containerPort\":80,\"protocol\":\"UDP\"}":{},"k:{\"containerPort\":443,\"protocol\":\"TCP\"}":{}}}"#;
         let set = set(serde_json::from_str(&text).unwrap());
-        assert_eq!(serde_json::to_string(&set).unwrap(), text);
+        assert_eq!(set.text(), text);
     }
 
     #[rstest]
@@ -385,13 +383,18 @@ mod tests {
 
     fn any_set() -> impl Strategy<Value = FieldSet> {
         let element = prop_oneof![
-            "[a-c.]{1,2}".prop_map(Element::Field),
+            "[a-c.]{1,2}".prop_map(Element::field),
             btree_map(
                 "[a-b]",
                 prop_oneof![(0i64..12).prop_map(Value::from), "[a-c<]".prop_map(Value::from)],
                 1..3
             )
-            .prop_map(|fields| Element::Key(fields.into_iter().collect())),
+            .prop_map(|fields| Element::Key(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| (name.into(), value))
+                    .collect()
+            )),
             (0i64..12).prop_map(|value| Element::Value(value.into())),
             (0i64..12).prop_map(Element::Index),
         ];

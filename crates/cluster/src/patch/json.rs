@@ -2,7 +2,7 @@
 //! the end, replacing and copying tolerate missing keys, and what is before the first slash of a path is not
 //! read.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::error::PatchError;
 use crate::go;
@@ -105,7 +105,7 @@ fn perform(document: &mut Value, operation: &Value) -> Result<(), String> {
 
 /// A map or a list, and a key into it.
 enum Place<'d> {
-    Field(&'d mut Map<String, Value>, String),
+    Field(&'d mut Map, String),
     Item(&'d mut Vec<Value>, String),
 }
 
@@ -166,7 +166,7 @@ fn get<'d>(document: &'d mut Value, path: &str) -> Result<Option<&'d Value>, Str
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     match find(document, path)? {
         Place::Field(fields, key) => {
-            fields.insert(key, value);
+            fields.insert(key.into(), value);
         }
         Place::Item(items, key) if key == "-" => items.push(value),
         Place::Item(items, key) => {
@@ -187,7 +187,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
     }
     match find(document, path)? {
         Place::Field(fields, key) => {
-            fields.insert(key, value);
+            fields.insert(key.into(), value);
         }
         Place::Item(items, key) => {
             let index = index(&key, items.len())?;
@@ -212,10 +212,10 @@ fn take(document: &mut Value, path: &str) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use crate::status::Status;
     use proptest::prelude::*;
     use rstest::rstest;
-    use serde_json::json;
 
     /// What a custom object on the real server holds after each patch.
     #[rstest]

@@ -1,7 +1,7 @@
 //! The annotation in which kubectl's client-side apply remembers what it applied. The server keeps it alive
 //! when the same kubectl moves to server-side apply.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::fields::FieldSet;
 use super::typed::{compare, validate};

@@ -1,6 +1,6 @@
 //! Merging two lists in a strategic merge.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::error::PatchError;
 use super::order::{Order, find, no_key, split};
@@ -83,10 +83,7 @@ fn merge_items(mut items: Vec<Value>, patch: &[Value], list: Field<'_>) -> Resul
         let value = item.get(list.key()).ok_or_else(|| no_key(item, list.key()))?;
         match (find(&items, list.key(), value)?, item) {
             (Some(index), Value::Object(fields)) => {
-                let live = match items[index].take() {
-                    Value::Object(live) => live,
-                    _ => Default::default(),
-                };
+                let live = items[index].as_object().cloned().unwrap_or_default();
                 items[index] = Value::Object(merge_fields(live, fields.clone(), list.shape.element())?);
             }
             // Upstream takes a new item as it comes, directives and all.

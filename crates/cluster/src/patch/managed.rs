@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Name, Value};
 
 use super::fields::FieldSet;
 use super::managers::{Entry, Id, Managers, clear};
@@ -169,7 +169,7 @@ pub(crate) fn keep_times(old: &Object, new: &Value, managers: Managers) -> Arc<M
 
 /// Whether two objects have the same fields, those of these names aside.
 fn same_but_for(names: &[&str], left: &Value, right: &Value) -> bool {
-    fn fields<'v>(object: &'v Value, names: &[&str]) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    fn fields<'v>(object: &'v Value, names: &[&str]) -> impl Iterator<Item = (&'v Name, &'v Value)> {
         let fields = object.as_object().into_iter().flatten();
         fields.filter(|(name, _)| !names.contains(&name.as_str()))
     }
@@ -226,8 +226,8 @@ pub(super) mod whole {
 mod tests {
     use super::whole::{keep_times, update};
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     const NOW: &str = "2026-01-02T00:00:00Z";
     const EARLIER: &str = "2026-01-01T00:00:00Z";
@@ -268,7 +268,7 @@ mod tests {
                 field: None,
             },
         );
-        new["metadata"]["managedFields"].take()
+        std::mem::take(&mut new["metadata"]["managedFields"])
     }
 
     const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Name, Value};
 
 use super::fields::FieldSet;
 use super::owned::Owned;
@@ -327,14 +327,14 @@ fn put(object: &mut Value, entries: Option<Vec<Value>>) {
     let Value::Object(object) = object else { return };
     match (object.get_mut("metadata"), entries) {
         (Some(Value::Object(metadata)), Some(entries)) => {
-            metadata.insert("managedFields".to_owned(), entries.into());
+            metadata.insert("managedFields".into(), entries.into());
         }
         (Some(Value::Object(metadata)), None) => {
             metadata.remove("managedFields");
         }
         (_, Some(entries)) => {
-            let metadata = Map::from_iter([("managedFields".to_owned(), entries.into())]);
-            object.insert("metadata".to_owned(), metadata.into());
+            let metadata = Map::from_iter([(Name::from("managedFields"), entries.into())]);
+            object.insert("metadata".into(), metadata.into());
         }
         (_, None) => {}
     }
@@ -415,14 +415,14 @@ fn texts<'e>(id: &'e Id, entry: &'e Entry) -> impl Iterator<Item = (&'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     /// From the real server: of the eleventh updater on, the oldest two become one.
     #[test]
     fn the_oldest_updaters_become_one() {
         let entry = |n: u32| {
             json!({"manager": format!("m{n:02}"), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
-                "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {format!("f:k{n}"): {}}}})
+                "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {(format!("f:k{n}")): {}}}})
         };
         let mut object = json!({"metadata": {"managedFields": (0..11).map(entry).collect::<Vec<_>>()}});
         let mut managers = Managers::of(&object).unwrap();

@@ -1,6 +1,6 @@
 //! JSON merge patch (RFC 7386), with the twists of the library that the real server uses.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::error::PatchError;
 use crate::go;
@@ -22,7 +22,7 @@ pub(crate) fn merge(live: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(Value::Object(merged))
 }
 
-fn merge_fields(live: &mut Map<String, Value>, patch: Map<String, Value>) {
+fn merge_fields(live: &mut Map, patch: Map) {
     for (name, new) in patch {
         match (live.get_mut(&name), new) {
             (_, Value::Null) => {
@@ -42,12 +42,26 @@ fn merge_fields(live: &mut Map<String, Value>, patch: Map<String, Value>) {
 
 /// A null has nothing to remove in a value that was not there before.
 pub(super) fn drop_nulls(value: &mut Value) {
+    if has_nulls(value) {
+        drop_them(value);
+    }
+}
+
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(|value| value.is_null() || has_nulls(value)),
+        Value::Array(items) => items.iter().any(has_nulls),
+        _ => false,
+    }
+}
+
+fn drop_them(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(drop_nulls);
+            fields.values_mut().for_each(drop_them);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Array(items) => items.iter_mut().for_each(drop_them),
         _ => {}
     }
 }
@@ -55,8 +69,8 @@ pub(super) fn drop_nulls(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     /// What a custom object on the real server holds after each patch.
     #[rstest]

@@ -1,7 +1,7 @@
 //! The order of a list after a strategic merge: what the patch names in the order of the patch, the rest in
 //! the order of the live list, interleaved as far as the live list tells.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::error::PatchError;
 use crate::go;
@@ -138,7 +138,7 @@ pub(super) fn is_deletion(item: &Value) -> bool {
 pub(super) fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
     match item {
         Value::Object(fields) => fields.get(key).ok_or_else(|| no_key(item, key)),
-        other => Err(expected(&Value::Object(serde_json::Map::new()), other)),
+        other => Err(expected(&Value::Object(crate::json::Map::new()), other)),
     }
 }
 

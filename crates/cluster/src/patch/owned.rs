@@ -1,26 +1,25 @@
 //! What a manager owns, as it is kept: the text of `fieldsV1`, which is far smaller than the set.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::element::Element;
 use super::fields::FieldSet;
+use crate::hash::Table;
 
 /// The text of a set of paths. Sets with the same paths have the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owned(Arc<str>);
 
 /// Sets by their text. Objects that were made alike are owned alike, so that few texts are read more than once in a while.
-static READ: LazyLock<Mutex<HashMap<Arc<str>, Arc<FieldSet>>>> = LazyLock::new(Mutex::default);
+static READ: LazyLock<Mutex<Table<Arc<str>, Arc<FieldSet>>>> = LazyLock::new(Mutex::default);
 /// How many are remembered.
 const REMEMBERED: usize = 1024;
 
 impl Owned {
     pub(super) fn of(set: FieldSet) -> Self {
-        // Every key is a string and there is nothing in it that JSON cannot say.
-        let text = serde_json::to_string(&set).unwrap_or_default();
+        let text = set.text();
         let mut known = known();
         if let Some((text, _)) = known.get_key_value(text.as_str()) {
             return Self(text.clone());
@@ -86,11 +85,11 @@ impl Owned {
     }
 }
 
-fn known() -> MutexGuard<'static, HashMap<Arc<str>, Arc<FieldSet>>> {
+fn known() -> MutexGuard<'static, Table<Arc<str>, Arc<FieldSet>>> {
     READ.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remember(known: &mut HashMap<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: Arc<FieldSet>) {
+fn remember(known: &mut Table<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: Arc<FieldSet>) {
     if known.len() == REMEMBERED {
         known.clear();
     }
@@ -100,8 +99,8 @@ fn remember(known: &mut HashMap<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn set(fields: &Value) -> FieldSet {
         FieldSet::read(fields).unwrap()

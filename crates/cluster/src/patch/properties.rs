@@ -1,7 +1,7 @@
 //! What holds of ownership for any input, however odd.
 
+use crate::json::Value;
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::arbitrary::{json, pod_template};
 use super::managed::Write;
@@ -27,11 +27,11 @@ fn write<'a>(manager: &'a str, now: &'a str) -> Write<'a> {
 fn any_object() -> impl Strategy<Value = Value> {
     (pod_template(), prop_oneof![3 => Just(Value::Null), 1 => json()]).prop_map(|(mut object, managers)| {
         if let Value::Object(fields) = &mut object {
-            fields.insert("apiVersion".to_owned(), "v1".into());
-            fields.insert("kind".to_owned(), "PodTemplate".into());
+            fields.insert("apiVersion".into(), "v1".into());
+            fields.insert("kind".into(), "PodTemplate".into());
         }
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            metadata.insert("managedFields".to_owned(), managers);
+            metadata.insert("managedFields".into(), managers);
         }
         object
     })

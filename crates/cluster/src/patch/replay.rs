@@ -2,9 +2,9 @@
 //! Recorded with random bodies from a plane without controllers on these kinds; we must make the same of
 //! them.
 
+use crate::json::{Value, json};
 use rstest::rstest;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::managed::Write;
 use super::managed::whole::{apply, keep_times, update};
@@ -198,7 +198,7 @@ fn compare(ours: &Value, real: &Value, subresource: &str, place: &str, at: &str)
                     compare(value, real, subresource, &place, at);
                 }
             }
-            for name in real.keys().filter(|name| !ours.contains_key(*name)) {
+            for name in real.keys().filter(|name| !ours.contains_key(name)) {
                 let is_ignored = FILLED_IN.contains(&name.as_str())
                     || place.ends_with(".requests")
                     || (place.is_empty() && name == "status");

@@ -1,6 +1,6 @@
 //! Who owns the replicas after a write to `/scale`.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::element::Element;
 use super::fields::FieldSet;
@@ -64,7 +64,7 @@ pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&s
 mod tests {
     use super::super::managed::whole::scale;
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     fn entry(fields: Value) -> Value {
         json!({"manager": "one", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",

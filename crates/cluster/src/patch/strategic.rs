@@ -1,6 +1,6 @@
 //! Strategic merge patch: a merge that knows how each list of a built-in type merges.
 
-use serde_json::{Map, Value};
+use crate::json::{List, Map, Value};
 
 use super::error::PatchError;
 use super::lists::{holds_maps, merge_list};
@@ -15,7 +15,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
-type Fields = Map<String, Value>;
+type Fields = Map;
 
 /// `live` with `patch` merged into it. Only built-in types know how.
 pub(crate) fn strategic(live: &Value, patch: &Value, shape: Shape<'_>) -> Result<Value, PatchError> {
@@ -46,11 +46,11 @@ pub(super) fn merge_fields(
 ) -> Result<Fields, PatchError> {
     match patch.get(DIRECTIVE).cloned() {
         None => {}
-        Some(Value::String(text)) if text == "replace" => {
+        Some(directive) if directive == "replace" => {
             patch.remove(DIRECTIVE);
             return Ok(patch);
         }
-        Some(Value::String(text)) if text == "delete" => return Ok(Fields::new()),
+        Some(directive) if directive == "delete" => return Ok(Fields::new()),
         Some(directive) => return Err(unknown_directive(&directive, &Value::Object(patch))),
     }
     retain_keys(&mut live, &mut patch)?;
@@ -58,7 +58,7 @@ pub(super) fn merge_fields(
     for (key, new) in patch {
         let (name, deletes) = match key.strip_prefix(DELETE_FROM_LIST) {
             Some(_) => (
-                name_after(&key, DELETE_FROM_LIST, "invalid patch format of primitive list")?.to_owned(),
+                name_after(&key, DELETE_FROM_LIST, "invalid patch format of primitive list")?.into(),
                 true,
             ),
             None => (key, false),
@@ -67,26 +67,29 @@ pub(super) fn merge_fields(
             live.remove(&name);
             continue;
         }
-        let merged = match (live.remove(&name), new) {
+        let merged = match (live.get(&name), new) {
             (Some(Value::Object(old)), Value::Object(fields)) => {
                 let field = lookup(shape, &name)?;
                 Some(Value::Object(match field.strategy() {
                     "replace" => fields,
-                    _ => merge_fields(old, fields, field.shape)?,
+                    _ => merge_fields(old.clone(), fields, field.shape)?,
                 }))
             }
             (Some(Value::Array(old)), Value::Array(new)) => {
                 let list = lookup_list(shape, &name)?;
-                Some(Value::Array(merge_list(old, new, list, deletes)?))
+                Some(merge_list(old.to_vec(), new.into_vec(), list, deletes)?.into())
             }
-            (old, _) if deletes => old,
+            _ if deletes => continue,
             (_, mut new) => {
                 drop_nulls(&mut new);
                 without_directives(new)
             }
         };
-        if let Some(merged) = merged {
-            live.insert(name, merged);
+        match merged {
+            // Most of a patch is as it was, and what is left alone stays shared.
+            Some(merged) if live.get(&name) == Some(&merged) => {}
+            Some(merged) => drop(live.insert(name, merged)),
+            None => drop(live.remove(&name)),
         }
     }
     Ok(live)
@@ -115,13 +118,13 @@ fn retain_keys(live: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> 
 
 /// Lists with a `$setElementOrder` are merged first, together with it.
 fn merge_ordered_lists(live: &mut Fields, patch: &mut Fields, shape: Shape<'_>) -> Result<(), PatchError> {
-    let keys: Vec<String> = patch
+    let keys: Vec<_> = patch
         .keys()
         .filter(|key| key.starts_with(ELEMENT_ORDER))
         .cloned()
         .collect();
     for key in keys {
-        let empty_list = Value::Array(Vec::new());
+        let empty_list = Value::Array(List::default());
         let wanted = match patch.remove(&key) {
             Some(Value::Array(wanted)) => wanted,
             other => return Err(expected(&empty_list, &other.unwrap_or_default())),
@@ -133,7 +136,7 @@ fn merge_ordered_lists(live: &mut Fields, patch: &mut Fields, shape: Shape<'_>) 
         )?;
         let list_of = |value: Option<&Value>| match value {
             None => Ok(None),
-            Some(Value::Array(items)) => Ok(Some(items.clone())),
+            Some(Value::Array(items)) => Ok(Some(items.to_vec())),
             Some(other) => Err(expected(&empty_list, other)),
         };
         let (old, new) = (list_of(live.get(name))?, list_of(patch.get(name))?);
@@ -159,7 +162,7 @@ fn merge_ordered_lists(live: &mut Fields, patch: &mut Fields, shape: Shape<'_>) 
         };
         let arranged = order.arrange(named, rest, &wanted, &live_order)?;
         patch.remove(name);
-        live.insert(name.to_owned(), Value::Array(arranged));
+        live.insert(name.into(), arranged.into());
     }
     Ok(())
 }
@@ -213,6 +216,7 @@ fn name_after<'k>(key: &'k str, directive: &str, otherwise: &str) -> Result<&'k 
 /// A new value without the maps in it that only are directives.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
+        value if !has_directives(&value) => Some(value),
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
             let fields = fields
@@ -227,6 +231,14 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
+fn has_directives(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.contains_key(DIRECTIVE) || fields.values().any(has_directives),
+        Value::Array(items) => items.iter().any(has_directives),
+        _ => false,
+    }
+}
+
 pub(super) fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
     PatchError::Internal(format!(
         "unknown patch type: {} in map: {}",
@@ -238,10 +250,10 @@ pub(super) fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use crate::types::Kind;
     use proptest::prelude::*;
     use rstest::rstest;
-    use serde_json::json;
 
     fn template() -> Value {
         json!({"metadata": {"labels": {"k": "1", "l": "1"}, "finalizers": ["x/a", "x/b"]}, "template": {"spec": {

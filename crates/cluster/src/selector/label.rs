@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::{SelectorError, parse};
 use crate::names;
@@ -210,8 +210,8 @@ impl fmt::Display for Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     /// Which of two pods the real server lists: one with these labels, one without any.
     #[rstest]

@@ -11,7 +11,7 @@ mod field;
 mod label;
 mod parse;
 
-use serde_json::Value;
+use crate::json::Value;
 
 pub(crate) use field::FieldSelector;
 pub(crate) use label::LabelSelector;

@@ -1,6 +1,6 @@
 //! Making an object.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::modify::never_owned;
 use super::{
@@ -394,7 +394,10 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(),
     let metadata = object::metadata_mut(object);
     if target.namespace.is_empty() {
         metadata.remove("namespace");
-    } else {
+    } else if metadata
+        .get("namespace")
+        .is_none_or(|given| *given != target.namespace)
+    {
         metadata.insert("namespace".into(), target.namespace.as_str().into());
     }
     Ok(())

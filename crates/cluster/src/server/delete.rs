@@ -1,6 +1,6 @@
 //! Taking an object away: at once, after its grace, or after its finalizers.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::modify::is_held;
 use super::{Server, Target, seconds};

@@ -1,6 +1,6 @@
 //! What others may do to a pod: bind it to a node, evict it where its budget allows.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::{Caller, Change, Server, Target, WriteOptions};
 use crate::controllers::disruption::{covering, eviction};

@@ -16,8 +16,8 @@ mod scale;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::json::{Map, Value};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 use stateward_clock::Clock;
 
 use crate::audit::{Audit, Entry};
@@ -29,6 +29,7 @@ use crate::object::Object;
 use crate::resource::{Model, Registry, Resource};
 use crate::status::{About, Status};
 use crate::store::{Key, Shelf, Store};
+use crate::told::Told;
 use crate::types::Mismatch;
 
 pub(crate) use delete::{Deleted, check_deletion};
@@ -41,6 +42,7 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) audit: Audit,
+    pub(crate) told: Told,
     pub(crate) gates: Gates,
     pub(crate) max_unavailable: MaxUnavailable,
     /// Users by bearer token.
@@ -120,6 +122,7 @@ impl Server {
             registry: Registry::default(),
             clock,
             audit: Audit::default(),
+            told: Told::default(),
             gates,
             max_unavailable,
             users,
@@ -193,7 +196,7 @@ impl Target {
             name: self.name.clone(),
             code,
             revision: None,
-            body: Value::Null,
+            body: serde_json::Value::Null,
         }
     }
 
@@ -230,7 +233,7 @@ fn decode_changed(resource: &Resource, value: Value, changed: &[&str]) -> Result
     let Value::Object(fields) = value else {
         return decode(resource, &value);
     };
-    let (loose, stored): (Map<_, _>, Map<_, _>) = fields
+    let (loose, stored): (Map, Map) = fields
         .into_iter()
         .partition(|(name, _)| changed.contains(&name.as_str()));
     let (mut decoded, unknown) = decode(resource, &Value::Object(loose))?;
@@ -269,7 +272,8 @@ fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
         ("kind", resource.kind.clone()),
     ] {
         // What a custom object says it is is judged with the rest of it.
-        if !(resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty())) {
+        let is_kept = resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty());
+        if !is_kept && decoded[field] != known {
             decoded[field] = known.into();
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use crate::json::{List, Map, Name, Value};
 
 use super::create::{check_kind, check_namespace, check_type, definition_errors};
 use super::scale::replicas_path;
@@ -157,7 +157,7 @@ impl Server {
         }
         .map_err(|why| refused(&why))?;
         if is_reset {
-            object::metadata_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
+            object::metadata_mut(&mut new).insert("managedFields".into(), Value::Array(List::default()));
         }
         let warnings = unknown_fields(&unknown, options).map_err(|why| refused(&Unreadable::Other(why)))?;
         let wish = Wish {
@@ -202,7 +202,7 @@ impl Server {
         keep_system_fields(&old, &mut new);
 
         match &resource.model {
-            Model::Builtin { .. } => builtin::default(&resource.id, &mut new),
+            Model::Builtin { .. } => builtin::default_changed(&resource.id, &old, &mut new),
             Model::Custom(custom) => custom::default(custom, &mut new),
         }
         // Ownership is settled on what the client asked for, before the server has its own say.
@@ -418,7 +418,7 @@ fn changed_fields<'c>(resource: &Resource, old: &Object, change: Change<'c>) -> 
         Change::Merge(patch) | Change::Strategic(patch) => {
             let fields = patch.as_object()?;
             let is_plain = !fields.keys().any(|name| name.starts_with('$'));
-            is_plain.then(|| fields.keys().map(String::as_str).collect())
+            is_plain.then(|| fields.keys().map(Name::as_str).collect())
         }
         Change::Status { base, .. } => Arc::ptr_eq(base, &old.value).then(|| vec!["status"]),
         _ => None,
@@ -575,7 +575,7 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
 fn keep(old: &Value, new: &mut Value, field: &str) {
     let metadata = object::metadata_mut(new);
     match old["metadata"].get(field) {
-        Some(value) => metadata.insert(field.to_owned(), value.clone()),
+        Some(value) => metadata.insert(field.into(), value.clone()),
         None => metadata.remove(field),
     };
 }
@@ -596,7 +596,7 @@ fn prepare_custom(custom: &CustomType, old: &Value, new: &mut Value, endpoint: E
             let old_fields = old.as_object().unwrap_or(&empty);
             let new_fields = new.as_object().unwrap_or(&empty);
             let counts = |key: &str| key != "metadata" && !(custom.version.has_status && key == "status");
-            let differs = |a: &Map<String, Value>, b: &Map<String, Value>| {
+            let differs = |a: &Map, b: &Map| {
                 a.iter()
                     .any(|(key, value)| counts(key) && b.get(key) != Some(value))
             };
@@ -611,7 +611,7 @@ fn prepare_custom(custom: &CustomType, old: &Value, new: &mut Value, endpoint: E
 fn set(object: &mut Value, field: &str, value: Option<Value>) {
     if let Value::Object(fields) = object {
         match value {
-            Some(value) => fields.insert(field.to_owned(), value),
+            Some(value) => fields.insert(field.into(), value),
             None => fields.remove(field),
         };
     }

@@ -1,7 +1,7 @@
 //! Reading objects: one, many, as they are or as they were.
 
+use crate::json::{Value, json};
 use base64::Engine;
-use serde_json::{Value, json};
 
 use super::scale::{replicas_path, says_no_replicas, scale_of};
 use super::{Server, Target};

@@ -1,6 +1,6 @@
 //! Questions about rights. Whoever asks has all of them: rules are stored here and not enforced.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::create::{check_kind, check_namespace};
 use super::{Caller, Server, Target, WriteOptions, Written, decode, manager, unknown_fields, unreadable};

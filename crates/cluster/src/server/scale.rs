@@ -1,6 +1,6 @@
 //! The scale subresource: one number and the selector that goes with it.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::create::check_namespace;
 use super::modify::{check_name, check_uid, unpatchable};

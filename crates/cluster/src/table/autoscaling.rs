@@ -1,6 +1,6 @@
 //! Scales, and horizontal pod autoscalers: what each metric is, and what it should be.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::column::Cell::{Made, Number};
 use super::column::{AGE, Column, NAME, list, text};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::age::since;
 use super::column::Cell::{Made, Text, TextOr, Timed};

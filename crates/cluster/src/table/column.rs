@@ -1,7 +1,7 @@
 //! Columns, and reading the fields that go into their cells. A kind is printed by a list of columns.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::age::since;
 use super::selector::of_selector;

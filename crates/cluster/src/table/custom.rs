@@ -1,7 +1,7 @@
 //! Custom kinds: the columns that their CRD asks for.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::age::since;
 use super::column::{NAME, age};
@@ -45,10 +45,12 @@ fn readable(custom: &CustomType) -> impl Iterator<Item = &Column> {
 
 /// The first thing that the column's path finds, if it is of the column's type.
 fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
-    let Some(found) = column.path.as_ref().and_then(|path| path.first(object)) else {
+    let object = serde_json::Value::from(object);
+    let Some(found) = column.path.as_ref().and_then(|path| path.first(&object)) else {
         return Value::Null;
     };
-    match (column.kind.as_str(), found.as_ref()) {
+    let found = Value::from(found.into_owned());
+    match (column.kind.as_str(), &found) {
         ("string", found) => printed(found).into(),
         (_, Value::Null) => Value::Null,
         // Go cuts floats the same way.
@@ -67,7 +69,7 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
         ("boolean", Value::Bool(value)) => (*value).into(),
         ("date", Value::String(moment)) => match moment.parse::<Timestamp>() {
             Ok(_) => since(moment, now).into(),
-            Err(_) if moment.is_empty() || moment == "null" => "<unknown>".into(),
+            Err(_) if moment.is_empty() || &**moment == "null" => "<unknown>".into(),
             Err(_) => "<invalid>".into(),
         },
         _ => Value::Null,

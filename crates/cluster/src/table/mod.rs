@@ -21,8 +21,8 @@ mod storage;
 mod tests;
 mod workloads;
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use column::Column;
 

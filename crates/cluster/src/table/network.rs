@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::column::Cell::{Made, Text, TextOr};
 use super::column::{AGE, Column, NAME, SELECTOR, list, number, text, text_or};

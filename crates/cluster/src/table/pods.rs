@@ -1,7 +1,7 @@
 //! Pods: the one kind whose status has to be worked out.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::age::since;
 use super::column::Cell::{Made, TextOr, Timed};

@@ -1,6 +1,6 @@
 //! Label selectors as text.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::selector::LabelSelector;
 

@@ -1,6 +1,6 @@
 //! Volumes, claims and their classes.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::column::Cell::{Made, Text, TextOr};
 use super::column::{AGE, Column, NAME, is_set, list, text, text_or};

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::json::{Value, json};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What keeps pods running: sets, deployments, jobs, and their budgets and revisions.
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 use stateward_clock::human_duration;
 
 use super::age::since;
@@ -215,7 +215,7 @@ pub(super) static DISRUPTION_BUDGETS: &[Column] = &[
 /// A number or a percentage.
 fn limit(value: &Value) -> Value {
     match value {
-        Value::String(text) => text.as_str().into(),
+        Value::String(_) => value.clone(),
         Value::Number(number) => number.to_string().into(),
         _ => "N/A".into(),
     }

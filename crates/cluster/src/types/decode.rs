@@ -4,8 +4,10 @@
 //! drops empty values where the field says `omitempty`, and writes zero values where it does not. Revision hashes are made of
 //! the result, so every one of these rules counts.
 
+use crate::json::{Map, Name, Value};
+use std::borrow::Cow;
+
 use base64::Engine;
-use serde_json::{Map, Value};
 
 use super::quantity::Quantity;
 use super::table::{Field, Kind, Struct, builtin};
@@ -61,17 +63,17 @@ impl Mismatch {
 pub(crate) fn decode(name: &str, value: &Value) -> Option<Result<Decoded, Mismatch>> {
     let described = builtin(name)?;
     let mut reader = Reader { unknown: Vec::new() };
-    let empty = Map::new();
-    let fields = value.as_object().unwrap_or(&empty);
-    Some(
-        reader
-            .structure(described, fields, &Path::root(name))
-            .map(|value| Decoded {
-                value,
-                unknown: reader.unknown,
-            }),
-    )
+    let empty = Value::Object(Map::new());
+    let given = if value.is_object() { value } else { &empty };
+    let read = reader.structure(described, given, &Path::root(name));
+    Some(read.map(|value| Decoded {
+        value: value.into_owned(),
+        unknown: reader.unknown,
+    }))
 }
+
+/// What a value is read as. Nearly all is written as it is kept, and stays the very same.
+type Read<'v> = Result<Cow<'v, Value>, Mismatch>;
 
 struct Reader {
     unknown: Vec<String>,
@@ -151,112 +153,141 @@ fn short(name: &str) -> &str {
 }
 
 impl Reader {
-    fn structure(
-        &mut self,
-        described: &Struct,
-        fields: &Map<String, Value>,
-        at: &Path<'_>,
-    ) -> Result<Value, Mismatch> {
-        // Read in the order it is written in, so that complaints come in it too. Both maps are sorted.
-        let mut read = Vec::with_capacity(fields.len());
-        for (name, given) in fields {
-            match described.fields.get(name) {
-                None => self.unknown.push(at.step(Step::Field(name)).shown()),
-                Some(_) if given.is_null() => {}
-                Some(field) => {
-                    read.push((name, self.value(&field.kind, given, &at.step(Step::Field(name)))?))
+    fn structure<'v>(&mut self, described: &'static Struct, given: &'v Value, at: &Path<'_>) -> Read<'v> {
+        let Value::Object(fields) = given else {
+            return Ok(Cow::Borrowed(given));
+        };
+        let zeros = zeros(described);
+        let mut read = Vec::new();
+        let mut is_same = true;
+        // Read in the order it is written in, so that complaints come in it too.
+        for (index, (name, given)) in fields.iter().enumerate() {
+            let value = match described.fields.get(name.as_str()) {
+                None => {
+                    self.unknown.push(at.step(Step::Field(name)).shown());
+                    None
                 }
+                Some(_) if given.is_null() => {
+                    let zero = zeros.iter().find(|(zero, _)| zero == name);
+                    zero.map(|(_, zero)| Cow::Borrowed(zero))
+                }
+                Some(field) => Some(self.value(&field.kind, given, &at.step(Step::Field(name)))?)
+                    .filter(|value| is_written(field, value)),
+            };
+            if is_same && !value.as_ref().is_some_and(|value| value.shares(given)) {
+                is_same = false;
+                read = copied(fields, index);
+            }
+            if !is_same {
+                read.extend(value.map(|value| (name.clone(), value.into_owned())));
             }
         }
-        let mut read = read.into_iter().peekable();
-        let all = described.fields.iter().filter_map(|(name, field)| {
-            let value = match read.next_if(|(given, _)| *given == name) {
-                Some((_, value)) => Some(value),
-                None if field.pointer => None,
-                None => zero(&field.kind),
-            };
-            // Most fields of a struct are not written: only those that are need a name of their own.
-            let value = written(field, value)?;
-            Some((name.clone(), value))
-        });
-        Ok(Value::Object(all.collect()))
+        let missing = zeros.iter().filter(|(name, _)| !fields.contains_key(name));
+        let mut missing = missing.cloned().peekable();
+        if is_same && missing.peek().is_some() {
+            is_same = false;
+            read = copied(fields, fields.len());
+        }
+        Ok(match is_same {
+            true => Cow::Borrowed(given),
+            false => Cow::Owned(Value::Object(read.into_iter().chain(missing).collect())),
+        })
     }
 
-    fn value(&mut self, kind: &Kind, given: &Value, at: &Path<'_>) -> Result<Value, Mismatch> {
+    fn value<'v>(&mut self, kind: &'static Kind, given: &'v Value, at: &Path<'_>) -> Read<'v> {
         let mismatch = |wanted: &str| mismatch(given, at, wanted);
+        let same = Ok(Cow::Borrowed(given));
         match (kind, given) {
-            (Kind::Any, _) => Ok(given.clone()),
-            (Kind::String | Kind::Duration, Value::String(_)) => Ok(given.clone()),
-            (Kind::Bool, Value::Bool(_)) => Ok(given.clone()),
+            (Kind::Any, _) => same,
+            (Kind::String | Kind::Duration, Value::String(_)) => same,
+            (Kind::Bool, Value::Bool(_)) => same,
             (Kind::Int32, Value::Number(number)) => match number.as_i64() {
-                Some(number) if i32::try_from(number).is_ok() => Ok(given.clone()),
+                Some(number) if i32::try_from(number).is_ok() => same,
                 _ => Err(mismatch("int32")),
             },
-            (Kind::Int64, Value::Number(number)) if number.is_i64() => Ok(given.clone()),
-            (Kind::Uint8, Value::Number(number)) if number.as_u64().is_some_and(|n| n < 256) => {
-                Ok(given.clone())
-            }
-            (Kind::Float, Value::Number(_)) => Ok(given.clone()),
+            (Kind::Int64, Value::Number(number)) if number.is_i64() => same,
+            (Kind::Uint8, Value::Number(number)) if number.as_u64().is_some_and(|n| n < 256) => same,
+            (Kind::Float, Value::Number(_)) => same,
             (Kind::Bytes, Value::String(text)) => {
-                match base64::engine::general_purpose::STANDARD.decode(text) {
-                    Ok(_) => Ok(given.clone()),
+                match base64::engine::general_purpose::STANDARD.decode(text.as_bytes()) {
+                    Ok(_) => same,
                     Err(error) => Err(Mismatch::Base64(corrupt_at(text, &error))),
                 }
             }
-            (Kind::Time, Value::String(text)) => time(text, 0).ok_or_else(|| mismatch("v1.Time")),
-            (Kind::MicroTime, Value::String(text)) => time(text, 6).ok_or_else(|| mismatch("v1.MicroTime")),
-            (Kind::Quantity, Value::String(text)) => canonical(text)
-                .map(Value::from)
-                .ok_or_else(|| mismatch("resource.Quantity")),
-            (Kind::Quantity, Value::Number(number)) => canonical(&number.to_string())
-                .map(Value::from)
-                .ok_or_else(|| mismatch("resource.Quantity")),
-            (Kind::IntOrString, Value::String(_)) => Ok(given.clone()),
-            (Kind::IntOrString, Value::Number(number)) if number.is_i64() => Ok(given.clone()),
-            (Kind::Struct(name), Value::Object(fields)) => match builtin(name) {
-                Some(described) => self.structure(described, fields, &at.inside(name)),
-                None => Ok(given.clone()),
+            (Kind::Time, Value::String(text)) if is_plain_time(text.as_bytes()) => same,
+            (Kind::Time, Value::String(text)) => made(time(text, 0), || mismatch("v1.Time")),
+            (Kind::MicroTime, Value::String(text)) => made(time(text, 6), || mismatch("v1.MicroTime")),
+            (Kind::Quantity, Value::String(text)) => match canonical(text) {
+                Some(canonical) if *canonical == **text => same,
+                canonical => made(canonical, || mismatch("resource.Quantity")),
+            },
+            (Kind::Quantity, Value::Number(number)) => {
+                made(canonical(&number.to_string()), || mismatch("resource.Quantity"))
+            }
+            (Kind::IntOrString, Value::String(_)) => same,
+            (Kind::IntOrString, Value::Number(number)) if number.is_i64() => same,
+            (Kind::Struct(name), Value::Object(_)) => match builtin(name) {
+                Some(described) => self.structure(described, given, &at.inside(name)),
+                None => same,
             },
             (Kind::List(element), Value::Array(items)) => {
-                let items = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| self.item(element, item, &at.step(Step::Index(index))));
-                Ok(Value::Array(items.collect::<Result<_, _>>()?))
+                let items = items.iter().enumerate();
+                let read = items.map(|(index, item)| self.item(element, item, &at.step(Step::Index(index))));
+                let read = read.collect::<Result<Vec<_>, _>>()?;
+                Ok(match read.iter().all(|item| matches!(item, Cow::Borrowed(_))) {
+                    true => Cow::Borrowed(given),
+                    false => Cow::Owned(read.into_iter().map(Cow::into_owned).collect()),
+                })
             }
             (Kind::Map(element), Value::Object(fields)) => {
-                let fields = fields.iter().map(|(key, item)| {
-                    Ok((key.clone(), self.item(element, item, &at.step(Step::Key(key)))?))
-                });
-                Ok(Value::Object(fields.collect::<Result<_, _>>()?))
+                let fields = fields.iter();
+                let read =
+                    fields.map(|(key, item)| Ok((key, self.item(element, item, &at.step(Step::Key(key)))?)));
+                let read = read.collect::<Result<Vec<_>, _>>()?;
+                Ok(
+                    match read.iter().all(|(_, item)| matches!(item, Cow::Borrowed(_))) {
+                        true => Cow::Borrowed(given),
+                        false => {
+                            let fields = read
+                                .into_iter()
+                                .map(|(key, item)| (key.clone(), item.into_owned()));
+                            Cow::Owned(Value::Object(fields.collect()))
+                        }
+                    },
+                )
             }
             (kind, _) => Err(mismatch(&go_type(kind))),
         }
     }
 
     /// A null inside a list or a map is the zero value of its element.
-    fn item(&mut self, kind: &Kind, given: &Value, at: &Path<'_>) -> Result<Value, Mismatch> {
+    fn item<'v>(&mut self, kind: &'static Kind, given: &'v Value, at: &Path<'_>) -> Read<'v> {
         match given {
-            Value::Null => Ok(zero(kind).unwrap_or(Value::Null)),
+            Value::Null => Ok(zero(kind).map_or(Cow::Borrowed(given), Cow::Owned)),
             given => self.value(kind, given, at),
         }
     }
 }
 
-/// What is written for a field that has this value; `None` for nothing.
-fn written(field: &Field, value: Option<Value>) -> Option<Value> {
-    let Some(value) = value else {
-        // An absent pointer, list or map: left out, or null where the field insists.
-        return if field.omit_empty || field.omit_zero {
-            None
-        } else {
-            Some(Value::Null)
-        };
-    };
-    if field.omit_zero && !field.pointer && zero(&field.kind).is_none_or(|zero| zero == value) {
-        return None;
+/// A value that is read as another.
+fn made<'v>(value: Option<impl Into<Value>>, otherwise: impl FnOnce() -> Mismatch) -> Read<'v> {
+    value.map(|value| Cow::Owned(value.into())).ok_or_else(otherwise)
+}
+
+/// The first fields of a map, with room for the rest.
+fn copied(fields: &Map, count: usize) -> Vec<(Name, Value)> {
+    let mut copied = Vec::with_capacity(fields.len() + 1);
+    let first = fields.iter().take(count);
+    copied.extend(first.map(|(name, value)| (name.clone(), value.clone())));
+    copied
+}
+
+/// Whether a field is written that has this value.
+fn is_written(field: &Field, value: &Value) -> bool {
+    if field.omit_zero && !field.pointer && zero(&field.kind).is_none_or(|zero| zero == *value) {
+        return false;
     }
-    let empty = match &value {
+    let empty = match value {
         Value::Null => false,
         Value::Bool(value) => !value,
         Value::Number(number) => number.as_f64() == Some(0.0),
@@ -266,11 +297,23 @@ fn written(field: &Field, value: Option<Value>) -> Option<Value> {
     };
     // Quantities and int-or-strings are structs in Go, however small they look in JSON.
     let is_struct = matches!(field.kind, Kind::Quantity | Kind::IntOrString | Kind::Any);
-    if field.omit_empty && !field.pointer && !is_struct && empty {
-        None
-    } else {
-        Some(value)
-    }
+    !field.omit_empty || field.pointer || is_struct || !empty
+}
+
+/// What is written for the fields of a struct that are not there.
+fn zeros(described: &'static Struct) -> &'static [(Name, Value)] {
+    described.zeros.get_or_init(|| {
+        let zeros = described.fields.iter().filter_map(|(name, field)| {
+            let value = if field.pointer { None } else { zero(&field.kind) };
+            let value = match value {
+                Some(value) => Some(value).filter(|value| is_written(field, value)),
+                // An absent pointer, list or map: left out, or null where the field insists.
+                None => (!field.omit_empty && !field.omit_zero).then_some(Value::Null),
+            };
+            Some((name.into(), value?))
+        });
+        zeros.collect()
+    })
 }
 
 /// What an untouched Go value of this kind is written as; `None` where it is nil.
@@ -284,12 +327,7 @@ fn zero(kind: &Kind) -> Option<Value> {
         // A zero time is written as null.
         Kind::Time | Kind::MicroTime => Some(Value::Null),
         Kind::Struct(name) => {
-            let fields = &builtin(name)?.fields;
-            let zeros = fields.iter().filter_map(|(name, field)| {
-                let value = if field.pointer { None } else { zero(&field.kind) };
-                let value = written(field, value)?;
-                Some((name.clone(), value))
-            });
+            let zeros = zeros(builtin(name)?).iter().cloned();
             Some(Value::Object(zeros.collect()))
         }
         Kind::Bytes | Kind::Any | Kind::List(_) | Kind::Map(_) => None,
@@ -387,7 +425,7 @@ fn go_type(kind: &Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[rstest::rstest]
     #[case("2026-01-02T03:04:05Z", Some("2026-01-02T03:04:05Z"))]

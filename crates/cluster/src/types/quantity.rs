@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// The suffixes of powers of 1024, smallest first.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -267,7 +267,7 @@ mod tests {
     #[case("5m", "5m")]
     #[case("nonsense", "nonsense")]
     fn lists_are_rounded_up_to_thousandths(#[case] given: &str, #[case] expected: &str) {
-        let mut list = serde_json::json!({"cpu": given});
+        let mut list = crate::json::json!({"cpu": given});
         round_list(Some(&mut list));
         assert_eq!(list["cpu"], expected);
     }

@@ -1,6 +1,6 @@
 //! A cursor over the type of a value, built-in or custom: what patches and field ownership ask while they walk.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::table::{Field, Kind, builtin};
 

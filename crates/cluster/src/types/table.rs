@@ -1,15 +1,21 @@
 //! The built-in types, read once from the table beside the sources.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
+use crate::hash::Table;
+use crate::json::{self, Name, Value};
 use serde::Deserialize;
-use serde_json::Value;
 
-static TABLE: LazyLock<HashMap<String, Struct>> =
+static TABLE: LazyLock<&'static Table<String, Struct>> =
     LazyLock::new(
         || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
-            Ok(data) => data.types,
+            Ok(data) => {
+                let types: &'static Table<_, _> = Box::leak(Box::new(data.types));
+                let fields = types.values().flat_map(|described| described.fields.keys());
+                json::know(fields.map(String::as_str));
+                types
+            }
             Err(error) => {
                 unreachable!("the table of types is part of the binary and was read by its tests: {error}")
             }
@@ -20,7 +26,7 @@ static TABLE: LazyLock<HashMap<String, Struct>> =
 #[derive(Deserialize)]
 struct Data {
     /// Looked up at every step into an object: their names are long and begin alike, so comparing them is slow.
-    types: HashMap<String, Struct>,
+    types: Table<String, Struct>,
 }
 
 /// The built-in type with this OpenAPI name, such as `io.k8s.api.apps.v1.StatefulSet`.
@@ -34,6 +40,9 @@ pub(crate) struct Struct {
     /// Owned and merged as one value.
     pub(crate) atomic: bool,
     pub(crate) fields: BTreeMap<String, Field>,
+    /// What is written for fields that are not there.
+    #[serde(skip)]
+    pub(super) zeros: OnceLock<Vec<(Name, Value)>>,
 }
 
 /// A field of one, and how it is written.

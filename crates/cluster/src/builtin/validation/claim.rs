@@ -1,8 +1,8 @@
 //! What a PersistentVolumeClaim may ask for, and what may change about it.
 
+use crate::json::{Value, json};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use serde_json::{Value, json};
 
 use super::{metadata, resource, selector};
 use crate::builtin::fields::{copy, has, items, part, same, text};

@@ -1,7 +1,7 @@
 //! ConfigMaps and Secrets.
 
+use crate::json::Value;
 use base64::Engine;
-use serde_json::Value;
 
 use super::metadata;
 use crate::builtin::fields::{entries, flag, has, same, text};
@@ -101,7 +101,7 @@ fn registry(at: &At, data: &Value, key: &str, problems: &mut Problems) {
         return problems.required(&at.key(key), "");
     }
     let content = decoded(&data[key]);
-    if let Err(error) = serde_json::from_slice::<serde_json::Map<String, Value>>(&content) {
+    if let Err(error) = serde_json::from_slice::<crate::json::Map>(&content) {
         // What exactly is wrong with it is said in our parser's words, not in Go's.
         problems.invalid(&at.key(key), "<secret contents redacted>", &error.to_string());
     }

@@ -1,6 +1,6 @@
 //! Containers of every sort.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::security::container_security;
 use super::volume::backsteps;

@@ -1,6 +1,6 @@
 //! Environment variables and what they may refer to.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{has, items, text};
 use crate::builtin::problems::{At, Problems};

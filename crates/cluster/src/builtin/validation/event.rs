@@ -1,6 +1,6 @@
 //! Events: what they are about lives where they live, and new ones say who saw it.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::text;
 use crate::builtin::problems::{At, IMMUTABLE, Problems};

@@ -1,6 +1,6 @@
 //! What a Job may be, and what may change about it.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::{metadata, pod, selector};
 use crate::builtin::fields::{copy, each, flag, has, int, items, made, same, text, unset};

@@ -1,6 +1,6 @@
 //! What a Job's status may say. Upstream is strict here: a Job that is over stays over, and says how it came to be.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::metadata;
 use crate::builtin::fields::{flag, has, int, items, same, text};

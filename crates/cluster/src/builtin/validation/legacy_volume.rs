@@ -1,6 +1,6 @@
 //! Volumes of the plugins that Kubernetes once had built in.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{has, int, items, text};
 use crate::builtin::problems::{At, Problems, between};

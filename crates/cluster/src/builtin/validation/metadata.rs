@@ -1,6 +1,6 @@
 //! What metadata may say, on creation and on change.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::selector;
 use crate::builtin::fields::{entries, flag, has, int, items, text};
@@ -74,6 +74,9 @@ pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
 /// Checks metadata as every kind does. What is as it was stored `before` was in order then.
 pub(crate) fn of_any(resource: &str, before: &Value, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
+    if is_as_stored(&before["metadata"], metadata) {
+        return;
+    }
     validate(
         metadata,
         is_namespaced(resource, metadata),
@@ -227,15 +230,23 @@ pub(crate) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems
 /// Checks what an update did to metadata, as the kind does.
 pub(crate) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
     update_of_any(old, new, problems);
-    if has_strict_finalizers(resource) {
+    if has_strict_finalizers(resource) && !is_as_stored(&old["metadata"], &new["metadata"]) {
         finalizer_domains(&new["metadata"], problems);
     }
+}
+
+/// Whether metadata is what is stored, which was in order then.
+fn is_as_stored(before: &Value, after: &Value) -> bool {
+    after.is_object() && before.shares(after)
 }
 
 /// Checks what an update did to metadata, as every kind does.
 pub(crate) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
     let at = At::new("metadata");
     let (before, after) = (&old["metadata"], &new["metadata"]);
+    if is_as_stored(before, after) {
+        return;
+    }
     if has(before, "deletionTimestamp") {
         new_finalizers(&at, before, after, problems);
     }

@@ -24,7 +24,7 @@ pub(super) mod statefulset;
 pub(super) mod volume;
 pub(super) mod workload;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::Endpoint;
 use crate::builtin::problems::{At, Problems};

@@ -1,6 +1,6 @@
 //! Pods and pod templates.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::scheduling;
 use super::security::pod_security;

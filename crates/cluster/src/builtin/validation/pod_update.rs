@@ -1,6 +1,6 @@
 //! What may change about a pod once it is there, and what its status may say.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::metadata;
 use super::pod;
@@ -289,11 +289,11 @@ fn addresses(at: &At, before: &Value, after: &Value, problems: &mut Problems) {
         }
         let is_v6 = |address: &Value| text(address, "ip").contains(':');
         if all.len() > 2 || (all.len() == 2 && is_v6(&all[0]) == is_v6(&all[1])) {
-            let mut shown = Value::Array(all.to_vec());
+            let mut shown = Value::from(all.to_vec());
             for one in shown.as_array_mut().into_iter().flatten() {
                 // The server prints its internal type here, whose field is upper case.
                 let ip = one["ip"].clone();
-                *one = serde_json::json!({});
+                *one = crate::json::json!({});
                 set(one, "IP", ip);
             }
             problems.invalid(&at, shown, "may specify no more than one IP for each IP family");

@@ -1,6 +1,6 @@
 //! Probes and lifecycle hooks.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{has, int, items, text};
 use crate::builtin::problems::{At, Problems, between};

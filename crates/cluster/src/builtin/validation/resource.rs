@@ -1,6 +1,6 @@
 //! Requests and limits.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{entries, has, items, text};
 use crate::builtin::problems::{At, NEGATIVE, Problems};

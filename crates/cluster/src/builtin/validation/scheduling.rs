@@ -1,6 +1,6 @@
 //! Where a pod may run: tolerations, affinity, spreading.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::selector;
 use crate::builtin::fields::{entries, has, int, items, text};

@@ -1,6 +1,6 @@
 //! Security contexts.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{flag, has, items, text};
 use crate::builtin::problems::{At, Problems, between};

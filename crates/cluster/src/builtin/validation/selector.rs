@@ -1,6 +1,6 @@
 //! Label selectors: what they may say.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::builtin::fields::{items, text};
 use crate::builtin::problems::{At, Problems};

@@ -1,6 +1,6 @@
 //! What a Service may be, and what may change about it.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::container::PROTOCOLS;
 use super::probe::port as port_reference;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::{claim, metadata, pod, selector, workload};
 use crate::builtin::fields::{copy, has, int, items, part, same, set, text, unset};

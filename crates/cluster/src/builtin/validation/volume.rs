@@ -1,6 +1,6 @@
 //! Volumes of a pod.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::container::PULL_POLICIES;
 use super::{claim, env, legacy_volume};

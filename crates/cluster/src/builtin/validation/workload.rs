@@ -1,6 +1,6 @@
 //! Deployments, DaemonSets and ReplicaSets, and the counts that rolling updates are told in.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::{metadata, pod, selector};
 use crate::builtin::fields::{has, int, same, text};

@@ -1,7 +1,7 @@
 //! Whether a pod may be evicted.
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::set_allowed_condition;
 use crate::controllers::{moment, pod};

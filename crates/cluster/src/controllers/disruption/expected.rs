@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::access::Access;
 use crate::controllers::owner;
@@ -171,8 +171,8 @@ fn at<'o>(object: &'o Value, path: &str) -> &'o Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!(2), 5, Ok(2))]

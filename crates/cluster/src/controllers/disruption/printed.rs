@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::json::Value;
 
 /// A selector as Go prints it into messages.
 pub(super) fn printed(selector: &Value) -> String {
@@ -48,7 +48,7 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     #[test]
     fn a_selector_is_printed_as_go_does() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::json::{Value, json};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::controllers::edit::with_status;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::controllers::edit::Target;
 use crate::controllers::owner;

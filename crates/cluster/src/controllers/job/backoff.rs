@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::controllers::{moment, pod};
 use crate::store::Key;
@@ -126,8 +126,8 @@ impl Backoffs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn ended(at: &str) -> Arc<Value> {
         let finished = json!({"terminated": {"finishedAt": format!("2026-01-01T00:{at}Z")}});

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::{List, Value};
 
 use super::tracked_pod::{TRACKING, is_tracked};
 use super::{API_VERSION, KIND};
@@ -42,7 +42,7 @@ fn adopt(job: &Value, pod: Arc<Value>, access: &dyn Access) -> Result<Option<Arc
     edit(access, Target::of(PODS, &pod), |pod| {
         let references = object::metadata_mut(pod)
             .entry("ownerReferences")
-            .or_insert_with(|| Value::Array(Vec::new()));
+            .or_insert_with(|| Value::Array(List::default()));
         if let Value::Array(references) = references {
             references.push(reference.clone());
         }

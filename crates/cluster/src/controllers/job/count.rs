@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::backoff::finished_at;
 use super::failure_policy::Meaning;

@@ -1,6 +1,6 @@
 //! `podFailurePolicy`: what a failed pod means, by exit codes and conditions.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::object;
 
@@ -93,8 +93,8 @@ fn matching_condition<'p>(pod: &'p Value, patterns: &Value) -> Option<&'p str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn failed(code: i64) -> Value {
         json!({

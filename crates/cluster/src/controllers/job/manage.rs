@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::backoff::{Backoff, remaining_for_index};
 use super::claim::untrack;
@@ -130,7 +130,7 @@ impl Manager<'_> {
 
     fn delete_pod(&self, pod: &Value) -> Result<(), Status> {
         let (namespace, name) = (object::namespace(pod), object::name(pod));
-        match self.access.delete(PODS, namespace, name, serde_json::json!({})) {
+        match self.access.delete(PODS, namespace, name, crate::json::json!({})) {
             Ok(()) => {
                 self.event(
                     EventKind::Normal,
@@ -220,7 +220,7 @@ impl Manager<'_> {
         let pod = new_pod(self.job, index, failures);
         if pod["metadata"]["labels"]
             .as_object()
-            .is_none_or(serde_json::Map::is_empty)
+            .is_none_or(crate::json::Map::is_empty)
         {
             // Nothing could ever find it again.
             return Err(Status::internal("unable to create pods, no labels"));

@@ -24,7 +24,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use self::backoff::Backoffs;
 use self::count::{Count, size};

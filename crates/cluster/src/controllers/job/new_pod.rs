@@ -1,6 +1,6 @@
 //! The next pod of a Job.
 
-use serde_json::{Map, Value, json};
+use crate::json::{Map, Value, json};
 
 use super::tracked_pod::{COMPLETION_INDEX, IndexFailures, TRACKING};
 use super::{API_VERSION, KIND};

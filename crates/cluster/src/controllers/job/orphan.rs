@@ -1,6 +1,6 @@
 //! Pods that nobody will count any more: their Job is gone, or done with them. They must not keep their finalizer.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::claim::untrack;
 use super::spec::is_managed_elsewhere;

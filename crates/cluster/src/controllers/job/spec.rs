@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::failure_policy::FailurePolicy;
 use super::success_policy::SuccessPolicy;

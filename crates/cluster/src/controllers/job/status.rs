@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::json::{Map, Value, json};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
 
 use crate::controllers::moment;
 

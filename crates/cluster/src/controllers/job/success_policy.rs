@@ -1,6 +1,6 @@
 //! `successPolicy`: when enough indexes have succeeded.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::indexes::Indexes;
 
@@ -52,8 +52,8 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     #[rstest]
     #[case(json!([{"succeededIndexes": "0,2"}]), "0-2", Some("Matched rules at index 0"))]

@@ -6,8 +6,8 @@ use super::orphan::OrphanController;
 use super::*;
 use crate::controllers::fake::Lab;
 use crate::controllers::pod;
+use crate::json::json;
 use rstest::rstest;
-use serde_json::json;
 
 fn lab() -> Lab {
     Lab::new(vec![Box::<JobController>::default(), Box::new(OrphanController)])

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::JOBS;
 use super::backoff::{Backoff, Backoffs};

@@ -1,6 +1,6 @@
 //! What a Job reads off its pods.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::failure_policy::Meaning;
 use super::spec::JobSpec;

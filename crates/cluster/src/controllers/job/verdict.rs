@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use crate::json::Value;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::count::Count;
 use super::failure_policy::Meaning;

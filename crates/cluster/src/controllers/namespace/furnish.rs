@@ -1,6 +1,6 @@
 //! What every namespace has from the start: the `default` service account and the server's certificate.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use crate::access::Access;
 use crate::controllers::{Changed, Controller, Next};

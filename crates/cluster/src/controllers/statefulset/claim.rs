@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::access::Access;
 use crate::controllers::owner::controller_reference;

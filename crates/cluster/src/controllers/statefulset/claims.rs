@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::access::EventKind;
 use crate::object::{map, map_at, map_in};

@@ -33,7 +33,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::access::Access;
 use crate::controllers::pod::PODS;

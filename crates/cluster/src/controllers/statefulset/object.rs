@@ -6,8 +6,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::json::Value;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use super::ordinal::{Ordinal, Ordinals};
 use crate::controllers::{moment, owner, pod};

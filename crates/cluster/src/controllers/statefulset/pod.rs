@@ -1,6 +1,6 @@
 //! A pod of a set: what it is made of, and whether one still is what it should be.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 use super::claims;
 use super::object::{Metadata, Pod, Set, items};

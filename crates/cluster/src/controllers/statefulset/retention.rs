@@ -1,6 +1,6 @@
 //! Who owns a claim, and so what the garbage collector takes it away with.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::object::{Metadata, Pod, Set};
 use crate::controllers::owner::controller_reference;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 use stateward_core::revision;
 
 use crate::access::Access;
@@ -57,14 +57,12 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> 
         |owner: &Value| owner["uid"] == uid && owner["name"] == name && owner["kind"] == "StatefulSet";
     revisions
         .retain(|revision| selector.matches(revision.labels()) && revision.controller().is_none_or(is_ours));
-    let older = |a: &Revision, b: &Revision| {
-        let by_number = a.number().cmp(&b.number());
+    let mut numbered: Vec<_> = revisions.into_iter().map(|one| (one.number(), one)).collect();
+    numbered.sort_by(|(number, a), (other, b)| {
+        let by_number = number.cmp(other);
         by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))
-    };
-    if !revisions.is_sorted_by(|a, b| older(a, b).is_le()) {
-        revisions.sort_by(older);
-    }
-    revisions
+    });
+    numbered.into_iter().map(|(_, revision)| revision).collect()
 }
 
 /// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
@@ -199,7 +197,7 @@ struct Data {
 
 impl Data {
     fn of(set: &Set) -> Result<Self, Status> {
-        let bytes = revision::data(set.template());
+        let bytes = revision::data(&set.template().into());
         let json = serde_json::from_str(&bytes)
             .map_err(|error| failure(format!("template of StatefulSet {}: {error}", set.name())))?;
         Ok(Self { bytes, json })
@@ -255,7 +253,7 @@ fn create(
         map_at(&mut object, "metadata").insert("annotations".into(), set.annotations().clone());
     }
     loop {
-        let name = revision::RevisionName::of(set.name(), set.template(), *collisions);
+        let name = revision::RevisionName::of(set.name(), &set.template().into(), *collisions);
         map_at(&mut object, "metadata").insert("name".into(), name.as_str().into());
         match access.create(REVISIONS, set.namespace(), object.clone()) {
             Err(status) if already_exists(&status) => {

@@ -1,7 +1,7 @@
 //! One sync's view of its set, and what it does to single pods: create, put right, delete, and tell of it.
 
+use crate::json::{Value, json};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use crate::access::{Access, EventKind};
 use crate::controllers::pod::PODS;

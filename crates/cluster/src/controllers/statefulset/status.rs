@@ -1,7 +1,7 @@
 //! What a set reports of itself.
 
+use crate::json::{Map, Value};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::controllers::Next;
@@ -142,13 +142,13 @@ impl Report {
             optional
                 .into_iter()
                 .filter(|(_, n)| *n != 0)
-                .map(|(field, n)| (field.to_owned(), n.into())),
+                .map(|(field, n)| (field.into(), n.into())),
         );
         status.extend(
             names
                 .into_iter()
                 .filter(|(_, name)| !name.is_empty())
-                .map(|(field, name)| (field.to_owned(), name.as_str().into())),
+                .map(|(field, name)| (field.into(), name.as_str().into())),
         );
         status.into()
     }

@@ -1,6 +1,6 @@
 //! Rolling update: which outdated pods go next.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use crate::status::Status;
 

@@ -1,7 +1,7 @@
 //! Reading the schemas inside a CRD as the typed fields they are: misspelt keywords are dropped and named, empty ones left
 //! out, and values of the wrong type refused.
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Value};
 
 use super::structural::list;
 use crate::go;
@@ -161,7 +161,7 @@ fn read_keyword(
                     read_schema(item, &at.inside(keyword, &format!(".{name}")), unknown)?,
                 ))
             });
-            let read = read.collect::<Result<Map<_, _>, WrongKeyword>>()?;
+            let read = read.collect::<Result<Map, WrongKeyword>>()?;
             (!read.is_empty()).then(|| read.into())
         }
         (Kind::Lenient, Value::Object(_)) if keyword != "dependencies" => {
@@ -220,8 +220,8 @@ fn read_texts(value: &Value, known: &[&str], at: &Place, unknown: &mut Vec<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use rstest::rstest;
-    use serde_json::json;
 
     fn crd(schema: Value) -> Value {
         json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})

@@ -1,6 +1,6 @@
 //! Defaults have to be values that the schema would accept.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::structural::properties;
 use crate::custom::decode::{joined, prune};

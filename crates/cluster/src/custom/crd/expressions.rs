@@ -1,6 +1,6 @@
 //! The expressions of rules: they have to parse, to make sense for their schema, and to give a bool.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::infer::infer;
 use super::structural::list;

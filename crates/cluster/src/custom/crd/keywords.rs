@@ -1,6 +1,6 @@
 //! The keywords of a schema: which may be used, with what, and where.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::expressions;
 use super::structural::{list, properties};

@@ -20,7 +20,7 @@ mod structural;
 mod types;
 mod version;
 
-use serde_json::Value;
+use crate::json::Value;
 
 pub(crate) use decode::decode_schemas;
 

@@ -1,6 +1,6 @@
 //! What makes a schema structural: every field has one type, given outside of allOf, anyOf, oneOf and not.
 
-use serde_json::{Value, json};
+use crate::json::{Name, Value, json};
 
 use crate::custom::schema::{flag, text};
 use crate::custom::{fault, pattern};
@@ -125,7 +125,7 @@ fn check_meta(node: &Value, level: Level, embedded: bool, at: &str, errors: &mut
         let names_only =
             properties(metadata).all(|(name, _)| matches!(name.as_str(), "name" | "generateName"));
         let known = |name: &str| matches!(name, "type" | "default" | "properties");
-        let is_set = |value: &Value| !(value.is_null() || value == false || value == "");
+        let is_set = |value: &Value| !(value.is_null() || *value == false || *value == "");
         let bare = metadata
             .as_object()
             .into_iter()
@@ -304,7 +304,7 @@ fn is_int_or_string(any_of: &Value) -> bool {
     *any_of == json!([{"type": "integer"}, {"type": "string"}])
 }
 
-pub(super) fn properties(node: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn properties(node: &Value) -> impl Iterator<Item = (&Name, &Value)> {
     node["properties"].as_object().into_iter().flatten()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::{defaults, keywords, structural};
 use crate::custom::definition::is_storage;
@@ -173,7 +173,7 @@ fn check_root(node: &Value, at: &str) -> Option<FieldError> {
         return Some(fault::invalid(format!("{at}.type"), Some(&node["type"]), detail));
     }
     let allowed = |name: &str| WITH_STATUS.iter().any(|(_, allowed)| *allowed == name);
-    let is_set = |value: &Value| !(value.is_null() || value == false || value == "");
+    let is_set = |value: &Value| !(value.is_null() || *value == false || *value == "");
     let stray = node
         .as_object()?
         .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::super::element::Element;
 use super::super::fields::FieldSet;
@@ -27,7 +27,7 @@ fn visit(set: &mut FieldSet, path: &mut Vec<Element>, value: &Value, shape: Shap
                 path.push(Element::field(name));
                 visit(set, path, value, shape.member(name));
                 // A field of a struct is owned through its leaves, a key of a map is owned itself.
-                let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                let is_empty = value.is_null() || value.as_object().is_some_and(crate::json::Map::is_empty);
                 if is_empty || !is_named(shape, name) {
                     set.insert(path);
                 }

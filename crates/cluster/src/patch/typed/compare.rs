@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::super::element::{Element, same};
 use super::super::fields::FieldSet;
@@ -69,7 +69,7 @@ impl Walk {
                     (old.is_empty() && new.is_empty()) || shape.list() == ListKind::Atomic
                 }
                 Form::Map => {
-                    let is_empty = |value| fields(value).is_none_or(serde_json::Map::is_empty);
+                    let is_empty = |value| fields(value).is_none_or(crate::json::Map::is_empty);
                     (is_empty(old) && is_empty(new)) || shape.is_atomic_map()
                 }
             };

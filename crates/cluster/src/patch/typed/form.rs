@@ -1,6 +1,6 @@
 //! What a value is to ownership: a map, a list or a scalar, and which item of a list is which.
 
-use serde_json::Value;
+use crate::json::{Name, Value};
 
 use super::super::element::Element;
 use crate::types::{Kind, ListKind, Shape, builtin};
@@ -181,10 +181,10 @@ pub(super) fn element_of(list: Shape<'_>, item: &Value) -> Result<Element, Strin
     };
     let found = keys.iter().filter_map(|key| {
         let value = fields
-            .get(*key)
+            .get(key)
             .cloned()
             .or_else(|| key_default(list.element(), key))?;
-        Some(((*key).to_owned(), value))
+        Some((Name::from(*key), value))
     });
     let mut found: Vec<_> = found.collect();
     if found.is_empty() {
@@ -218,7 +218,7 @@ fn key_default(item: Shape<'_>, key: &str) -> Option<Value> {
 }
 
 /// The fields of a value that is walked as a map; null and misfits have none.
-pub(super) fn fields(value: Option<&Value>) -> Option<&serde_json::Map<String, Value>> {
+pub(super) fn fields(value: Option<&Value>) -> Option<&crate::json::Map> {
     value.and_then(Value::as_object)
 }
 

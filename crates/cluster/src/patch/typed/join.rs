@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use crate::json::{Map, Name, Value};
 
 use super::super::element::Element;
 use super::form::{Form, element_of, fields, forms, items};
@@ -19,11 +19,11 @@ pub(crate) fn join(live: Option<&Value>, config: Option<&Value>, shape: Shape<'_
                 return config.or(live).cloned();
             }
             let joined = join_items(old, new, shape);
-            (!joined.is_empty()).then_some(Value::Array(joined))
+            (!joined.is_empty()).then_some(joined.into())
         }
         Form::Map => {
             let (old, new) = (fields(live), fields(config));
-            let is_empty = |fields: Option<&Map<_, _>>| fields.is_none_or(Map::is_empty);
+            let is_empty = |fields: Option<&Map>| fields.is_none_or(Map::is_empty);
             if shape.is_atomic_map() || (is_empty(old) && is_empty(new)) {
                 return config.or(live).cloned();
             }
@@ -33,12 +33,8 @@ pub(crate) fn join(live: Option<&Value>, config: Option<&Value>, shape: Shape<'_
     }
 }
 
-fn join_fields(
-    live: Option<&Map<String, Value>>,
-    config: Option<&Map<String, Value>>,
-    shape: Shape<'_>,
-) -> Map<String, Value> {
-    let names: BTreeSet<&String> = live.into_iter().chain(config).flat_map(Map::keys).collect();
+fn join_fields(live: Option<&Map>, config: Option<&Map>, shape: Shape<'_>) -> Map {
+    let names: BTreeSet<&Name> = live.into_iter().chain(config).flat_map(Map::keys).collect();
     let joined = names.into_iter().filter_map(|name| {
         let live = live.and_then(|fields| fields.get(name));
         let config = config.and_then(|fields| fields.get(name));

@@ -1,6 +1,6 @@
 //! Takes paths out of a value.
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::super::element::Element;
 use super::super::fields::FieldSet;
@@ -17,14 +17,10 @@ pub(crate) fn remove(value: &Value, gone: &FieldSet, shape: Shape<'_>) -> Value 
                 .iter()
                 .filter_map(|item| keep_item(item, gone, shape))
                 .collect();
-            if kept.is_empty() {
-                Value::Null
-            } else {
-                Value::Array(kept)
-            }
+            if kept.is_empty() { Value::Null } else { kept.into() }
         }
         (Form::Map, Value::Object(fields)) if !shape.is_atomic_map() => {
-            let kept: serde_json::Map<_, _> = fields
+            let kept: crate::json::Map = fields
                 .iter()
                 .filter_map(|(name, value)| {
                     let element = Element::field(name);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::json::Value;
 
 use super::super::element::Element;
 use super::form::{Form, Scalar, allowed, declares, element_of, form};
@@ -115,9 +115,9 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::json;
     use crate::types::Kind;
     use rstest::rstest;
-    use serde_json::json;
 
     /// Texts of the real server, which puts `failed to create typed patch object (…): ` before them.
     #[rstest]

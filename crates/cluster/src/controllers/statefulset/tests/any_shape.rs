@@ -1,7 +1,7 @@
 //! Objects that no API server would let through: nothing panics over them.
 
+use crate::json::{Map, Value};
 use proptest::prelude::*;
-use serde_json::{Map, Value};
 
 use super::*;
 use crate::controllers::{Changed, Controller};

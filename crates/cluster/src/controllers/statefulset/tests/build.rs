@@ -1,6 +1,6 @@
 //! Objects for tests, as chains: `set("db").replicas(3).partition(1)`, `pod("db", 2).on("v1").ready()`.
 
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 use stateward_core::revision::{self, RevisionName};
 
 use super::NOW;
@@ -11,7 +11,9 @@ pub(super) fn template(image: &str) -> Value {
 
 /// The name of the revision that `image` makes in the set `db`.
 pub(super) fn revision_of(image: &str) -> String {
-    RevisionName::of("db", &template(image), 0).as_str().to_owned()
+    RevisionName::of("db", &(&template(image)).into(), 0)
+        .as_str()
+        .to_owned()
 }
 
 /// A StatefulSet on image `v1`, as defaulting leaves it.
@@ -208,7 +210,7 @@ impl PodBuilder {
 pub(super) struct RevisionBuilder(Value);
 
 pub(super) fn revision(image: &str, number: i64) -> RevisionBuilder {
-    let data: Value = serde_json::from_str(&revision::data(&template(image))).unwrap();
+    let data: Value = serde_json::from_str(&revision::data(&(&template(image)).into())).unwrap();
     RevisionBuilder(json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",

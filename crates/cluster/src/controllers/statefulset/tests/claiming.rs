@@ -1,7 +1,7 @@
 //! Whose pods are whose.
 
+use crate::json::json;
 use rstest::rstest;
-use serde_json::json;
 
 use super::build::{PodBuilder, named_pod, revision};
 use super::*;
@@ -12,7 +12,7 @@ fn steady(set: build::SetBuilder) -> Lab {
     Lab::new().with(set.current("v1")).with(revision("v1", 1))
 }
 
-fn owner(lab: &Lab, pod: &str) -> serde_json::Value {
+fn owner(lab: &Lab, pod: &str) -> crate::json::Value {
     lab.object("pods", pod)["metadata"]["ownerReferences"].clone()
 }
 

@@ -1,7 +1,7 @@
 //! What a pod is made of, and what is put right when somebody changes it.
 
+use crate::json::json;
 use rstest::rstest;
-use serde_json::json;
 
 use super::build::{claim, revision, revision_of};
 use super::*;
@@ -163,8 +163,8 @@ fn a_pod_is_put_right_against_other_writers_four_times() {
 #[case::none(None, json!({"app": "db"}))]
 #[case::over_the_templates_own(Some(json!({"app": "x", "vol": "v"})), json!({"app": "db", "vol": "v"}))]
 fn a_claim_has_the_labels_that_the_set_selects_by(
-    #[case] own: Option<serde_json::Value>,
-    #[case] expected: serde_json::Value,
+    #[case] own: Option<crate::json::Value>,
+    #[case] expected: crate::json::Value,
 ) {
     let lab = Lab::new().with(set("db").claim("data"));
     lab.edit(|spec| {

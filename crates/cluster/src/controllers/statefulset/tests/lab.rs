@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::json::{Value, json};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 
 use super::super::object::{Metadata, REVISIONS, SETS, number, text};
 use super::super::{Gates, MaxUnavailable, StatefulSets};

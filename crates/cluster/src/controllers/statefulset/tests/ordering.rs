@@ -211,7 +211,7 @@ fn scaling_comes_before_updating() {
 #[test]
 fn pods_below_the_first_ordinal_are_condemned() {
     let lab = Lab::settled(set("db").replicas(2));
-    lab.edit(|spec| spec["ordinals"] = serde_json::json!({"start": 1}));
+    lab.edit(|spec| spec["ordinals"] = crate::json::json!({"start": 1}));
     lab.settle();
     assert_eq!(lab.names("pods"), ["db-1", "db-2"]);
 }

@@ -1,7 +1,7 @@
 //! Who owns a claim: four policies, and owners that are none of our business.
 
+use crate::json::Value;
 use rstest::rstest;
-use serde_json::Value;
 
 use super::build::{ClaimBuilder, SetBuilder, claim, revision};
 use super::*;
@@ -54,7 +54,7 @@ fn a_claim_goes_with_what_the_policy_names(
     if condemned == ["Pod"] {
         let owner =
             lab.object("persistentvolumeclaims", "data-db-1")["metadata"]["ownerReferences"][0].clone();
-        let expected = serde_json::json!({
+        let expected = crate::json::json!({
             "apiVersion": "v1", "kind": "Pod", "name": "db-1", "uid": uid, "controller": true, "blockOwnerDeletion": true,
         });
         assert_eq!(owner, expected);

@@ -1,7 +1,7 @@
 //! ControllerRevisions: made, put to use again, forgotten.
 
+use crate::json::json;
 use rstest::rstest;
-use serde_json::json;
 use stateward_core::revision::{self as names, RevisionName};
 
 use super::build::{named_pod, revision, revision_of, template};
@@ -30,7 +30,7 @@ fn a_revision_holds_the_template_and_is_named_by_its_hash() {
     assert_eq!(made["revision"], 1);
     assert_eq!(
         made["data"].to_string(),
-        names::data(&template("v1")),
+        names::data(&(&template("v1")).into()),
         "byte for byte"
     );
 }
@@ -40,7 +40,7 @@ fn a_revision_holds_the_template_and_is_named_by_its_hash() {
 #[case("minReadySeconds", json!(7))]
 #[case("volumeClaimTemplates", json!([]))]
 #[case("updateStrategy", json!({"type": "OnDelete"}))]
-fn nothing_but_the_template_makes_a_revision(#[case] field: &str, #[case] value: serde_json::Value) {
+fn nothing_but_the_template_makes_a_revision(#[case] field: &str, #[case] value: crate::json::Value) {
     let lab = Lab::settled(set("db"));
     lab.edit(|spec| spec[field] = value);
     lab.sync().unwrap();
@@ -109,7 +109,7 @@ fn a_taken_name_raises_the_collision_count() {
         squatter["metadata"]["labels"] = json!({})
     });
     lab.sync().unwrap();
-    let name = RevisionName::of("db", &template("v1"), 1);
+    let name = RevisionName::of("db", &(&template("v1")).into(), 1);
     assert_eq!(lab.status("updateRevision"), name.as_str());
     assert_eq!(lab.status("collisionCount"), 1);
     let made = lab.object("controllerrevisions.apps", name.as_str());

@@ -1,7 +1,7 @@
 //! Which revision a pod gets, and which outdated pod goes next.
 
+use crate::json::{Value, json};
 use rstest::rstest;
-use serde_json::{Value, json};
 
 use super::super::MaxUnavailable::{self, Budget, BudgetBesideBroken};
 use super::build::{PodBuilder, SetBuilder, revision};

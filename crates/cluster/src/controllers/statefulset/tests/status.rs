@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::json::{Value, json};
 use jiff::SignedDuration;
 use rstest::rstest;
-use serde_json::{Value, json};
 
 use super::build::{SetBuilder, revision, revision_of};
 use super::*;

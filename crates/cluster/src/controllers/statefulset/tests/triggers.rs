@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::json::{Value, json};
 use rstest::rstest;
-use serde_json::{Value, json};
 
 use super::super::StatefulSets;
 use super::build::PodBuilder;
