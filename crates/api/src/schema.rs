@@ -1,7 +1,7 @@
 //! Pieces of schema that attributes cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, JSONSchemaProps,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, ValidationRule,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -18,6 +18,32 @@ pub(crate) fn any_value(_: &mut SchemaGenerator) -> Schema {
 /// A number or a text.
 pub(crate) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-int-or-string": true})
+}
+
+/// A definition that is served with these columns, its schema with what attributes cannot say.
+pub(crate) fn served(
+    mut definition: CustomResourceDefinition,
+    columns: &[CustomResourceColumnDefinition],
+    complete: impl Fn(&mut JSONSchemaProps),
+) -> CustomResourceDefinition {
+    definition.spec.names.categories = Some(vec!["all".into(), "stateward".into()]);
+    for version in &mut definition.spec.versions {
+        version.additional_printer_columns = Some(columns.to_vec());
+        let schema = version.schema.as_mut();
+        if let Some(schema) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            complete(schema);
+        }
+    }
+    definition
+}
+
+/// A rule that the server checks.
+pub(crate) fn rule(rule: &str, message: &str) -> Option<Vec<ValidationRule>> {
+    Some(vec![ValidationRule {
+        rule: rule.into(),
+        message: Some(message.into()),
+        ..Default::default()
+    }])
 }
 
 /// The part of a schema that a path leads to.

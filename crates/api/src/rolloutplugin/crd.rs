@@ -1,34 +1,24 @@
 //! The CustomResourceDefinition: the types' schema, with what attributes cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaPropsOrArray, ValidationRule,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaPropsOrArray,
 };
 use kube::CustomResourceExt;
 
 use super::RolloutPlugin;
-use crate::schema::{at, column, wide_column};
+use crate::schema::{at, column, rule, served, wide_column};
 
 /// The definition to apply to a cluster.
 pub fn definition() -> CustomResourceDefinition {
-    let mut definition = RolloutPlugin::crd();
-    definition.spec.names.categories = Some(vec!["all".into(), "stateward".into()]);
-    for version in &mut definition.spec.versions {
-        version.additional_printer_columns = Some(columns());
-        let schema = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut());
-        let step = schema.and_then(|schema| at(schema, &["spec", "strategy", "canary", "steps"]));
-        if let Some(JSONSchemaPropsOrArray::Schema(step)) = step.and_then(|steps| steps.items.as_mut()) {
-            step.x_kubernetes_validations = Some(vec![ValidationRule {
-                rule: "[has(self.setWeight), has(self.pause), has(self.analysis)].filter(x, x).size() == 1"
-                    .into(),
-                message: Some("a step has exactly one of setWeight, pause and analysis".into()),
-                ..Default::default()
-            }]);
+    served(RolloutPlugin::crd(), &columns(), |schema| {
+        let steps = at(schema, &["spec", "strategy", "canary", "steps"]);
+        if let Some(JSONSchemaPropsOrArray::Schema(step)) = steps.and_then(|steps| steps.items.as_mut()) {
+            step.x_kubernetes_validations = rule(
+                "[has(self.setWeight), has(self.pause), has(self.analysis)].filter(x, x).size() == 1",
+                "a step has exactly one of setWeight, pause and analysis",
+            );
         }
-    }
-    definition
+    })
 }
 
 fn columns() -> Vec<CustomResourceColumnDefinition> {

@@ -3,7 +3,9 @@
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
-use super::{all_is_well, expect_checks, expect_partition, guarded, one_pod_new};
+use super::{
+    all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new, two_pods,
+};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -21,8 +23,7 @@ scenarios![
 
 async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster.phased("db").check(json!({"maxTries": 2})).start().await?;
+    let (db, rollout) = two_pods(cluster, json!({"maxTries": 2})).await?;
     db.set_image("v2").await?;
     expect_partition(&db, 1).await?;
     cluster.metrics().says("errors", [1.0, 2.0]);
@@ -56,16 +57,14 @@ async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
 
 async fn a_failed_gate_is_checked_again_on_request(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    let (db, rollout) = two_pods(cluster, json!({"maxTries": 1})).await?;
     db.set_image("v2").await?;
     expect_partition(&db, 1).await?;
     cluster.metrics().says("errors", [1.0]);
     rollout.expect_phase("Failed").await?;
     all_is_well(cluster);
     rollout.retry().await?;
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<2>(&db, &rollout, "v2").await?;
     rollout
         .expect_event("ChecksRestarted", "a user has the checks made again")
         .await
@@ -74,23 +73,20 @@ async fn a_failed_gate_is_checked_again_on_request(cluster: &mut Cluster) -> Out
 async fn a_failed_gate_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     cluster.metrics().says("errors", [1.0]);
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    let (db, rollout) = two_pods(cluster, json!({"maxTries": 1})).await?;
     db.set_image("v2").await?;
     rollout.expect_message("the gate before pod db-1 failed").await?;
     rollout.promote().await?;
     rollout.expect_message("the gate before pod db-0 failed").await?;
     db.expect_rest(["v1", "v2"]).await?;
     rollout.promote_full().await?;
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn more_tries_take_the_failure_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     cluster.metrics().says("errors", [1.0]);
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster.phased("db").check(json!({"maxTries": 1})).start().await?;
+    let (db, rollout) = two_pods(cluster, json!({"maxTries": 1})).await?;
     db.set_image("v2").await?;
     rollout.expect_phase("Failed").await?;
     rollout
@@ -98,8 +94,7 @@ async fn more_tries_take_the_failure_back(cluster: &mut Cluster) -> Outcome {
         .await?;
     rollout.expect_phase("Rolling").await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn failed_checks_return_every_pod_where_the_policy_says_so(cluster: &mut Cluster) -> Outcome {
@@ -127,8 +122,7 @@ async fn failed_checks_that_recover_go_on(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn a_prometheus_that_does_not_answer_is_no_success(cluster: &mut Cluster) -> Outcome {
@@ -140,18 +134,14 @@ async fn a_prometheus_that_does_not_answer_is_no_success(cluster: &mut Cluster) 
         checks.total_failed_checks >= 3 && checks.status == "PrometheusError"
     })
     .await?;
-    let last = status
-        .rolling_pod_status
-        .and_then(|checks| checks.last_check)
-        .unwrap_or_default();
+    let last = last_check(status);
     cluster.expect(
         "why there is no answer is told",
         last.reason == "ConnectionRefused" && last.verdict == "Error" && last.message.contains("refused"),
     )?;
     db.expect_rest(["v1"; 3]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn a_broken_pod_fails_the_rollout_at_once(cluster: &mut Cluster) -> Outcome {

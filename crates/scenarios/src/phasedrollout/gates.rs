@@ -6,7 +6,10 @@ use kube::Api;
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
-use super::{all_is_well, expect_checks, expect_partition, guarded, one_pod_new, stop_at_second_gate};
+use super::{
+    all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new,
+    stop_at_second_gate, two_pods,
+};
 use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
 
@@ -68,8 +71,7 @@ async fn nothing_moves_before_the_checks_before_the_first_pod_succeed(cluster: &
     .await?;
     db.expect_rest(["v1"; 3]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn the_last_pod_is_checked_too(cluster: &mut Cluster) -> Outcome {
@@ -103,8 +105,7 @@ async fn the_guard_is_up_at_rest_and_while_the_last_checks_are_made(cluster: &mu
     rollout.expect_message("the gate before pod db-2").await?;
     db.expect_rest(["v2"; 3]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v3"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v3").await?;
     expect_partition(&db, 3).await
 }
 
@@ -122,19 +123,13 @@ async fn pods_go_one_at_a_time_whatever_the_set_would_allow(cluster: &mut Cluste
     let rollout = cluster.phased("db").start().await?;
     let before = cluster.pod_changes();
     db.set_image("v2").await?;
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
     db.expect_one_down_at_most(before)
 }
 
 async fn only_checks_in_a_row_count(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .check(json!({"successThreshold": 3}))
-        .start()
-        .await?;
+    let (db, rollout) = two_pods(cluster, json!({"successThreshold": 3})).await?;
     db.set_image("v2").await?;
     expect_checks(&rollout, "one good check", |checks| {
         checks.consecutive_successful_checks == 1
@@ -160,8 +155,7 @@ async fn only_checks_in_a_row_count(cluster: &mut Cluster) -> Outcome {
         "the bad ones are told",
         checks.consecutive_failed_checks == 0 && checks.total_failed_checks > 0 && checks.partition == 2,
     )?;
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Cluster) -> Outcome {
@@ -175,8 +169,7 @@ async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Clu
     let asked = cluster.metrics().asked("errors");
     rollout.expect_event("ChecksRestarted", "begin anew").await?;
     cluster.pods().program(unwell, Behaviour::default());
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
     let checks = cluster.metrics().asked("errors") - asked;
     cluster.expect(&format!("three whole gates, not {checks} checks"), checks >= 6)
 }
@@ -215,27 +208,22 @@ async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome
         available.is_some() && began >= available,
     )?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn some_data_is_a_success_where_the_spec_says_so(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .check(json!({"successOn": "Data", "query": {"expr": "healthy"}}))
-        .start()
-        .await?;
+    let (db, rollout) = two_pods(
+        cluster,
+        json!({"successOn": "Data", "query": {"expr": "healthy"}}),
+    )
+    .await?;
     db.set_image("v2").await?;
     let status = expect_checks(&rollout, "a failed check", |checks| {
         checks.consecutive_failed_checks > 0
     })
     .await?;
-    let last = status
-        .rolling_pod_status
-        .and_then(|checks| checks.last_check)
-        .unwrap_or_default();
+    let last = last_check(status);
     cluster.expect(
         "no data is told",
         last.reason == "NoData" && last.answer == "no data",
@@ -247,8 +235,7 @@ async fn some_data_is_a_success_where_the_spec_says_so(cluster: &mut Cluster) ->
     })
     .await?;
     cluster.metrics().says("healthy", [0.0, 1.0]);
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn a_changed_query_counts_from_the_next_check(cluster: &mut Cluster) -> Outcome {
@@ -256,19 +243,13 @@ async fn a_changed_query_counts_from_the_next_check(cluster: &mut Cluster) -> Ou
     let (db, rollout) = one_pod_new(cluster).await?;
     let other = json!({"check": {"query": {"expr": "latency"}, "successThreshold": 1}});
     rollout.patch("ask something else", other).await?;
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
     cluster.expect("the other was asked", cluster.metrics().asked("latency") > 0)
 }
 
 async fn an_operator_that_starts_again_goes_on_counting(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .check(json!({"successThreshold": 4}))
-        .start()
-        .await?;
+    let (db, rollout) = two_pods(cluster, json!({"successThreshold": 4})).await?;
     db.set_image("v2").await?;
     expect_checks(&rollout, "two good checks", |checks| {
         checks.consecutive_successful_checks == 2
@@ -281,8 +262,7 @@ async fn an_operator_that_starts_again_goes_on_counting(cluster: &mut Cluster) -
     let asked = cluster.metrics().asked("errors") - before;
     // One may have been on its way when the operator went.
     cluster.expect(&format!("two more checks, not {asked}"), (1..=3).contains(&asked))?;
-    db.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<2>(&db, &rollout, "v2").await
 }
 
 async fn ordinals_may_begin_anywhere(cluster: &mut Cluster) -> Outcome {
@@ -309,7 +289,6 @@ async fn two_operators_at_once_check_no_less(cluster: &mut Cluster) -> Outcome {
     let before = cluster.pod_changes();
     stop_at_second_gate(cluster, &db, &rollout).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
     db.expect_one_down_at_most(before)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{all_is_well, expect_partition, guarded, one_pod_new};
+use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -22,8 +22,7 @@ async fn a_pause_by_hand_stops_the_checks(cluster: &mut Cluster) -> Outcome {
     db.expect_no_move().await?;
     db.expect_rest(["v1", "v1", "v2"]).await?;
     rollout.patch("resume", json!({"paused": false})).await?;
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn an_abort_returns_every_pod(cluster: &mut Cluster) -> Outcome {
@@ -34,8 +33,7 @@ async fn an_abort_returns_every_pod(cluster: &mut Cluster) -> Outcome {
     rollout.expect_phase("Failed").await?;
     all_is_well(cluster);
     rollout.retry().await?;
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {

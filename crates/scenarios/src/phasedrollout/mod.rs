@@ -10,7 +10,8 @@ mod prometheus;
 mod seed;
 mod versions;
 
-use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, RollingPodStatus};
+use serde_json::Value;
+use stateward_api::phasedrollout::{LastCheck, PhasedRollout, PhasedRolloutStatus, RollingPodStatus};
 
 use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
 
@@ -62,9 +63,28 @@ async fn stop_at_second_gate(cluster: &Cluster, db: &Set<'_>, rollout: &Phased<'
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
+/// A set of two pods under these checks, which all succeed until the scenario says otherwise.
+async fn two_pods(cluster: &Cluster, check: Value) -> Outcome<(Set<'_>, Phased<'_>)> {
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let rollout = cluster.phased("db").check(check).start().await?;
+    Ok((db, rollout))
+}
+
 /// Lets every check succeed.
 fn all_is_well(cluster: &Cluster) {
     cluster.metrics().says("errors", []);
+}
+
+/// Waits until every pod is new, and that is told.
+async fn expect_out<const N: usize>(db: &Set<'_>, rollout: &Phased<'_>, tag: &str) -> Outcome {
+    db.expect_rest([tag; N]).await?;
+    rollout.expect_phase("Updated").await.map(drop)
+}
+
+/// The last check that a status tells of.
+fn last_check(status: PhasedRolloutStatus) -> LastCheck {
+    let checks = status.rolling_pod_status;
+    checks.and_then(|checks| checks.last_check).unwrap_or_default()
 }
 
 async fn expect_partition(db: &Set<'_>, expected: i32) -> Outcome {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
-use super::{all_is_well, expect_partition, guarded, one_pod_new};
+use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -64,8 +64,7 @@ async fn taken_back_in_the_middle_the_next_pod_waits_for_its_checks(cluster: &mu
     rollout.expect_message("the gate before pod db-0").await?;
     db.expect_rest(["v1", "v2", "v2"]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn taken_back_at_rest_the_guard_is_up_again(cluster: &mut Cluster) -> Outcome {

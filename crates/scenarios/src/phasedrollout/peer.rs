@@ -3,7 +3,7 @@
 use serde_json::json;
 use stateward_api::phasedrollout::SuccessOn;
 
-use super::expect_partition;
+use super::{expect_out, expect_partition};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -66,8 +66,7 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
     .await?;
     cluster.expect("that is told", status.success_on == Some(SuccessOn::Data))?;
     cluster.metrics().says("healthy", [1.0]);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
     expect_partition(&db, 3).await
 }
 

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, PASSWORD, RealPrometheus, USERNAME};
 
-use super::{Phased, expect_checks, expect_partition};
+use super::{Phased, expect_checks, expect_out, expect_partition, last_check};
 use crate::harness::{Cluster, Failure, Outcome, Set};
 use crate::scenarios;
 
@@ -95,18 +95,14 @@ async fn a_backup_that_runs_holds_the_next_pod(cluster: &mut Cluster) -> Outcome
         checks.consecutive_failed_checks >= 2
     })
     .await?;
-    let last = status
-        .rolling_pod_status
-        .and_then(|checks| checks.last_check)
-        .unwrap_or_default();
+    let last = last_check(status);
     cluster.expect(
         "what was answered is told",
         last.answer == "1 series" && last.reason == "DataReturned",
     )?;
     db.expect_rest(["v1", "v1", "v2"]).await?;
     sight.exporter.set("backup_running 0\n");
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn whatever_keeps_prometheus_from_answering_is_told_apart(cluster: &mut Cluster) -> Outcome {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{expect_checks, expect_partition};
+use super::{expect_checks, expect_out, expect_partition};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -87,8 +87,7 @@ async fn the_example_goes_out_when_nothing_is_returned(cluster: &mut Cluster) ->
         checks.partition == 2 && checks.consecutive_successful_checks > 0
     })
     .await?;
-    web.expect_rest(["v2"; 2]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<2>(&web, &rollout, "v2").await?;
     let asked = cluster.metrics().asked("up{}");
     cluster.expect(&format!("at least nine checks, not {asked}"), asked >= 9)
 }

@@ -2,7 +2,7 @@
 
 use kube::api::DeleteParams;
 
-use super::{all_is_well, expect_partition, guarded, one_pod_new};
+use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
 use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
 
@@ -22,8 +22,7 @@ async fn a_template_that_is_put_back_returns_every_pod(cluster: &mut Cluster) ->
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;
     db.set_image("v1").await?;
-    db.expect_rest(["v1"; 3]).await?;
-    rollout.expect_phase("Updated").await?;
+    expect_out::<3>(&db, &rollout, "v1").await?;
     expect_partition(&db, 3).await
 }
 
@@ -34,8 +33,7 @@ async fn a_third_version_begins_before_its_first_pod(cluster: &mut Cluster) -> O
     rollout.expect_message("the gate before pod db-2").await?;
     db.expect_rest(["v1"; 3]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v3"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v3").await
 }
 
 /// Kubernetes makes the added pods new; as many as were new before stay so, counted from the last.
@@ -46,8 +44,7 @@ async fn scaling_up_exposes_no_further_pod(cluster: &mut Cluster) -> Outcome {
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     rollout.expect_message("the gate before pod db-3").await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 5]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<5>(&db, &rollout, "v2").await
 }
 
 async fn scaling_down_counts_the_pods_that_are_left(cluster: &mut Cluster) -> Outcome {
@@ -65,8 +62,7 @@ async fn scaling_down_counts_the_pods_that_are_left(cluster: &mut Cluster) -> Ou
     rollout.expect_message("the gate before pod db-1").await?;
     expect_partition(&db, 2).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 3]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn scaling_down_below_the_new_pods_begins_before_the_first(cluster: &mut Cluster) -> Outcome {
@@ -107,8 +103,7 @@ async fn a_change_that_also_scales_waits_for_its_checks(cluster: &mut Cluster) -
     rollout.expect_message("the gate before pod db-3").await?;
     db.expect_rest(["v1"; 4]).await?;
     all_is_well(cluster);
-    db.expect_rest(["v2"; 4]).await?;
-    rollout.expect_phase("Updated").await.map(drop)
+    expect_out::<4>(&db, &rollout, "v2").await
 }
 
 async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
