@@ -25,6 +25,7 @@ use crate::analysis::start::Starter;
 use crate::analysis::templates::Templates;
 use crate::error::Error;
 use crate::index::{Gone, Index};
+use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::reconcile::{Context, reconcile, retry};
 
@@ -127,6 +128,7 @@ impl Operator {
         let steered = async {
             caches.synced().await;
             runs.listed().await;
+            templates.listed().await;
             steer(
                 analysis::api(&client, namespace),
                 caches.clone(),
@@ -179,7 +181,7 @@ struct Changes {
     templates: mpsc::UnboundedReceiver<Option<String>>,
 }
 
-async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, changes: Changes) {
+async fn steer(api: Api<Lenient<RolloutPlugin>>, caches: Caches, context: Arc<Context>, changes: Changes) {
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
     let index = Index::default();
@@ -190,7 +192,7 @@ async fn steer(api: Api<RolloutPlugin>, caches: Caches, context: Arc<Context>, c
         listed: HashSet::new(),
     };
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
-    let objects = watcher(api, watcher::Config::default())
+    let objects = readable(watcher(api, watcher::Config::default()))
         .modify(|object| object.metadata.managed_fields = None)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))
