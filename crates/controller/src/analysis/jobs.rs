@@ -358,8 +358,9 @@ impl Jobs {
     ) -> Result<(), Error> {
         let namespace = run.namespace().unwrap_or_default();
         let results = status.metric_results.iter();
+        // Those that succeeded or failed were seen to end, and the watch may be late to show it.
         let over = results.flat_map(|result| &result.measurements);
-        let over = over.filter(|measurement| measurement.phase.is_over());
+        let over = over.filter(|measurement| measurement.phase == Phase::Inconclusive);
         let names = over.filter_map(|measurement| measurement.metadata.get(JOB_NAME));
         let strays: Vec<_> = {
             let known = self.lock();
