@@ -459,10 +459,13 @@ fn range(metric: &Metric, now: Timestamp) -> Result<Option<stateward_analysis::R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures::future;
     use stateward_analysis::http::Http;
     use stateward_analysis::{Egress, MapSecrets, Providers};
+    use stateward_core::analysis::{Data, Reply};
 
     /// A question that is answered at once, or never.
     struct Ping {
@@ -540,6 +543,59 @@ mod tests {
                 asked: self.asked.clone(),
                 dropped: self.dropped.clone(),
             }
+        }
+    }
+
+    /// Says what it is asked to compare with.
+    struct Echo;
+
+    impl Ask for Echo {
+        fn ask<'a, 'q, 'm, 'r>(
+            &'a self,
+            _: &'q Question<'m>,
+        ) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send + 'r>>
+        where
+            'a: 'r,
+            'q: 'r,
+            'm: 'r,
+            Self: 'r,
+        {
+            let said = serde_json::json!({"status": "ok", "header": "Basic b2s="});
+            Box::pin(future::ready(Ok(Reply {
+                data: Data::Document(said),
+                newest: None,
+                notes: [("said".to_owned(), "ok".to_owned())].into(),
+            })))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_judged_and_written_down_nowhere() {
+        let metric = |operator: &str| {
+            serde_json::json!({
+                "name": "m", "successCondition": format!("result.status {operator} \"{{{{args.word}}}}\""),
+                "provider": {"web": {"url": "http://web"}},
+            })
+        };
+        let word =
+            serde_json::json!({"name": "word", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+        let asker = Asker {
+            ask: Arc::new(Echo),
+            secrets: Arc::new(MapSecrets::default().with("ns", "s", &[("k", "ok")])),
+            ..asker()
+        };
+        for (operator, expected) in [("==", Phase::Successful), ("!=", Phase::Failed)] {
+            let order = MetricOrder {
+                run: ObjectRef::new("run").within("ns"),
+                uid: "uid".into(),
+                index: 0,
+                metric: serde_json::from_value(metric(operator)).unwrap(),
+                args: vec![serde_json::from_value(word.clone()).unwrap()],
+            };
+            let measurement = order.ask(&asker).await;
+            assert_eq!(measurement.phase, expected, "{}", measurement.message);
+            let written = serde_json::to_string(&measurement).unwrap();
+            assert!(!written.contains("ok") && !written.contains("b2s"), "{written}");
         }
     }
 
