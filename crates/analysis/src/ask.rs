@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use stateward_api::analysis::Metric;
 use stateward_core::analysis::Reply;
 
-use crate::AskError;
+use crate::{AskError, Veil};
 
 /// Whoever can be asked.
 #[async_trait]
@@ -27,6 +27,8 @@ pub struct Question<'q> {
     pub now: Timestamp,
     /// What the expressions of `rangeQuery` came to. Their language lives elsewhere.
     pub range: Option<Range>,
+    /// Takes what must not be shown of the answer.
+    pub veil: &'q Veil,
 }
 
 /// A range of time.

@@ -28,6 +28,7 @@ mod skywalking;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timing;
+mod veil;
 mod wavefront;
 mod web;
 
@@ -37,3 +38,4 @@ pub use self::egress::{Cidr, Egress};
 pub use self::error::AskError;
 pub use self::providers::Providers;
 pub use self::secrets::{KubeSecrets, MapSecrets, SecretData, Secrets, SecretsError};
+pub use self::veil::Veil;

@@ -46,6 +46,7 @@ pub(crate) async fn ask(
     )
     .await?;
     let key = keys.need("personal-api-key")?;
+    question.veil.add(key);
     let account: i64 = keys
         .need("account-id")?
         .parse()

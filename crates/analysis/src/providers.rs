@@ -54,6 +54,7 @@ impl Providers {
             aws: self.aws.as_ref(),
             namespace: question.namespace,
             now: question.now,
+            veil: question.veil,
         }
     }
 }

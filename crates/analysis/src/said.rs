@@ -1,17 +1,16 @@
 //! What a provider said about its trouble, made fit to be shown.
 
+use crate::Veil;
+
 /// As much of it as is shown.
 const SHOWN: usize = 300;
 
 /// Shortened, on one line, and without `secrets` should the provider have repeated them.
 pub(crate) fn shown(text: &str, secrets: &[&str]) -> String {
-    let mut text = text.to_owned();
-    // The longest first: one may be the beginning of another.
-    let mut secrets: Vec<_> = secrets.iter().filter(|secret| !secret.is_empty()).collect();
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    for secret in secrets {
-        text = text.replace(*secret, "(redacted)");
-    }
+    // Before it is cut short: half a secret is one too.
+    let veil = Veil::default();
+    secrets.iter().for_each(|secret| veil.add(secret));
+    let text = veil.replace(text, "(redacted)");
     let mut line: String = text
         .split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
@@ -34,6 +33,7 @@ mod tests {
             shown("bad\n\tkey s3cr3t\u{7}!", &["s3cr3t", ""]),
             "bad key (redacted) !"
         );
+        assert_eq!(shown("key czNjcjN0", &["s3cr3t"]), "key (redacted)");
         assert_eq!(shown(&"ä".repeat(1000), &[]).chars().count(), SHOWN + 1);
     }
 }

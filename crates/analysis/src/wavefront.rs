@@ -67,6 +67,7 @@ pub(crate) async fn ask(
     )
     .await?;
     let token = keys.need(host)?;
+    question.veil.add(token);
 
     let mut url = Address::parse(&field, &format!("https://{host}"))?.join("/api/v2/chart/api");
     url.set_query(Some(&form(&metric.query, question.now)));

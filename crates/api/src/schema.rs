@@ -15,9 +15,9 @@ pub(crate) fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// A number or a text.
+/// A number or a text. Kubernetes itself reads such numbers in 32 bits, and so do we.
 pub(crate) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"x-kubernetes-int-or-string": true})
+    json_schema!({"x-kubernetes-int-or-string": true, "minimum": i32::MIN, "maximum": i32::MAX})
 }
 
 /// A definition that is served with these columns, its schema with what attributes cannot say.

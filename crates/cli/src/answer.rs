@@ -52,8 +52,10 @@ impl Command {
         let same_revision = after.updated_revision == before.updated_revision;
         let same_step = after.current_step_index == before.current_step_index
             && after.current_step_started_at == before.current_step_started_at;
+        // Doubt about the analysis beside the steps is ended where it stands.
+        let went_on = !same_step || (after.background_waived && !before.background_waived);
         let taken = match self {
-            Self::Promote | Self::PromoteFull => same_revision && !same_step,
+            Self::Promote | Self::PromoteFull => same_revision && went_on,
             Self::Abort => after.aborted_revision == before.updated_revision,
             Self::Retry => {
                 let again = before.current_step_started_at.is_some() && same_revision && !same_step;
@@ -137,6 +139,11 @@ mod tests {
     }), Some(Answer::Taken))]
     #[case::back_at_the_pause(Command::Promote, paused(), paused(), Some(Answer::Refused))]
     #[case::another_revision(Command::Promote, paused(), with(stepping(), |now| now.updated_revision = Some("db-3".into())), Some(Answer::Refused))]
+    #[case::without_a_verdict_beside_the_steps(Command::Promote, with(paused(), |seen| seen.background_paused = true), with(paused(), |now| {
+        now.background_paused = false;
+        now.background_waived = true;
+    }), Some(Answer::Taken))]
+    #[case::long_without_one(Command::Promote, with(paused(), |seen| seen.background_waived = true), with(paused(), |now| now.background_waived = true), Some(Answer::Refused))]
     #[case::full(Command::PromoteFull, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
     #[case::full_pending(Command::PromoteFull, paused(), with(paused(), |now| now.promote_full = true), None)]
     #[case::abort(Command::Abort, with(returning(), |now| now.aborted_revision = None), returning(), Some(Answer::Taken))]

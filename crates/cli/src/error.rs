@@ -29,7 +29,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The API server says no.
-    #[error("cannot {doing}: {source}")]
+    #[error("cannot {doing}: {}", words(source))]
     Api {
         /// What was tried.
         doing: String,
@@ -85,6 +85,14 @@ impl Error {
     }
 }
 
+/// In the server's own words where it has said some; kube adds how they are kept.
+fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A 404 that names no object is about the whole kind.
 fn is_unserved(status: &kube::core::Status) -> bool {
     let named = status
@@ -92,4 +100,16 @@ fn is_unserved(status: &kube::core::Status) -> bool {
         .as_ref()
         .is_some_and(|details| !details.name.is_empty());
     status.code == 404 && !named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_what_the_server_said_and_not_how_it_is_kept() {
+        let status = kube::core::Status::failure("you may not", "Forbidden").with_code(403);
+        let error = Error::api("get rolloutplugin db")(kube::Error::Api(status.boxed()));
+        assert_eq!(error.to_string(), "cannot get rolloutplugin db: you may not");
+    }
 }

@@ -51,7 +51,7 @@ fn words(run: &AnalysisRun, result: &MetricResult) -> String {
     for (count, word) in [
         (result.failed, "failed"),
         (result.inconclusive, "inconclusive"),
-        (result.error, "errors"),
+        (result.error, if result.error == 1 { "error" } else { "errors" }),
     ] {
         if count > 0 {
             words.push(format!("{count} {word}"));

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use stateward_plugin::PluginError;
+use stateward_plugin::{PluginError, words};
 
 /// Why a turn did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{what}: {cause}")]
+    #[error("{what}: {}", words(cause))]
     Api {
         what: &'static str,
         #[source]

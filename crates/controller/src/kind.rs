@@ -26,6 +26,7 @@ pub(crate) trait Rollout:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
     + Debug
+    + Default
     + Serialize
     + DeserializeOwned
     + Send

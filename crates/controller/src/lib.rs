@@ -16,6 +16,7 @@
 //! - `contest`: who writes what somebody else writes too does so in moderation.
 //! - `index`: which objects care about a workload.
 //! - `error`: what can go wrong and when to try again.
+//! - `lenient`: one object that cannot be read concerns nobody but itself.
 //!
 //! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
 
@@ -26,6 +27,7 @@ pub mod fence;
 mod index;
 mod kind;
 pub mod lease;
+mod lenient;
 pub mod metrics;
 mod notify;
 pub mod operator;

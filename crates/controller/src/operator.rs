@@ -27,6 +27,7 @@ use crate::analysis::templates::Templates;
 use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::kind::{Checks, Rollout};
+use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
 use crate::reconcile::{Context, reconcile, retry};
@@ -132,15 +133,16 @@ impl Operator {
         let steered = async {
             caches.synced().await;
             runs.listed().await;
+            templates.listed().await;
             let plugins = steer(
-                analysis::api::<RolloutPlugin>(&client, namespace),
+                analysis::api::<Lenient<RolloutPlugin>>(&client, namespace),
                 &steering,
                 Arc::new(starter),
                 plugins_changed,
                 |all| analysed_or_instructed(all, run_changes, templates_changed),
             );
             let phased = steer(
-                analysis::api::<PhasedRollout>(&client, namespace),
+                analysis::api::<Lenient<PhasedRollout>>(&client, namespace),
                 &steering,
                 Arc::new(Inquiry::new(asks.clone(), self.metrics.clone())),
                 phased_changed,
@@ -217,7 +219,7 @@ struct Steering {
 /// Gives turns to the objects of one kind: when they or their workloads change, and when they are told to have one. Never
 /// ends.
 async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
-    api: Api<K>,
+    api: Api<Lenient<K>>,
     steering: &Steering,
     checks: Arc<dyn Checks<K>>,
     workloads: mpsc::UnboundedReceiver<Changed>,
@@ -242,7 +244,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         known: false,
     };
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
-    let objects = watcher(api, watcher::Config::default())
+    let objects = readable(watcher(api, watcher::Config::default()))
         .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))

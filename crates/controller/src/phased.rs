@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use stateward_analysis::{AskError, Question};
+use stateward_analysis::{AskError, Question, Veil};
 use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query, SuccessOn};
 use stateward_core::phasedrollout::{self, Checked, Verdict};
@@ -156,7 +156,8 @@ impl Order for CheckOrder {
 
     async fn ask(&self, asker: &Asker) -> Checked {
         let at = asker.clock.now();
-        match self.reply(asker, at).await {
+        let veil = Veil::default();
+        let checked = match self.reply(asker, at, &veil).await {
             Ok(checked) => checked,
             Err(Unasked { reason, message }) => Checked {
                 at,
@@ -165,6 +166,10 @@ impl Order for CheckOrder {
                 answer: String::new(),
                 message,
             },
+        };
+        Checked {
+            message: veil.hide(&checked.message),
+            ..checked
         }
     }
 
@@ -189,18 +194,24 @@ impl From<AskError> for Unasked {
 }
 
 impl CheckOrder {
-    async fn reply(&self, asker: &Asker, now: Timestamp) -> Result<Checked, Unasked> {
+    async fn reply(&self, asker: &Asker, now: Timestamp, veil: &Veil) -> Result<Checked, Unasked> {
         let namespace = self.object.namespace.as_deref().unwrap_or_default();
         let credentials = match &self.query.secret_ref {
             Some(name) => credentials(asker, namespace, name).await?,
             None => Credentials::None,
         };
+        match &credentials {
+            Credentials::None => {}
+            Credentials::Token(token) => veil.add(token),
+            Credentials::Password { username, password } => veil.add_login(username, password),
+        }
         let metric = metric(&self.query, credentials);
         let question = Question {
             metric: &metric,
             namespace,
             now,
             range: None,
+            veil,
         };
         let reply = asker.ask.ask(&question).await?;
         Ok(phasedrollout::judge(self.success_on, &reply, now))

@@ -79,6 +79,7 @@ pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> 
         uid: record.gate.clone(),
         phase,
         message: progress(&object.spec.check, record),
+        measured: true,
         ending: false,
         ended: record.last_check_time.filter(|_| phase.is_over()),
     }]

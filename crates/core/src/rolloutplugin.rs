@@ -21,7 +21,8 @@ pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> R
     let mut problems = object.problems();
     for (analysis, path, span) in analyses(object) {
         if let Some(templates) = templates {
-            problems.extend(template::problems(analysis, &path, span, templates));
+            let whole = || serde_json::to_value(object).unwrap_or_default();
+            problems.extend(template::problems(analysis, &path, span, templates, &whole));
         }
     }
     if !problems.is_empty() {

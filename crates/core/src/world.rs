@@ -49,6 +49,8 @@ pub struct Run {
     pub phase: analysis::Phase,
     /// Why.
     pub message: String,
+    /// Everything that has a say in it was measured at least once.
+    pub measured: bool,
     /// It was told to end.
     pub ending: bool,
     /// When it ended.

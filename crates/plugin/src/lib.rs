@@ -6,6 +6,7 @@
 
 pub mod statefulset;
 mod watches;
+mod words;
 
 use async_trait::async_trait;
 use stateward_core::plan::{Fingerprint, Share};
@@ -13,6 +14,7 @@ use stateward_core::workload::Workload;
 use stateward_core::world::NoWorkload;
 
 pub use self::watches::Watches;
+pub use self::words::{words, words_of_watch};
 
 /// A workload to look at or to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]

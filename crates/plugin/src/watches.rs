@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Resource;
 use kube::runtime::watcher;
 
+use crate::words_of_watch;
+
 /// How the watches of an operator are. Cheap to clone; clones tell of the same.
 #[derive(Clone, Debug, Default)]
 pub struct Watches(Arc<Mutex<State>>);
@@ -30,7 +32,7 @@ impl Watches {
             Ok(_) => self.works(path),
             Err(error) => {
                 tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is tried again");
-                self.broke(path, &error.to_string());
+                self.broke(path, &words_of_watch(error));
             }
         }
     }

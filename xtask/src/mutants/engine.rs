@@ -378,8 +378,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps no copy of the stable template",
         file: "controller/src/reconcile.rs",
-        truth: "status.stable_template = Some(template);",
-        lie: "status.stable_template = Some(template).filter(serde_json::Value::is_null);",
+        truth: "K::record_mut(status).stable_template = Some(template);",
+        lie: "K::record_mut(status).stable_template = Some(template).filter(serde_json::Value::is_null);",
     },
     Mutant {
         name: "goes before it has let go of its set",
@@ -534,8 +534,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes no data for good where no condition asks",
         file: "core/src/analysis/judge.rs",
-        truth: "                Reading::Error\n",
-        lie: "                Reading::Judge\n",
+        truth: "        *slot = if void.as_ref().is_none_or(|void| void.is_asked_in(source)) {",
+        lie: "        *slot = if void.as_ref().is_none_or(|void| void.is_asked_in(source) || true) {",
+    },
+    Mutant {
+        name: "takes an empty list in an answer for a good one",
+        file: "core/src/analysis/judge.rs",
+        truth: "            look.over_nothing.clone().map(Self::Part),",
+        lie: "            look.over_nothing.clone().map(Self::Part).filter(|_| false),",
+    },
+    Mutant {
+        name: "takes a version for good that was not measured beside the steps",
+        file: "core/src/engine/analysis.rs",
+        truth: "Some(run) if run.measured || run.phase == analysis::Phase::Successful => None,",
+        lie: "Some(_) => None,",
+    },
+    Mutant {
+        name: "takes a run for successful that was ended before it was measured",
+        file: "core/src/analysis/run.rs",
+        truth: "Some(End::Told) if result.count == 0 => (Phase::Inconclusive, because(UNMEASURED.into())),",
+        lie: "Some(End::Told) if result.count < 0 => (Phase::Inconclusive, because(UNMEASURED.into())),",
     },
     Mutant {
         name: "takes an old answer for a fresh one",

@@ -5,14 +5,16 @@ mod sigv4;
 
 use ::http::header::AUTHORIZATION;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use stateward_api::analysis::{Authentication, Header};
 
 pub(crate) use self::oauth2::Tokens;
 pub use self::sigv4::AwsCredentials;
-use crate::AskError;
 use crate::address::{Address, basic};
 use crate::http::{Http, Request, Response};
+use crate::{AskError, Veil};
 
 /// What being let in needs.
 pub(crate) struct Doors<'d> {
@@ -21,6 +23,7 @@ pub(crate) struct Doors<'d> {
     pub(crate) aws: Option<&'d AwsCredentials>,
     pub(crate) namespace: &'d str,
     pub(crate) now: Timestamp,
+    pub(crate) veil: &'d Veil,
 }
 
 impl Doors<'_> {
@@ -36,9 +39,11 @@ impl Doors<'_> {
         match Chosen::of(&at, authentication)? {
             Chosen::Nothing => {}
             Chosen::Basic { username, password } => {
+                self.veil.add_login(username, password);
                 request.headers.insert(AUTHORIZATION, basic(username, password));
             }
             Chosen::OAuth2(client) => {
+                self.veil.add_login(&client.client_id, &client.client_secret);
                 let (token, key) = self.tokens.token(self, &at, client, &request).await?;
                 request.headers.insert(AUTHORIZATION, token);
                 ticket = Some(key);
@@ -47,12 +52,36 @@ impl Doors<'_> {
                 sigv4::sign_for_prometheus(&at, &mut request, region, self.aws, self.now)?
             }
         }
+        if let Some(ticket) = request
+            .headers
+            .get(AUTHORIZATION)
+            .filter(|value| value.is_sensitive())
+        {
+            conceal(ticket, self.veil);
+        }
         let response = self.http.send(request).await?;
         // A token may be taken back before its time. The next question gets a new one.
         if let (401, Some(key)) = (response.status.as_u16(), ticket) {
             self.tokens.forget(&key);
         }
         Ok(response)
+    }
+}
+
+/// Hides what lets a request in, and the password in it.
+fn conceal(ticket: &HeaderValue, veil: &Veil) {
+    let Some((scheme, token)) = ticket.to_str().ok().and_then(|text| text.split_once(' ')) else {
+        return;
+    };
+    veil.add(token);
+    let login = STANDARD
+        .decode(token)
+        .ok()
+        .and_then(|login| String::from_utf8(login).ok());
+    if scheme.eq_ignore_ascii_case("basic")
+        && let Some((name, password)) = login.as_deref().and_then(|login| login.split_once(':'))
+    {
+        veil.add_login(name, password);
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) async fn ask(
     let secrets = providers.secrets.as_ref();
     let keys = Keys::read(secrets, "datadog", question.namespace, name).await?;
     let (api, app) = (keys.need("api-key")?, keys.need("app-key")?);
+    question.veil.add(api);
+    question.veil.add(app);
     let address = Address::parse(&keys.field("address"), keys.find("address").unwrap_or(ADDRESS))?;
 
     let window = Window {

@@ -42,6 +42,7 @@ pub(crate) async fn ask(
     )
     .await?;
     let (token, org) = (keys.need("authToken")?, keys.need("org")?);
+    question.veil.add(token);
     let address = Address::parse(&keys.field("address"), keys.need("address")?)?;
 
     let mut url = address.join("/api/v2/query");

@@ -63,7 +63,9 @@ pub(crate) async fn ask(
         }
     };
     let response = timing::within(&address.url, query.timeout, sending).await?;
-    let mut reply = answer::read(response, &secrets(metric))?;
+    let secrets = secrets(metric);
+    let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
+    let mut reply = answer::read(response, &secrets)?;
     let resolved = "ResolvedPrometheusQuery".to_owned();
     reply.notes.insert(resolved, metric.query.clone());
     Ok(reply)
@@ -130,11 +132,14 @@ fn seconds(time: Timestamp) -> String {
 }
 
 /// What must not be shown, should the server repeat it.
-fn secrets(metric: &Prometheus) -> Vec<&str> {
-    let mut secrets: Vec<&str> = metric.headers.iter().map(|it| it.value.as_str()).collect();
+fn secrets(metric: &Prometheus) -> Vec<String> {
+    let mut secrets: Vec<_> = metric.headers.iter().map(|it| it.value.clone()).collect();
     if let Some(authentication) = &metric.authentication {
-        secrets.extend(authentication.basic_auth.iter().map(|it| it.password.as_str()));
-        secrets.extend(authentication.oauth2.iter().map(|it| it.client_secret.as_str()));
+        if let Some(basic) = &authentication.basic_auth {
+            secrets.push(basic.password.clone());
+            secrets.push(format!("{}:{}", basic.username, basic.password));
+        }
+        secrets.extend(authentication.oauth2.iter().map(|it| it.client_secret.clone()));
     }
     secrets
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use axum::response::Response;
 use serde_json::{Value, json};
 use stateward_analysis::http::Http;
-use stateward_analysis::{AwsCredentials, Egress, MapSecrets, Providers, Question};
+use stateward_analysis::{Ask, AwsCredentials, Egress, MapSecrets, Providers, Question, Veil};
 
 use crate::stand_in::{Names, Seen, StandIn, ask, loopback, redirect, status};
 
@@ -159,6 +159,48 @@ async fn what_a_provider_repeats_in_its_own_words_is_redacted() {
     );
 }
 
+/// An endpoint may send back what let the request in, and that is judged as it is. The veil takes it out of what is shown.
+#[tokio::test]
+async fn what_lets_a_request_in_is_hidden_in_what_is_answered() {
+    let server = StandIn::answering(|seen| match seen.path.as_str() {
+        "/token" => status(200, r#"{"access_token": "c4n4ry-given"}"#),
+        _ => {
+            let said = seen
+                .headers
+                .get("authorization")
+                .map(|value| value.to_str().unwrap().to_owned());
+            status(200, json!({ "said": said }).to_string())
+        }
+    })
+    .await;
+    let address = server.url("");
+    let with_user = address.replace("http://", "http://me:c4n4ry@");
+    let basic = json!({"basicAuth": {"username": "me", "password": "c4n4ry"}});
+    let client = json!({"oauth2": {
+        "tokenUrl": format!("{address}/token"), "clientId": "c4n4ry-id", "clientSecret": "c4n4ry-secret",
+    }});
+    for web in [
+        json!({"url": address, "authentication": basic}),
+        json!({"url": address, "authentication": client}),
+        json!({"url": with_user}),
+    ] {
+        let metric = serde_json::from_value(json!({"name": "m", "provider": {"web": web}})).unwrap();
+        let veil = Veil::default();
+        let question = Question {
+            metric: &metric,
+            namespace: "shop",
+            now: jiff::Timestamp::UNIX_EPOCH,
+            range: None,
+            veil: &veil,
+        };
+        let reply = asking(&address, loopback()).ask(&question).await.unwrap();
+        let answer = format!("{:?}", reply.data);
+        let shown = veil.hide(&answer);
+        assert_ne!(shown, answer, "nothing was sent");
+        clean("the answer", &shown);
+    }
+}
+
 #[test]
 fn no_question_and_no_metric_shows_a_secret() {
     for provider in metrics("http://prometheus:9090") {
@@ -172,6 +214,7 @@ fn no_question_and_no_metric_shows_a_secret() {
             namespace: "shop",
             now: jiff::Timestamp::UNIX_EPOCH,
             range: None,
+            veil: &Veil::default(),
         };
         check("the question", &question);
         check("the metric", &metric);

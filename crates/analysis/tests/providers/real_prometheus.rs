@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, RealPrometheus};
-use stateward_analysis::{Ask, AskError, Providers, Question, Range};
+use stateward_analysis::{Ask, AskError, Providers, Question, Range, Veil};
 use stateward_clock::Clock;
 use stateward_core::analysis::{Data, Reply};
 
@@ -20,6 +20,7 @@ async fn ask(providers: &Providers, metric: Value, back: Option<i64>) -> Result<
             end: now,
             step: jiff::SignedDuration::from_secs(1),
         }),
+        veil: &Veil::default(),
     };
     providers.ask(&question).await
 }

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
 use serde_json::{Value, json};
 use stateward_analysis::http::{Http, Resolve};
-use stateward_analysis::{Ask, AskError, Egress, MapSecrets, Providers, Question, Range};
+use stateward_analysis::{Ask, AskError, Egress, MapSecrets, Providers, Question, Range, Veil};
 use stateward_core::analysis::Reply;
 
 /// A request as it arrived.
@@ -179,6 +179,7 @@ pub(crate) async fn ask_for_range(
         namespace: "shop",
         now: "2026-11-16T06:00:00Z".parse().unwrap(),
         range,
+        veil: &Veil::default(),
     };
     providers.ask(&question).await
 }

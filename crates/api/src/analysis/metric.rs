@@ -52,7 +52,8 @@ pub struct Metric {
 }
 
 /// What an answer counts as that has nothing to judge. Without a word here, it goes to the conditions if one of them asks about
-/// just that (`len`, `isNil`, `default`, `??` for empty ones, `isNaN` and `isInf` for such numbers), and is an error if none does.
+/// just that (`len`, `isNil`, `default`, `??` for empty ones, `isNaN` and `isInf` for such numbers), and is an error if the one
+/// that would make it good does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerPolicy {

@@ -2,7 +2,7 @@
 //!
 //! Where a field still holds `{{args.name}}`, what it will be is not known, and it is passed over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -24,12 +24,16 @@ const SERVED: [&str; 9] = [
     "skywalking",
 ];
 
+/// As many metrics as a run may have.
+pub const MOST_METRICS: usize = 100;
+
+/// The shortest time from one measurement to the next.
+const SHORTEST_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
 /// Everything that is wrong with the metrics at `path`.
 pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
     let mut problems = Problems::default();
-    if metrics.is_empty() {
-        problems.add(path, "is empty; there must be a metric to measure");
-    }
+    number_of_metrics(metrics.len(), path, &mut problems);
     let mut names = BTreeSet::new();
     for (index, metric) in metrics.iter().enumerate() {
         let path = format!("{path}[{index}]");
@@ -44,6 +48,84 @@ pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
         metric.check(&path, &mut problems);
     }
     problems.0
+}
+
+/// What is wrong with how many metrics there are.
+pub fn count_problems(metrics: usize, path: &str) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    number_of_metrics(metrics, path, &mut problems);
+    problems.0
+}
+
+fn number_of_metrics(metrics: usize, path: &str, problems: &mut Problems) {
+    if metrics == 0 {
+        problems.add(path, "is empty; there must be a metric to measure");
+    }
+    if metrics > MOST_METRICS {
+        let message = format!("are {metrics} metrics; a run has at most {MOST_METRICS}");
+        problems.add(path, message);
+    }
+}
+
+/// Everything that is wrong with the metric at `path`, by itself.
+pub fn metric_problems(metric: &Metric, path: &str) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    if metric.name.is_empty() {
+        problems.add(format!("{path}.name"), "is empty");
+    }
+    metric.check(path, &mut problems);
+    problems.0
+}
+
+/// Everything that is wrong with the labels and annotations at `path` that a run is to have.
+pub fn metadata_problems(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    path: &str,
+) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    for key in labels.keys().filter(|key| !is_qualified_name(key)) {
+        problems.add(format!("{path}.labels"), format!("{key:?} is no name of a label"));
+    }
+    for (key, value) in labels.iter().filter(|(_, value)| !is_label_value(value)) {
+        problems.add(
+            format!("{path}.labels"),
+            format!(
+                "{value:?} is no value of the label {key}: at most 63 letters, digits, -, _ and ., the first and the last a \
+                 letter or digit"
+            ),
+        );
+    }
+    for key in annotations.keys().filter(|key| !is_qualified_name(key)) {
+        problems.add(
+            format!("{path}.annotations"),
+            format!("{key:?} is no name of an annotation"),
+        );
+    }
+    problems.0
+}
+
+/// `app.kubernetes.io/name`, or a name alone.
+fn is_qualified_name(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let part = |part: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !part.is_empty() && !part.starts_with('-') && !part.ends_with('-') && part.chars().all(inner)
+    };
+    let prefix = prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(part));
+    prefix && !name.is_empty() && is_label_value(name)
+}
+
+fn is_label_value(value: &str) -> bool {
+    let end = |c: char| c.is_ascii_alphanumeric();
+    let inner = |c: char| end(c) || matches!(c, '-' | '_' | '.');
+    value.len() <= 63
+        && value.chars().all(inner)
+        && value.chars().next().is_none_or(end)
+        && value.chars().last().is_none_or(end)
 }
 
 /// Whether a text waits for its args.
@@ -115,8 +197,15 @@ impl Metric {
                 );
             }
         }
-        if self.interval() == Some(SignedDuration::ZERO) {
-            problems.add(format!("{path}.interval"), "is 0; it must be longer");
+        if self
+            .interval()
+            .is_some_and(|interval| interval < SHORTEST_INTERVAL)
+        {
+            let given = self.interval.as_deref().unwrap_or_default();
+            problems.add(
+                format!("{path}.interval"),
+                format!("{given:?} is shorter than 1s, the shortest there is"),
+            );
         }
         let numbers = [
             ("count", &self.count, 0),
@@ -281,7 +370,8 @@ mod tests {
     #[rstest]
     #[case(json!({"interval": "5x"}), r#"spec.metrics[0].interval: "5x" is not a duration such as 30s, 5m or 1h30m"#)]
     #[case(json!({"interval": "60"}), r#"spec.metrics[0].interval: "60" is not a duration such as 30s, 5m or 1h30m"#)]
-    #[case(json!({"interval": "0s"}), "spec.metrics[0].interval: is 0; it must be longer")]
+    #[case(json!({"interval": "0s"}), r#"spec.metrics[0].interval: "0s" is shorter than 1s, the shortest there is"#)]
+    #[case(json!({"interval": "999ms"}), r#"spec.metrics[0].interval: "999ms" is shorter than 1s, the shortest there is"#)]
     #[case(json!({"count": -1}), "spec.metrics[0].count: -1 is not a whole number from 0 up")]
     #[case(json!({"count": "many"}), r#"spec.metrics[0].count: "many" is not a whole number from 0 up"#)]
     #[case(json!({"count": 3}), "spec.metrics[0].interval: is missing; more than one measurement needs the time between them")]
@@ -307,6 +397,36 @@ mod tests {
             told(&[]),
             ["spec.metrics: is empty; there must be a metric to measure"]
         );
+    }
+
+    #[test]
+    fn a_run_has_a_hundred_metrics_at_most() {
+        let metrics = |count: usize| -> Vec<Metric> {
+            let named = |index: usize| metric(json!({"name": index.to_string()}));
+            (0..count).map(named).collect()
+        };
+        assert_eq!(told(&metrics(MOST_METRICS)), Vec::<String>::new());
+        assert_eq!(
+            told(&metrics(MOST_METRICS + 1)),
+            ["spec.metrics: are 101 metrics; a run has at most 100"]
+        );
+    }
+
+    #[rstest]
+    #[case(json!({"labels": {"team": "db", "app.kubernetes.io/name": "", "a_b": "A.b-1"}, "annotations": {"x.io/y": "any thing"}}), &[])]
+    #[case(json!({"labels": {"a b": "c"}}), &[r#"m.labels: "a b" is no name of a label"#])]
+    #[case(json!({"labels": {"-/x": "c"}}), &[r#"m.labels: "-/x" is no name of a label"#])]
+    #[case(json!({"labels": {"": "c"}}), &[r#"m.labels: "" is no name of a label"#])]
+    #[case(json!({"labels": {"team": "d b"}}), &[r#"m.labels: "d b" is no value of the label team: at most 63 letters, digits, -, _ and ., the first and the last a letter or digit"#])]
+    #[case(json!({"annotations": {"a/b/c": "x"}}), &[r#"m.annotations: "a/b/c" is no name of an annotation"#])]
+    fn labels_that_no_object_can_have_are_told(#[case] metadata: Value, #[case] expected: &[&str]) {
+        let texts =
+            |field: &str| serde_json::from_value(metadata.get(field).cloned().unwrap_or(json!({}))).unwrap();
+        let told: Vec<_> = metadata_problems(&texts("labels"), &texts("annotations"), "m")
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(told, expected);
     }
 
     #[test]

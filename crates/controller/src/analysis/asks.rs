@@ -1,24 +1,27 @@
 //! Questions under way.
 //!
 //! A run never waits for an answer: it asks, and has its turn again when the answer is there. What is lost with a crash is asked
-//! again.
+//! again. Whoever is slow holds up nobody but himself: each run and each namespace has so many questions under way and no more,
+//! and what nobody wants to know any more is not waited for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::{StreamExt, future};
+use futures::StreamExt;
+use futures::future::{AbortHandle, AbortRegistration, Abortable};
+use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use serde_json::Value;
-use stateward_analysis::{Ask, AskError, Question, Secrets};
+use stateward_analysis::{Ask, AskError, Question, Secrets, Veil};
 use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
 use stateward_clock::Clock;
-use stateward_core::analysis::{Data, args, judge};
+use stateward_core::analysis::{args, judge};
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// How many questions may be under way.
+/// How many questions may be under way: of all, of one namespace, and of one run.
 const AT_ONCE: usize = 1024;
+const OF_A_NAMESPACE: usize = 256;
+const OF_ONE: usize = 8;
 
 /// How long answers wait for others that were asked for together, so that they are written down together.
 const COMPANY: SignedDuration = SignedDuration::from_secs(1);
@@ -81,7 +84,14 @@ impl Order for MetricOrder {
 /// What is asked and what was answered.
 pub(crate) struct Asks<O: Order> {
     slots: Slots<O>,
-    orders: mpsc::UnboundedSender<O>,
+    orders: mpsc::UnboundedSender<Ordered<O>>,
+}
+
+/// An order, and how it is called off.
+pub(crate) struct Ordered<O> {
+    order: O,
+    handle: AbortHandle,
+    registration: AbortRegistration,
 }
 
 /// By what the questions are part of.
@@ -97,14 +107,14 @@ impl<O: Order> Clone for Asks<O> {
 }
 
 struct Slot<A> {
-    asking: BTreeSet<usize>,
+    asking: BTreeMap<usize, AbortHandle>,
     answered: Vec<(usize, A)>,
 }
 
 impl<A> Default for Slot<A> {
     fn default() -> Self {
         Self {
-            asking: BTreeSet::new(),
+            asking: BTreeMap::new(),
             answered: Vec::new(),
         }
     }
@@ -119,7 +129,7 @@ pub(crate) enum Answers<A> {
 }
 
 impl<O: Order> Asks<O> {
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<O>) {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Ordered<O>>) {
         let (orders, taken) = mpsc::unbounded_channel();
         let asks = Self {
             slots: Arc::default(),
@@ -130,22 +140,27 @@ impl<O: Order> Asks<O> {
 
     /// Asks, unless that is under way.
     pub(crate) fn begin(&self, order: O) {
-        let fresh = self
-            .lock()
-            .entry(order.key().to_owned())
-            .or_default()
-            .asking
-            .insert(order.index());
-        if fresh {
-            // Nobody asks any more when the operator is on its way out.
-            let _ = self.orders.send(order);
+        let (handle, registration) = AbortHandle::new_pair();
+        {
+            let mut slots = self.lock();
+            let slot = slots.entry(order.key().to_owned()).or_default();
+            if slot.asking.contains_key(&order.index()) {
+                return;
+            }
+            slot.asking.insert(order.index(), handle.clone());
         }
+        // Nobody asks any more when the operator is on its way out.
+        let _ = self.orders.send(Ordered {
+            order,
+            handle,
+            registration,
+        });
     }
 
     /// Whether a metric of a run is being asked about, or its answer waits.
     pub(crate) fn is_open(&self, key: &str, index: usize) -> bool {
         self.lock().get(key).is_some_and(|slot| {
-            slot.asking.contains(&index) || slot.answered.iter().any(|(answered, _)| *answered == index)
+            slot.asking.contains_key(&index) || slot.answered.iter().any(|(answered, _)| *answered == index)
         })
     }
 
@@ -177,40 +192,154 @@ impl<O: Order> Asks<O> {
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Nobody wants to know any more: what is being asked is called off.
     pub(crate) fn forget(&self, key: &str) {
-        self.lock().remove(key);
+        let slot = self.lock().remove(key);
+        for handle in slot.iter().flat_map(|slot| slot.asking.values()) {
+            handle.abort();
+        }
     }
 
     /// Asks what is ordered, and says whose turn it is when an answer is there. Never ends.
     pub(crate) async fn run(
         &self,
-        orders: mpsc::UnboundedReceiver<O>,
+        mut orders: mpsc::UnboundedReceiver<Ordered<O>>,
         asker: &Asker,
         answered: mpsc::UnboundedSender<ObjectRef<O::Object>>,
     ) {
-        UnboundedReceiverStream::new(orders)
-            .map(|order| async move {
-                let answer = order.ask(asker).await;
-                (order, answer)
-            })
-            .buffer_unordered(AT_ONCE)
-            .for_each(|(order, answer)| {
-                if let Some(slot) = self.lock().get_mut(order.key()) {
-                    slot.asking.remove(&order.index());
-                    slot.answered.push((order.index(), answer));
+        let mut queue = Queue::<O>::default();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            while let Some(next) = queue.next() {
+                under_way.push(async move {
+                    let Ordered {
+                        order,
+                        handle,
+                        registration,
+                    } = next;
+                    let answer = Abortable::new(order.ask(asker), registration).await;
+                    (order, handle, answer)
+                });
+            }
+            tokio::select! {
+                biased;
+                Some((order, handle, answer)) = under_way.next() => {
+                    queue.ended(&order);
+                    if let Ok(answer) = answer {
+                        self.answer(&order, &handle, answer);
+                        // Nobody listens any more when the operator is on its way out.
+                        let _ = answered.send(order.object());
+                    }
                 }
-                // Nobody listens any more when the operator is on its way out.
-                let _ = answered.send(order.object());
-                future::ready(())
-            })
-            .await;
+                Some(ordered) = orders.recv() => queue.push(ordered),
+            }
+        }
+    }
+
+    fn answer(&self, order: &O, handle: &AbortHandle, answer: O::Answer) {
+        let mut slots = self.lock();
+        // It may have been called off after it was answered, and be asked anew.
+        let slot = slots.get_mut(order.key()).filter(|_| !handle.is_aborted());
+        if let Some(slot) = slot {
+            slot.asking.remove(&order.index());
+            slot.answered.push((order.index(), answer));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Slot<O::Answer>>> {
         // Every change above is complete before anything can panic.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Orders that wait, and how many are under way. Whoever has waited longest is next, one order of each in turn.
+struct Queue<O> {
+    waiting: HashMap<String, VecDeque<Ordered<O>>>,
+    /// The keys of those that wait.
+    turns: VecDeque<String>,
+    under_way: usize,
+    of_one: HashMap<String, usize>,
+    of_namespace: HashMap<String, usize>,
+}
+
+impl<O> Default for Queue<O> {
+    fn default() -> Self {
+        Self {
+            waiting: HashMap::new(),
+            turns: VecDeque::new(),
+            under_way: 0,
+            of_one: HashMap::new(),
+            of_namespace: HashMap::new(),
+        }
+    }
+}
+
+impl<O: Order> Queue<O> {
+    fn push(&mut self, ordered: Ordered<O>) {
+        let key = ordered.order.key().to_owned();
+        let waiting = self.waiting.entry(key.clone()).or_default();
+        if waiting.is_empty() {
+            self.turns.push_back(key);
+        }
+        waiting.push_back(ordered);
+    }
+
+    /// The next that may be asked, if one may. What was called off is dropped on the way.
+    fn next(&mut self) -> Option<Ordered<O>> {
+        if self.under_way >= AT_ONCE {
+            return None;
+        }
+        for _ in 0..self.turns.len() {
+            let key = self.turns.pop_front()?;
+            let waiting = self.waiting.get_mut(&key)?;
+            while waiting.front().is_some_and(|next| next.handle.is_aborted()) {
+                waiting.pop_front();
+            }
+            let Some(next) = waiting.front() else {
+                self.waiting.remove(&key);
+                continue;
+            };
+            let namespace = namespace(&next.order);
+            let full = self.of_one.get(&key).is_some_and(|count| *count >= OF_ONE)
+                || self
+                    .of_namespace
+                    .get(&namespace)
+                    .is_some_and(|count| *count >= OF_A_NAMESPACE);
+            let next = if full { None } else { waiting.pop_front() };
+            if waiting.is_empty() {
+                self.waiting.remove(&key);
+            } else {
+                self.turns.push_back(key.clone());
+            }
+            if next.is_some() {
+                self.under_way += 1;
+                *self.of_one.entry(key).or_default() += 1;
+                *self.of_namespace.entry(namespace).or_default() += 1;
+                return next;
+            }
+        }
+        None
+    }
+
+    fn ended(&mut self, order: &O) {
+        self.under_way = self.under_way.saturating_sub(1);
+        let counts = [
+            (&mut self.of_one, order.key().to_owned()),
+            (&mut self.of_namespace, namespace(order)),
+        ];
+        for (counts, key) in counts {
+            if let Some(count) = counts.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+fn namespace<O: Order>(order: &O) -> String {
+    order.object().namespace.unwrap_or_default()
 }
 
 /// Whoever asks.
@@ -224,8 +353,8 @@ pub(crate) struct Asker {
 impl Asker {
     async fn measure(&self, order: &MetricOrder) -> Measurement {
         let started = self.clock.now();
-        let mut hidden = Vec::new();
-        let mut measurement = match self.answer(order, started, &mut hidden).await {
+        let veil = Veil::default();
+        let mut measurement = match self.answer(order, started, &veil).await {
             Ok(measurement) => measurement,
             Err(message) => Measurement {
                 phase: Phase::Error,
@@ -235,22 +364,17 @@ impl Asker {
         };
         let texts = [&mut measurement.message, &mut measurement.value];
         for text in texts.into_iter().chain(measurement.metadata.values_mut()) {
-            conceal(text, &hidden);
+            *text = veil.hide(text);
         }
         measurement.started_at = Some(started);
         measurement.finished_at = Some(self.clock.now());
         measurement
     }
 
-    async fn answer(
-        &self,
-        order: &MetricOrder,
-        now: Timestamp,
-        hidden: &mut Vec<String>,
-    ) -> Result<Measurement, String> {
+    async fn answer(&self, order: &MetricOrder, now: Timestamp, veil: &Veil) -> Result<Measurement, String> {
         let namespace = order.run.namespace.as_deref().unwrap_or_default();
         let secrets = self.secret_args(order, namespace).await?;
-        hidden.extend(secrets.values().cloned());
+        secrets.values().for_each(|secret| veil.add(secret));
         let metric = args::fill(&order.metric, &secrets)
             .map_err(|_| "the metric is none once its secrets are filled in".to_owned())?;
         let range = range(&metric, now)?;
@@ -259,8 +383,9 @@ impl Asker {
             namespace,
             now,
             range,
+            veil,
         };
-        let mut reply = match self.ask.ask(&question).await {
+        let reply = match self.ask.ask(&question).await {
             Ok(reply) => reply,
             Err(error) => {
                 let in_time = !matches!(error, AskError::Timeout { .. });
@@ -272,17 +397,13 @@ impl Asker {
                 });
             }
         };
-        // Before anything of it is cut short: half a secret is one too.
-        match &mut reply.data {
-            Data::Text(text) => conceal(text, hidden),
-            Data::Document(document) => conceal_document(document, hidden),
-            Data::Nothing | Data::Number(_) | Data::Numbers(_) => {}
-        }
-        let judgement = judge::judge(&metric, &reply, now);
+        // What was answered is judged as it is; what is written down of it shows no secret.
+        let hide = |text: &str| veil.hide(text);
+        let judgement = judge::judge(&metric, &reply, now, &hide);
         Ok(Measurement {
             phase: judgement.phase,
             message: judgement.message,
-            value: judge::value(&reply.data),
+            value: judge::value(&reply.data, &hide),
             metadata: reply.notes,
             ..Measurement::default()
         })
@@ -335,48 +456,220 @@ fn range(metric: &Metric, now: Timestamp) -> Result<Option<stateward_analysis::R
     }))
 }
 
-/// Takes secrets out of what people will read, also where they stand in quotes.
-fn conceal(text: &mut String, hidden: &[String]) {
-    const STARS: &str = "*****";
-    for secret in hidden.iter().filter(|secret| !secret.is_empty()) {
-        let quoted = format!("{secret:?}");
-        let quoted = &quoted[1..quoted.len() - 1];
-        for form in [secret.as_str(), quoted] {
-            if text.contains(form) {
-                *text = text.replace(form, STARS);
-            }
-        }
-    }
-}
-
-fn conceal_document(document: &mut Value, hidden: &[String]) {
-    match document {
-        Value::String(text) => conceal(text, hidden),
-        Value::Array(items) => items.iter_mut().for_each(|item| conceal_document(item, hidden)),
-        Value::Object(fields) => {
-            let fields = std::mem::take(fields).into_iter().map(|(mut name, mut value)| {
-                conceal(&mut name, hidden);
-                conceal_document(&mut value, hidden);
-                (name, value)
-            });
-            *document = Value::Object(fields.collect());
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    #[test]
-    fn a_secret_is_written_down_nowhere() {
-        let hidden = ["hunter2".to_owned(), String::new(), "a\"b".to_owned()];
-        let mut document = serde_json::json!({"hunter2": ["x", "say hunter2"], "n": 1});
-        conceal_document(&mut document, &hidden);
-        assert_eq!(document, serde_json::json!({"*****": ["x", "say *****"], "n": 1}));
-        let mut text = r#"hunter2 was refused: "a\"b" and a"b"#.to_owned();
-        conceal(&mut text, &hidden);
-        assert_eq!(text, r#"***** was refused: "*****" and *****"#);
+    use futures::future;
+    use stateward_analysis::http::Http;
+    use stateward_analysis::{Egress, MapSecrets, Providers};
+    use stateward_core::analysis::{Data, Reply};
+
+    /// A question that is answered at once, or never.
+    struct Ping {
+        key: String,
+        namespace: &'static str,
+        index: usize,
+        slow: bool,
+        asked: Arc<AtomicUsize>,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    struct Dropped(Arc<AtomicUsize>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Order for Ping {
+        type Object = AnalysisRun;
+        type Answer = usize;
+
+        fn object(&self) -> ObjectRef<AnalysisRun> {
+            ObjectRef::new(&self.key).within(self.namespace)
+        }
+
+        fn key(&self) -> &str {
+            &self.key
+        }
+
+        fn index(&self) -> usize {
+            self.index
+        }
+
+        async fn ask(&self, _: &Asker) -> usize {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let _dropped = Dropped(self.dropped.clone());
+            if self.slow {
+                std::future::pending::<()>().await;
+            }
+            self.index
+        }
+
+        fn answered_at(_: &usize) -> Option<Timestamp> {
+            None
+        }
+    }
+
+    fn asker() -> Asker {
+        Asker {
+            ask: Arc::new(Providers::new(
+                Http::new(Egress::default()),
+                MapSecrets::default(),
+            )),
+            secrets: Arc::new(MapSecrets::default()),
+            clock: Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0),
+        }
+    }
+
+    /// What was asked and what was called off, after everybody has had time enough.
+    #[derive(Default)]
+    struct Counts {
+        asked: Arc<AtomicUsize>,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    impl Counts {
+        fn ping(&self, namespace: &'static str, key: &str, index: usize, slow: bool) -> Ping {
+            Ping {
+                key: key.to_owned(),
+                namespace,
+                index,
+                slow,
+                asked: self.asked.clone(),
+                dropped: self.dropped.clone(),
+            }
+        }
+    }
+
+    /// Says what it is asked to compare with.
+    struct Echo;
+
+    impl Ask for Echo {
+        fn ask<'a, 'q, 'm, 'r>(
+            &'a self,
+            _: &'q Question<'m>,
+        ) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send + 'r>>
+        where
+            'a: 'r,
+            'q: 'r,
+            'm: 'r,
+            Self: 'r,
+        {
+            let said = serde_json::json!({"status": "ok", "header": "Basic b2s="});
+            Box::pin(future::ready(Ok(Reply {
+                data: Data::Document(said),
+                newest: None,
+                notes: [("said".to_owned(), "ok".to_owned())].into(),
+            })))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_judged_and_written_down_nowhere() {
+        let metric = |operator: &str| {
+            serde_json::json!({
+                "name": "m", "successCondition": format!("result.status {operator} \"{{{{args.word}}}}\""),
+                "provider": {"web": {"url": "http://web"}},
+            })
+        };
+        let word =
+            serde_json::json!({"name": "word", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+        let asker = Asker {
+            ask: Arc::new(Echo),
+            secrets: Arc::new(MapSecrets::default().with("ns", "s", &[("k", "ok")])),
+            ..asker()
+        };
+        for (operator, expected) in [("==", Phase::Successful), ("!=", Phase::Failed)] {
+            let order = MetricOrder {
+                run: ObjectRef::new("run").within("ns"),
+                uid: "uid".into(),
+                index: 0,
+                metric: serde_json::from_value(metric(operator)).unwrap(),
+                args: vec![serde_json::from_value(word.clone()).unwrap()],
+            };
+            let measurement = order.ask(&asker).await;
+            assert_eq!(measurement.phase, expected, "{}", measurement.message);
+            let written = serde_json::to_string(&measurement).unwrap();
+            assert!(!written.contains("ok") && !written.contains("b2s"), "{written}");
+        }
+    }
+
+    async fn settle() {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_slow_holds_up_nobody_else_and_is_called_off() {
+        let (asks, orders) = Asks::new();
+        let (answered, mut turns) = mpsc::unbounded_channel();
+        let running = asks.clone();
+        let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+        let slow = Counts::default();
+        for index in 0..1100 {
+            asks.begin(slow.ping("a", "slow", index, true));
+        }
+        let quick = Counts::default();
+        asks.begin(quick.ping("b", "quick", 0, false));
+        settle().await;
+        assert_eq!(turns.try_recv().unwrap().name, "quick");
+        assert_eq!(slow.asked.load(Ordering::SeqCst), OF_ONE);
+        assert!(asks.is_open("slow", 1099));
+        asks.forget("slow");
+        settle().await;
+        assert_eq!(slow.dropped.load(Ordering::SeqCst), OF_ONE);
+        assert_eq!(
+            slow.asked.load(Ordering::SeqCst),
+            OF_ONE,
+            "the others are not asked any more"
+        );
+        assert!(turns.try_recv().is_err());
+        operator.abort();
+    }
+
+    #[tokio::test]
+    async fn a_namespace_does_not_take_all_there_is() {
+        let (asks, orders) = Asks::new();
+        let (answered, mut turns) = mpsc::unbounded_channel();
+        let running = asks.clone();
+        let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+        let slow = Counts::default();
+        for run in 0..300 {
+            for index in 0..8 {
+                asks.begin(slow.ping("a", &run.to_string(), index, true));
+            }
+        }
+        let quick = Counts::default();
+        asks.begin(quick.ping("b", "quick", 0, false));
+        settle().await;
+        assert_eq!(turns.try_recv().unwrap().name, "quick");
+        assert_eq!(slow.asked.load(Ordering::SeqCst), OF_A_NAMESPACE);
+        operator.abort();
+    }
+
+    #[tokio::test]
+    async fn what_was_called_off_and_asked_anew_has_one_answer() {
+        let (asks, orders) = Asks::new();
+        let (answered, mut turns) = mpsc::unbounded_channel();
+        let counts = Counts::default();
+        asks.begin(counts.ping("a", "run", 0, false));
+        asks.forget("run");
+        asks.begin(counts.ping("a", "run", 0, false));
+        let running = asks.clone();
+        let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+        settle().await;
+        assert!(turns.try_recv().is_ok());
+        assert!(turns.try_recv().is_err());
+        let Answers::Here(answers) = asks.answers("run", Timestamp::UNIX_EPOCH) else {
+            panic!("still waiting");
+        };
+        assert_eq!(answers, [(0, 0)]);
+        operator.abort();
     }
 }

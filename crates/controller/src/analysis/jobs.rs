@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, future};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, LogParams, PostParams, Preconditions};
@@ -12,7 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
-use stateward_api::analysis::{AnalysisRun, Measurement, Metric, MetricResult, Phase};
+use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase};
 use stateward_core::plan::Fingerprint;
 use stateward_plugin::Watches;
 use tokio::sync::mpsc;
@@ -44,6 +44,15 @@ const HOPELESS: [&str; 5] = [
 const LOG_LINES: i64 = 5;
 const LOG_BYTES: usize = 512;
 
+/// How much of it is read: a line may have no end.
+const LOG_READ: i64 = 16 * 1024;
+
+/// How long a Job stays when it is over and its spec does not say: long enough for an operator that was away to see the end.
+const KEPT_SECONDS: i64 = 3600;
+
+/// How long a Job may be without a running pod before that is told.
+const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);
+
 /// The Jobs of our runs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Jobs {
@@ -56,15 +65,34 @@ type Key = (String, String);
 
 #[derive(Default)]
 struct Known {
-    jobs: HashMap<Key, State>,
-    /// Why the pod of a Job cannot start.
-    stuck: HashMap<Key, String>,
+    jobs: HashMap<Key, Seen>,
+    /// What keeps the pod of a Job from running.
+    pods: HashMap<Key, Trouble>,
+}
+
+/// A Job as the watch shows it.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// The UID of its run.
+    run: Option<String>,
+    state: State,
+    /// It has no pod, and had none yet.
+    without_pod: bool,
+}
+
+/// What keeps a pod from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// It will not start, as long as nobody changes something.
+    Hopeless(String),
+    /// It has no place to run.
+    Unscheduled(String),
 }
 
 /// What became of a measurement.
 pub(crate) enum Course {
-    /// It goes on.
-    UnderWay,
+    /// It goes on; this is what it waits for, or when to see whether it waits for something.
+    UnderWay(Result<String, Timestamp>),
     /// It came to this, or cannot come to anything.
     Done(Measurement),
     /// Its Job is gone, which comes to this where nobody meant it to.
@@ -111,23 +139,35 @@ impl Jobs {
         let config = watcher::Config::default().labels(OF_RUN);
         let watch = super::watch(super::api::<Pod>(&self.client, namespace), config, watches);
         let mut watch = std::pin::pin!(watch);
+        let mut listed = HashSet::new();
         while let Some(told) = watch.next().await {
-            let (pod, why) = match told {
-                Ok(watcher::Event::InitApply(pod) | watcher::Event::Apply(pod)) => {
-                    let why = hopeless(&pod);
-                    (pod, why)
+            let (pod, trouble) = match told {
+                Ok(watcher::Event::Init) => {
+                    listed.clear();
+                    continue;
+                }
+                Ok(watcher::Event::InitApply(pod)) => {
+                    listed.insert(job_of(&pod));
+                    let trouble = trouble(&pod);
+                    (pod, trouble)
+                }
+                Ok(watcher::Event::InitDone) => {
+                    self.lock().pods.retain(|key, _| listed.contains(key));
+                    continue;
+                }
+                Ok(watcher::Event::Apply(pod)) => {
+                    let trouble = trouble(&pod);
+                    (pod, trouble)
                 }
                 Ok(watcher::Event::Delete(pod)) => (pod, None),
-                Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => continue,
+                Err(_) => continue,
             };
-            let job = pod.labels().get(JOB_OF_POD).cloned().unwrap_or_default();
-            let key = (pod.namespace().unwrap_or_default(), job);
-            let news = match why {
-                Some(why) => self.lock().stuck.insert(key, why).is_none(),
-                None => self.lock().stuck.remove(&key).is_some(),
+            let before = match trouble.clone() {
+                Some(trouble) => self.lock().pods.insert(job_of(&pod), trouble),
+                None => self.lock().pods.remove(&job_of(&pod)),
             };
             let run = pod.annotations().get(RUN_OF_POD);
-            if let Some(run) = run.filter(|_| news) {
+            if let Some(run) = run.filter(|_| before != trouble) {
                 let run = ObjectRef::new(run).within(&pod.namespace().unwrap_or_default());
                 // Nobody listens any more when the operator is on its way out.
                 let _ = changed.send(run);
@@ -153,7 +193,7 @@ impl Jobs {
                 }
                 Ok(watcher::Event::InitApply(job)) => {
                     listed.insert(key(&job));
-                    self.lock().jobs.insert(key(&job), state(&job));
+                    self.lock().jobs.insert(key(&job), seen(&job));
                     job
                 }
                 Ok(watcher::Event::InitDone) => {
@@ -161,7 +201,7 @@ impl Jobs {
                     continue;
                 }
                 Ok(watcher::Event::Apply(job)) => {
-                    self.lock().jobs.insert(key(&job), state(&job));
+                    self.lock().jobs.insert(key(&job), seen(&job));
                     job
                 }
                 Ok(watcher::Event::Delete(job)) => {
@@ -234,31 +274,58 @@ impl Jobs {
     ) -> Result<Course, Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
         let here = (run.namespace().unwrap_or_default(), name.clone());
-        let (known, stuck) = {
+        let (known, trouble) = {
             let known = self.lock();
-            (known.jobs.get(&here).cloned(), known.stuck.get(&here).cloned())
+            (known.jobs.get(&here).cloned(), known.pods.get(&here).cloned())
         };
-        let state = match known {
-            Some(state) => state,
+        let lost = |message: String| {
+            Course::Lost(Measurement {
+                phase: Phase::Error,
+                message,
+                finished_at: Some(now),
+                ..measurement.clone()
+            })
+        };
+        // One of that name may be another's.
+        let seen = match known.filter(|seen| seen.run == run.uid()) {
+            Some(seen) => seen,
             // The watch may be late, or the Job may be gone.
             None => match super::find(&self.api(run), &name).await {
-                Ok(Some(job)) => state(&job),
-                Ok(None) => {
-                    return Ok(Course::Lost(Measurement {
-                        phase: Phase::Error,
-                        message: format!("Job {name} was deleted before it was done"),
-                        finished_at: Some(now),
-                        ..measurement.clone()
-                    }));
+                Ok(Some(job)) if is_of(&job, run) => seen(&job),
+                Ok(Some(_)) => {
+                    return Ok(lost(format!(
+                        "Job {name} was deleted before it was done, and there is another of that name"
+                    )));
                 }
+                Ok(None) => return Ok(lost(format!("Job {name} was deleted before it was done"))),
                 Err(error) => return Err(Error::api("cannot read a Job")(error)),
             },
         };
-        let (phase, message) = match state {
-            State::Running => match stuck {
-                Some(why) => (Phase::Inconclusive, format!("Job {name} cannot start: {why}")),
-                None => return Ok(Course::UnderWay),
-            },
+        let (phase, message) = match seen.state {
+            State::Running => {
+                if let Some(Trouble::Hopeless(why)) = trouble {
+                    (Phase::Inconclusive, format!("Job {name} cannot start: {why}"))
+                } else {
+                    let begun = measurement.started_at.unwrap_or(now);
+                    let told_from = begun.saturating_add(A_MOMENT).unwrap_or(now);
+                    let waits = match trouble {
+                        Some(Trouble::Unscheduled(why)) => {
+                            format!("Job {name} waits: its pod has no place to run: {why}")
+                        }
+                        _ if seen.without_pod => format!(
+                            "Job {name} has no pod: a quota, a limit or a webhook may refuse it; see: kubectl describe job \
+                             {name} -n {}",
+                            here.0
+                        ),
+                        _ => String::new(),
+                    };
+                    return Ok(Course::UnderWay(if now < told_from {
+                        Err(told_from)
+                    } else {
+                        Ok(waits)
+                    }));
+                }
+            }
             State::Complete => (Phase::Successful, String::new()),
             State::Failed(why) => {
                 let mut message = format!("Job {name} failed{why}");
@@ -279,8 +346,39 @@ impl Jobs {
     /// Stops a measurement that nobody waits for.
     pub(crate) async fn stop(&self, run: &AnalysisRun, measurement: &Measurement) -> Result<(), Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
+        self.delete(run, &name).await
+    }
+
+    /// Stops Jobs that go on although their measurement is over: one that could not start may start yet. Only once that is
+    /// written down, so that whoever comes after us does not take it for one that somebody deleted.
+    pub(crate) async fn stop_strays(
+        &self,
+        run: &AnalysisRun,
+        status: &AnalysisRunStatus,
+    ) -> Result<(), Error> {
+        let namespace = run.namespace().unwrap_or_default();
+        let results = status.metric_results.iter();
+        // Those that succeeded or failed were seen to end, and the watch may be late to show it.
+        let over = results.flat_map(|result| &result.measurements);
+        let over = over.filter(|measurement| measurement.phase == Phase::Inconclusive);
+        let names = over.filter_map(|measurement| measurement.metadata.get(JOB_NAME));
+        let strays: Vec<_> = {
+            let known = self.lock();
+            let goes_on = |name: &&String| {
+                let seen = known.jobs.get(&(namespace.clone(), (*name).clone()));
+                seen.is_some_and(|seen| seen.run == run.uid() && seen.state == State::Running)
+            };
+            names.filter(goes_on).cloned().collect()
+        };
+        for name in strays {
+            self.delete(run, &name).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, run: &AnalysisRun, name: &str) -> Result<(), Error> {
         let api = self.api(run);
-        let there = super::find(&api, &name).await;
+        let there = super::find(&api, name).await;
         let there = there.map_err(Error::api("cannot read a Job"))?;
         // One of that name may be somebody else's by now.
         let Some(job) = there.filter(|job| is_of(job, run)) else {
@@ -293,7 +391,7 @@ impl Jobs {
             }),
             ..DeleteParams::background()
         };
-        match api.delete(&name, &params).await {
+        match api.delete(name, &params).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(Error::api("cannot delete a Job")(error)),
@@ -311,6 +409,7 @@ impl Jobs {
             .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
         let params = LogParams {
             tail_lines: Some(LOG_LINES),
+            limit_bytes: Some(LOG_READ),
             ..LogParams::default()
         };
         let log = pods.logs(&last.name_any(), &params).await.ok()?;
@@ -328,6 +427,30 @@ impl Jobs {
         // Every change above is complete before anything can panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Namespace and name of the Job of a pod.
+fn job_of(pod: &Pod) -> Key {
+    let job = pod.labels().get(JOB_OF_POD).cloned().unwrap_or_default();
+    (pod.namespace().unwrap_or_default(), job)
+}
+
+/// What keeps a pod from running, if something does.
+fn trouble(pod: &Pod) -> Option<Trouble> {
+    hopeless(pod)
+        .map(Trouble::Hopeless)
+        .or_else(|| unscheduled(pod).map(Trouble::Unscheduled))
+}
+
+fn unscheduled(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.iter().flatten();
+    let mut refused = conditions.filter(|condition| {
+        condition.type_ == "PodScheduled"
+            && condition.status == "False"
+            && condition.reason.as_deref() == Some("Unschedulable")
+    });
+    let refused = refused.next()?;
+    Some(refused.message.clone().unwrap_or_else(|| "Unschedulable".into()))
 }
 
 /// Why a pod will not start, if it will not.
@@ -363,6 +486,22 @@ fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {
     let mut runs = owners.filter(|owner| owner.kind == "AnalysisRun");
     let run = runs.next()?;
     Some(ObjectRef::new(&run.name).within(&job.namespace()?))
+}
+
+fn seen(job: &Job) -> Seen {
+    let status = job.status.clone().unwrap_or_default();
+    let pods = [
+        status.active,
+        status.ready,
+        status.succeeded,
+        status.failed,
+        status.terminating,
+    ];
+    Seen {
+        run: job.labels().get(OF_RUN).cloned(),
+        state: state(job),
+        without_pod: pods.into_iter().flatten().sum::<i32>() == 0,
+    }
 }
 
 fn state(job: &Job) -> State {
@@ -416,6 +555,11 @@ fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
     let mut labels = texts("labels");
     labels.insert(OF_RUN.into(), json!(run.uid()));
     let mut spec = job.spec;
+    if let Some(fields) = spec.as_object_mut() {
+        fields
+            .entry("ttlSecondsAfterFinished")
+            .or_insert_with(|| json!(KEPT_SECONDS));
+    }
     // Its pods are found by these, and lead back to the run.
     for (field, key, value) in [
         ("labels", OF_RUN, run.uid().unwrap_or_default()),
@@ -481,6 +625,163 @@ mod tests {
         assert_eq!(job["metadata"]["labels"][OF_RUN], "uid");
         let labels = &job["spec"]["template"]["metadata"]["labels"];
         assert!(!labels.is_object() || labels[OF_RUN] == "uid", "{job}");
+    }
+
+    fn run() -> AnalysisRun {
+        AnalysisRun {
+            metadata: kube::core::ObjectMeta {
+                name: Some("run".into()),
+                namespace: Some("ns".into()),
+                uid: Some("uid".into()),
+                ..Default::default()
+            },
+            ..AnalysisRun::default()
+        }
+    }
+
+    #[rstest]
+    #[case(json!({"template": {}}), 3600)]
+    #[case(json!({"template": {}, "ttlSecondsAfterFinished": 60}), 60)]
+    fn a_job_goes_some_time_after_its_end(#[case] spec: Value, #[case] expected: i64) {
+        let metric = json!({"name": "smoke", "provider": {"job": {"spec": spec}}});
+        let job = manifest(&run(), &serde_json::from_value(metric).unwrap(), "it");
+        assert_eq!(job["spec"]["ttlSecondsAfterFinished"], expected);
+    }
+
+    /// A client whose requests are answered by `answer`, and what was asked for.
+    fn client(answer: impl Fn(&str) -> String + Clone + Send + 'static) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = asked.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let uri = request.uri().to_string();
+            let body = answer(&uri);
+            noted.lock().unwrap().push(format!("{} {uri}", request.method()));
+            future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(
+                kube::client::Body::from(body.into_bytes()),
+            )))
+        });
+        (Client::new(service, "ns"), asked)
+    }
+
+    fn measurement(begun: Timestamp) -> Measurement {
+        Measurement {
+            phase: Phase::Running,
+            started_at: Some(begun),
+            metadata: [(JOB_NAME.to_owned(), "it".to_owned())].into(),
+            ..Measurement::default()
+        }
+    }
+
+    fn job(run: &str, status: Value) -> Job {
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "it", "namespace": "ns", "uid": "job", "labels": {OF_RUN: run}},
+            "status": status,
+        });
+        serde_json::from_value(job).unwrap()
+    }
+
+    /// The last lines of the last pod, shortened from their beginning, and never more read than that needs.
+    #[tokio::test]
+    async fn a_failed_job_says_its_last_words() {
+        let long = "ä".repeat(LOG_BYTES);
+        let log = format!("{long}\nconnecting\nno route to host\n");
+        let pod = |name: &str, time: &str| json!({"metadata": {"name": name, "creationTimestamp": time}});
+        let pods = json!({
+            "apiVersion": "v1", "kind": "PodList", "metadata": {},
+            "items": [pod("it-b", "2026-01-01T00:00:09Z"), pod("it-a", "2026-01-01T00:00:01Z")],
+        });
+        let (client, asked) = client(move |uri| {
+            if uri.contains("/log") {
+                log.clone()
+            } else {
+                pods.to_string()
+            }
+        });
+        let jobs = Jobs::new(client);
+        let failed =
+            json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]});
+        jobs.lock()
+            .jobs
+            .insert(("ns".into(), "it".into()), seen(&job("uid", failed)));
+        let now = Timestamp::UNIX_EPOCH;
+        let Course::Done(done) = jobs.look(&run(), &measurement(now), now).await.unwrap() else {
+            panic!("it is over");
+        };
+        assert_eq!(done.phase, Phase::Failed);
+        assert!(
+            done.message
+                .starts_with("Job it failed: BackoffLimitExceeded; its log ends: "),
+            "{}",
+            done.message
+        );
+        assert!(
+            done.message.ends_with("ä | connecting | no route to host"),
+            "{}",
+            done.message
+        );
+        assert!(done.message.len() < LOG_BYTES + 100, "{}", done.message);
+        let asked = asked.lock().unwrap();
+        let log = asked.iter().find(|asked| asked.contains("/log")).unwrap();
+        assert!(log.contains("/pods/it-b/log"), "{log}");
+        assert!(
+            log.contains("tailLines=5") && log.contains("limitBytes=16384"),
+            "{log}"
+        );
+    }
+
+    #[rstest]
+    #[case::of_another_run("another", "there is another of that name")]
+    #[case::gone("", "was deleted before it was done")]
+    #[tokio::test]
+    async fn a_job_of_that_name_that_is_not_the_runs_is_not_believed(
+        #[case] there: &str,
+        #[case] words: &str,
+    ) {
+        let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+        let theirs = job("another", complete);
+        let items: Vec<_> = Some(theirs.clone())
+            .filter(|_| !there.is_empty())
+            .into_iter()
+            .collect();
+        let list = json!({"apiVersion": "batch/v1", "kind": "JobList", "metadata": {}, "items": items});
+        let (client, _) = client(move |_| list.to_string());
+        let jobs = Jobs::new(client);
+        jobs.lock().jobs.insert(("ns".into(), "it".into()), seen(&theirs));
+        let now = Timestamp::UNIX_EPOCH;
+        let Course::Lost(lost) = jobs.look(&run(), &measurement(now), now).await.unwrap() else {
+            panic!("it is lost");
+        };
+        assert_eq!(lost.phase, Phase::Error);
+        assert!(lost.message.contains(words), "{}", lost.message);
+    }
+
+    #[rstest]
+    #[case::no_pod(json!({"startTime": "2026-01-01T00:00:00Z"}), None, "has no pod: a quota")]
+    #[case::no_place(json!({"active": 1}), Some(Trouble::Unscheduled("0/3 nodes".into())), "has no place to run: 0/3 nodes")]
+    #[case::all_well(json!({"active": 1}), None, "")]
+    #[case::between_two_tries(json!({"failed": 1}), None, "")]
+    #[tokio::test]
+    async fn a_job_that_waits_says_what_for_after_a_moment(
+        #[case] status: Value,
+        #[case] trouble: Option<Trouble>,
+        #[case] expected: &str,
+    ) {
+        let (client, _) = client(|_| String::new());
+        let jobs = Jobs::new(client);
+        let here = ("ns".to_owned(), "it".to_owned());
+        jobs.lock().jobs.insert(here.clone(), seen(&job("uid", status)));
+        jobs.lock().pods.extend(trouble.map(|trouble| (here, trouble)));
+        let begun = Timestamp::UNIX_EPOCH;
+        let Course::UnderWay(Err(later)) = jobs.look(&run(), &measurement(begun), begun).await.unwrap()
+        else {
+            panic!("told too soon");
+        };
+        let Course::UnderWay(Ok(words)) = jobs.look(&run(), &measurement(begun), later).await.unwrap() else {
+            panic!("not told");
+        };
+        assert!(words.contains(expected), "{words}");
+        assert_eq!(words.is_empty(), expected.is_empty(), "{words}");
     }
 
     #[test]

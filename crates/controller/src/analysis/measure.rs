@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use futures::{StreamExt, future};
+use futures::{StreamExt, TryStreamExt, future};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL};
+use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL, Measurement, Phase};
 use stateward_clock::Clock;
 use stateward_core::analysis::{run as core, template};
 use tokio::sync::mpsc;
@@ -20,6 +21,7 @@ use super::jobs::{Course, Jobs};
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
 use crate::error::{Error, backoff};
+use crate::lenient::{self, Lenient};
 use crate::metrics::Metrics;
 use crate::status::difference;
 use crate::turn::{Failures, Latest, at};
@@ -78,12 +80,13 @@ pub(crate) async fn measure(
     let ours = watcher::Config::default().labels(&format!("{INSTANCE_LABEL}={INSTANCE}"));
     let (reader, writer) = reflector::store();
     let watch = super::watch(
-        super::api::<AnalysisRun>(&lab.client, namespace),
+        super::api::<Lenient<AnalysisRun>>(&lab.client, namespace),
         ours,
         lab.metrics.watches(),
     );
     let noted = lab.clone();
     let runs = watch
+        .map_ok(|event| lenient::map(event, |run| run.or_else(unread)))
         .modify(|run| run.metadata.managed_fields = None)
         .inspect(move |told| {
             noted.runs.note(told);
@@ -108,6 +111,21 @@ pub(crate) async fn measure(
         .run(reconcile, retry, lab)
         .for_each(|_| future::ready(()))
         .await;
+}
+
+/// A run that cannot be read cannot be measured either.
+fn unread(metadata: ObjectMeta, why: String) -> AnalysisRun {
+    let run = AnalysisRun {
+        metadata,
+        status: Some(AnalysisRunStatus {
+            phase: Phase::Error,
+            message: format!("the run cannot be read: {why}"),
+            ..AnalysisRunStatus::default()
+        }),
+        ..AnalysisRun::default()
+    };
+    lenient::told(&run, &why);
+    run
 }
 
 fn told_of(told: &watcher::Result<watcher::Event<AnalysisRun>>) -> Option<&AnalysisRun> {
@@ -148,8 +166,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     }
     if old.phase.is_over() {
         lab.asks.forget(&uid);
+        lab.jobs.stop_strays(run, &old).await?;
         return expire(run, &old, lab).await;
     }
+    lab.jobs.stop_strays(run, &old).await?;
     let mut status = old.clone();
     let spec = match template::filled(&run.spec) {
         Ok(spec) => spec,
@@ -174,6 +194,7 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     }
     core::assess(&spec, &mut status, now);
     let ending = core::is_ending(&spec, &status);
+    let mut look_again = None;
     for index in core::agenda(&spec, &status, now).resume {
         let result = core::result(&status, &spec.metrics[index].name);
         let Some(measurement) = result.and_then(core::last).cloned() else {
@@ -181,11 +202,18 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         };
         match lab.jobs.look(run, &measurement, now).await? {
             // We may have stopped it ourselves, and died before that was written down.
-            Course::UnderWay | Course::Lost(_) if ending => {
+            Course::UnderWay(_) | Course::Lost(_) if ending => {
                 lab.jobs.stop(run, &measurement).await?;
                 core::withdraw(&mut status, &spec.metrics[index].name);
             }
-            Course::UnderWay => {}
+            Course::UnderWay(Ok(message)) => {
+                let told = Measurement {
+                    message,
+                    ..measurement
+                };
+                core::note(&spec, &mut status, index, told);
+            }
+            Course::UnderWay(Err(later)) => look_again = look_again.into_iter().chain([later]).min(),
             Course::Done(done) | Course::Lost(done) => {
                 core::note(&spec, &mut status, index, done.clone());
                 measured.push(done);
@@ -215,26 +243,53 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     }
     lab.asks.written(&uid, &answers);
     // What is being asked comes back by itself.
-    Ok(match core::agenda(&spec, &status, now).wake {
+    let wake = core::agenda(&spec, &status, now).wake;
+    Ok(match wake.into_iter().chain(look_again).min() {
         Some(moment) => at(&lab.clock, moment),
         None => Next::await_change(),
     })
 }
 
-/// Writes the status down. It is no subresource of a run, so the write is bound to the version that it was decided on.
+/// Writes the status down. One that cannot be kept, because it is too large or is refused, ends the run: were it only tried again,
+/// the run would be blind, and whoever waits for it would not know.
 async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Result<(), Error> {
+    let written = match patch(run, status, lab).await {
+        Err(kube::Error::Api(refusal)) if is_final(&refusal) => {
+            let why = format!("its status cannot be written: {}", shortened(&refusal.message));
+            patch(run, &core::give_up(status, why, lab.clock.now()), lab).await
+        }
+        other => other,
+    };
+    let written = written.map_err(Error::api("cannot write the status of an analysis run"))?;
+    lab.runs.put(&written);
+    lab.latest.remember(&written);
+    Ok(())
+}
+
+/// It is no subresource of a run, so the write is bound to the version that it was decided on.
+async fn patch(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> kube::Result<AnalysisRun> {
     let api: Api<AnalysisRun> = Api::namespaced(lab.client.clone(), &run.namespace().unwrap_or_default());
     let patch = json!({
         "metadata": {"resourceVersion": run.resource_version(), "uid": run.uid()},
         "status": difference(&json!(run.status), &json!(status)),
     });
-    let written = api
-        .patch(&run.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+    api.patch(&run.name_any(), &PatchParams::default(), &Patch::Merge(patch))
         .await
-        .map_err(Error::api("cannot write the status of an analysis run"))?;
-    lab.runs.put(&written);
-    lab.latest.remember(&written);
-    Ok(())
+}
+
+/// Whether the same will be refused again. etcd has no code for what is too large for it, only words.
+fn is_final(refusal: &kube::core::Status) -> bool {
+    matches!(refusal.code, 413 | 422)
+        || refusal.message.contains("too large")
+        || refusal.message.contains("larger than max")
+}
+
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 300;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Deletes a run whose time is over.
@@ -257,5 +312,109 @@ async fn expire(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Res
         Ok(_) => Ok(Next::await_change()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Next::await_change()),
         Err(error) => Err(Error::api("cannot delete an analysis run")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use rstest::rstest;
+    use serde_json::Value;
+    use std::sync::Mutex;
+
+    fn run() -> AnalysisRun {
+        let run = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
+            "metadata": {"name": "run", "namespace": "ns", "uid": "1", "resourceVersion": "7"},
+            "spec": {"metrics": []},
+            "status": {"phase": "Running", "metricResults": [{"name": "errors", "phase": "Running", "count": 3}]},
+        });
+        serde_json::from_value(run).unwrap()
+    }
+
+    /// What the server is sent, when it refuses the first of it like this.
+    async fn sent(code: u16, message: &'static str) -> (Result<(), Error>, Vec<Value>) {
+        let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let noted = sent.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let noted = noted.clone();
+            async move {
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let mut noted = noted.lock().unwrap();
+                noted.push(serde_json::from_slice(&body).unwrap());
+                let (code, answer) = match noted.len() {
+                    1 => {
+                        let refusal = kube::core::Status::failure(message, "Refused").with_code(code);
+                        (code, serde_json::to_vec(&refusal).unwrap())
+                    }
+                    _ => (200, serde_json::to_vec(&run()).unwrap()),
+                };
+                let answer = http::Response::builder()
+                    .status(code)
+                    .body(kube::client::Body::from(answer));
+                Ok::<_, std::convert::Infallible>(answer.unwrap())
+            }
+        });
+        let client = Client::new(service, "ns");
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0);
+        let lab = Lab::new(client, clock, Metrics::default(), Runs::default(), Asks::new().0);
+        let mut status = run().status.unwrap();
+        status.metric_results[0].count = 4;
+        let written = write(&run(), &status, &lab).await;
+        let sent = sent.lock().unwrap().clone();
+        (written, sent)
+    }
+
+    #[rstest]
+    #[case(413, "request entity too large")]
+    #[case(422, "status.metricResults is invalid")]
+    #[case(500, "etcdserver: request is too large")]
+    #[tokio::test]
+    async fn a_run_whose_status_cannot_be_kept_ends_in_an_error(
+        #[case] code: u16,
+        #[case] message: &'static str,
+    ) {
+        let (written, sent) = sent(code, message).await;
+        written.unwrap();
+        assert_eq!(sent.len(), 2);
+        let last = &sent[1];
+        assert_eq!(last["metadata"], json!({"resourceVersion": "7", "uid": "1"}));
+        assert_eq!(last["status"]["phase"], "Error");
+        assert_eq!(last["status"]["metricResults"], Value::Null);
+        assert_eq!(
+            last["status"]["message"],
+            format!("its status cannot be written: {message}")
+        );
+    }
+
+    #[rstest]
+    #[case(409, "somebody was faster")]
+    #[case(503, "come back later")]
+    #[tokio::test]
+    async fn a_write_that_may_succeed_later_is_not_given_up(
+        #[case] code: u16,
+        #[case] message: &'static str,
+    ) {
+        let (written, sent) = sent(code, message).await;
+        assert!(written.is_err());
+        assert_eq!(sent.len(), 1);
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_could_not_be_made() {
+        let run = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "run", "uid": "1"},
+            "spec": {"metrics": []}, "status": {"startedAt": "2024-01-01T00:00:00+99:99"},
+        });
+        let run: Lenient<AnalysisRun> = serde_json::from_value(run).unwrap();
+        let run = run.or_else(unread);
+        let status = run.status.clone().unwrap();
+        assert_eq!((run.name_any(), status.phase), ("run".to_owned(), Phase::Error));
+        assert!(
+            status.message.starts_with("the run cannot be read: "),
+            "{}",
+            status.message
+        );
     }
 }

@@ -42,18 +42,6 @@ where
     Ok(api.list(&only).await?.items.into_iter().next())
 }
 
-/// Why a watch broke off, in the server's own words where it has said some.
-pub(crate) fn why(error: &watcher::Error) -> String {
-    let status = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status,
-        watcher::Error::WatchError(status) => status,
-        other => return other.to_string(),
-    };
-    status.message.clone()
-}
-
 /// A watch that tries again when it breaks off, and tells `watches` about it.
 pub(crate) fn watch<K>(
     api: Api<K>,

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::runtime::watcher;
 use stateward_api::analysis::AnalysisRun;
 use stateward_core::world::Run;
+use stateward_plugin::words_of_watch;
 use tokio::sync::watch;
 
 use crate::turn::version;
@@ -135,7 +136,7 @@ impl Runs {
                 self.listed.send_if_modified(|listed| {
                     let first = listed.as_ref().is_none_or(Result::is_err);
                     if first {
-                        *listed = Some(Err(super::why(error)));
+                        *listed = Some(Err(words_of_watch(error)));
                     }
                     first
                 });
@@ -172,6 +173,7 @@ fn read(run: &AnalysisRun) -> Run {
         title: format!("analysis {}", run.name_any()),
         uid: run.uid().unwrap_or_default(),
         phase: status.phase,
+        measured: stateward_core::analysis::run::is_measured(&status),
         message: status.message,
         ending: run.spec.terminate,
         ended: status.completed_at,

@@ -9,17 +9,32 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use stateward_api::analysis::{AnalysisTemplate, AnalysisTemplateSpec, ClusterAnalysisTemplate, TemplateRef};
 use stateward_core::analysis::template;
-use stateward_plugin::Watches;
-use tokio::sync::mpsc;
+use stateward_plugin::{Watches, words_of_watch};
+use tokio::sync::{mpsc, watch};
+
+use crate::lenient::Lenient;
 
 /// All templates. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Templates {
-    /// By namespace, which is empty for those of all, and name.
-    known: Arc<Mutex<HashMap<Key, AnalysisTemplateSpec>>>,
+    /// By namespace, which is empty for those of all, and name; or why one cannot be read.
+    known: Arc<Mutex<HashMap<Key, Result<AnalysisTemplateSpec, String>>>>,
     changed: mpsc::UnboundedSender<Option<String>>,
-    /// Why those of all namespaces are not seen: an operator of some namespaces may not look at them.
-    unseen: Arc<Mutex<Option<String>>>,
+    listed: Arc<watch::Sender<Listed>>,
+}
+
+/// Whether templates were listed: those of namespaces, and those of all. `None` before that, then why they could not be: an
+/// operator of some namespaces may not look at those of all. What was once listed stays known.
+#[derive(Default)]
+struct Listed {
+    own: Option<Result<(), String>>,
+    of_all: Option<Result<(), String>>,
+}
+
+impl Listed {
+    fn of(&self, of_all: bool) -> &Option<Result<(), String>> {
+        if of_all { &self.of_all } else { &self.own }
+    }
 }
 
 type Key = (String, String);
@@ -48,18 +63,21 @@ impl Templates {
         let templates = Self {
             known: Arc::default(),
             changed,
-            unseen: Arc::new(Mutex::new(Some("they were not listed yet".into()))),
+            listed: Arc::default(),
         };
         (templates, told)
     }
 
     /// Keeps them current. Never ends.
     pub(crate) async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
-        let own = self.follow(super::api::<AnalysisTemplate>(&client, namespace), watches);
+        let own = self.follow(
+            super::api::<Lenient<AnalysisTemplate>>(&client, namespace),
+            watches,
+        );
         // To those who look after some namespaces it is no fault that they see no more.
         let nobody = Watches::default();
         let whose = if namespace.is_some() { &nobody } else { watches };
-        let all: Api<ClusterAnalysisTemplate> = Api::all(client.clone());
+        let all: Api<Lenient<ClusterAnalysisTemplate>> = Api::all(client.clone());
         future::join(own, self.follow(all, whose)).await;
     }
 
@@ -71,7 +89,28 @@ impl Templates {
         }
     }
 
-    async fn follow<K: Template>(&self, api: Api<K>, watches: &Watches) {
+    /// Waits until the templates are known, or it is known that they cannot be.
+    pub(crate) async fn listed(&self) {
+        let mut listed = self.listed.subscribe();
+        let known = |listed: &Listed| listed.own.is_some() && listed.of_all.is_some();
+        // The sender lives as long as we do.
+        let _ = listed.wait_for(known).await;
+    }
+
+    fn list(&self, of_all: bool, came: Result<(), String>) {
+        self.listed.send_modify(|listed| {
+            let before = if of_all {
+                &mut listed.of_all
+            } else {
+                &mut listed.own
+            };
+            if !matches!(before, Some(Ok(()))) {
+                *before = Some(came);
+            }
+        });
+    }
+
+    async fn follow<K: Template>(&self, api: Api<Lenient<K>>, watches: &Watches) {
         let watch = super::watch(api, watcher::Config::default(), watches);
         let mut watch = std::pin::pin!(watch);
         let of_all = K::kind(&()) == ClusterAnalysisTemplate::kind(&());
@@ -84,9 +123,7 @@ impl Templates {
                     self.put(template);
                 }
                 Ok(watcher::Event::InitDone) => {
-                    if of_all {
-                        *self.unseen.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    }
+                    self.list(of_all, Ok(()));
                     self.lock()
                         .retain(|key, _| key.0.is_empty() != of_all || listed.contains(key));
                     self.tell(None);
@@ -97,19 +134,19 @@ impl Templates {
                     self.tell(template.namespace());
                 }
                 // Noted by whoever made the watch; it is tried again.
-                Err(error) => {
-                    let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
-                    if of_all && let Some(why) = unseen.as_mut() {
-                        *why = super::why(&error);
-                    }
-                }
+                Err(error) => self.list(of_all, Err(words_of_watch(&error))),
             }
         }
     }
 
-    fn put<K: Template>(&self, template: K) {
+    fn put<K: Template>(&self, template: Lenient<K>) {
         let namespace = template.namespace();
-        self.lock().insert(key(&template), template.content());
+        let key = key(&template);
+        let content = match template {
+            Lenient::Read(template) => Ok(template.content()),
+            Lenient::Unread(_, why) => Err(why),
+        };
+        self.lock().insert(key, content);
         self.tell(namespace);
     }
 
@@ -123,7 +160,7 @@ impl Templates {
         let _ = self.changed.send(namespace);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, AnalysisTemplateSpec>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Result<AnalysisTemplateSpec, String>>> {
         // Every change above is complete before anything can panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,23 +176,83 @@ struct Seen {
     namespace: String,
 }
 
-impl template::Templates for Seen {
-    fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec> {
+impl Seen {
+    fn key(&self, template: &TemplateRef) -> Key {
         let namespace = if template.cluster_scope {
             ""
         } else {
             self.namespace.as_str()
         };
-        let key = (namespace.to_owned(), template.template_name.clone());
-        self.templates.lock().get(&key).cloned()
+        (namespace.to_owned(), template.template_name.clone())
+    }
+}
+
+impl template::Templates for Seen {
+    fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec> {
+        let known = self.templates.lock();
+        known.get(&self.key(template))?.clone().ok()
     }
 
     fn refuses(&self, template: &TemplateRef) -> Option<String> {
-        let unseen = self
-            .templates
-            .unseen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        unseen.clone().filter(|_| template.cluster_scope)
+        match self.templates.listed.borrow().of(template.cluster_scope) {
+            None => return Some("they were not listed yet".into()),
+            Some(Err(why)) => return Some(why.clone()),
+            Some(Ok(())) => {}
+        }
+        let known = self.templates.lock();
+        known.get(&self.key(template))?.clone().err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use template::Templates as _;
+
+    fn template(name: &str, count: i64) -> Lenient<AnalysisTemplate> {
+        let metric = json!({"name": "m", "count": count, "interval": "1m", "provider": {"prometheus": {"query": "up"}}});
+        let template = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",
+            "metadata": {"name": name, "namespace": "ns"}, "spec": {"metrics": [metric]},
+        });
+        serde_json::from_value(template).unwrap()
+    }
+
+    fn named(name: &str, cluster_scope: bool) -> TemplateRef {
+        TemplateRef {
+            template_name: name.into(),
+            cluster_scope,
+        }
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_read_is_refused_by_name_and_hides_no_other() {
+        let (templates, _told) = Templates::new();
+        templates.put(template("good", 3));
+        templates.put(template("bad", 3_000_000_000));
+        templates.list(false, Ok(()));
+        let seen = templates.seen_from("ns");
+        assert!(seen.find(&named("good", false)).is_some());
+        assert_eq!(seen.refuses(&named("good", false)), None);
+        let why = seen.refuses(&named("bad", false)).unwrap();
+        assert!(why.contains("3000000000"), "{why}");
+        assert_eq!(seen.refuses(&named("none", false)), None);
+    }
+
+    #[test]
+    fn nothing_is_missing_before_there_was_a_list() {
+        let (templates, _told) = Templates::new();
+        let seen = templates.seen_from("ns");
+        let refuses = |of_all: bool| seen.refuses(&named("x", of_all)).unwrap_or_default();
+        assert_eq!(refuses(false), "they were not listed yet");
+        templates.list(false, Err("forbidden".into()));
+        assert_eq!(
+            (refuses(false), refuses(true)),
+            ("forbidden".into(), "they were not listed yet".into())
+        );
+        templates.list(false, Ok(()));
+        templates.list(false, Err("the connection broke".into()));
+        assert_eq!(refuses(false), "", "what was listed stays known");
     }
 }

@@ -1,23 +1,28 @@
 //! What an answer means (rule 13).
 //!
-//! No data is not success. An answer that has nothing to judge goes to the conditions only where one of them asks about just
-//! that, or where the metric says what to make of it; otherwise it is an error, however the conditions would read it: of an
-//! empty list `all` is true, and NaN is above no limit.
+//! No data is not success. An answer that has nothing to judge goes to the conditions that ask about just that, and is an error
+//! where the one that would make it good does not, however it would read it: of an empty list `all` is true, and NaN is above
+//! no limit. The metric may say what to make of it. The same holds for a list in the answer that is empty where a condition
+//! goes through it.
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use stateward_api::Problem;
 use stateward_api::analysis::validate::is_open;
 use stateward_api::analysis::{Metric, Phase, RangeQuery, Reading, Unanswered};
 use stateward_api::duration;
 
 use super::reply::{Data, Reply};
-use crate::expr::{self, Answer, Condition, Moment};
+use crate::expr::{self, Answer, Condition, Look, Moment};
 
 /// How old an answer may be.
 const FRESH: SignedDuration = SignedDuration::from_mins(5);
 
 /// How much of an answer is shown.
 const SHOWN: usize = 256;
+
+/// Takes out of a text what nobody may read. Conditions judge what was answered; people are shown this.
+pub type Hide<'h> = &'h dyn Fn(&str) -> String;
 
 /// What a measurement comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +34,16 @@ pub struct Judgement {
 }
 
 /// An answer with nothing to judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Void {
+    /// Nothing at all.
+    Nil,
+    /// An empty list or text.
     Empty,
+    /// A document in which nothing but empty things stand.
+    Hollow,
+    /// A list in a document, at this path.
+    Part(String),
     Nan,
     Infinite,
     Stale,
@@ -46,14 +58,12 @@ impl Void {
             return Some(Self::Stale);
         }
         let numbers = match &reply.data {
-            Data::Nothing => return Some(Self::Empty),
+            Data::Nothing | Data::Document(Value::Null) => return Some(Self::Nil),
             Data::Number(number) => std::slice::from_ref(number),
             Data::Numbers(numbers) => numbers.as_slice(),
-            Data::Document(document) => {
-                let empty = document.is_null() || document.as_array().is_some_and(Vec::is_empty);
-                return empty.then_some(Self::Empty);
-            }
-            Data::Text(text) => return text.trim().is_empty().then_some(Self::Empty),
+            Data::Document(Value::String(text)) | Data::Text(text) => return Self::of_text(text),
+            Data::Document(Value::Array(items)) if items.is_empty() => return Some(Self::Empty),
+            Data::Document(document) => return is_hollow(document).then_some(Self::Hollow),
         };
         if numbers.is_empty() {
             return Some(Self::Empty);
@@ -67,65 +77,115 @@ impl Void {
             .then_some(Self::Infinite)
     }
 
-    /// What the metric makes of it.
-    fn reading(self, metric: &Metric) -> Reading {
-        let policy = metric.answers.unwrap_or_default();
-        let (said, words): (_, &[&str]) = match self {
-            Self::Empty => (policy.empty, &["isNil", "default", "nil", "??"]),
-            Self::Nan => (policy.nan, &["isNaN"]),
-            Self::Infinite => (policy.infinite, &["isInf"]),
-            Self::Stale => (policy.stale, &[]),
-        };
-        said.unwrap_or_else(|| {
-            let asks = |source: &str| {
-                expr::mentions(source, words) || (self == Self::Empty && expr::measures_result(source))
-            };
-            if conditions(metric).any(|(_, source)| asks(source)) {
-                Reading::Judge
-            } else {
-                Reading::Error
-            }
-        })
+    /// A text that reads as a number is one to `asFloat`.
+    fn of_text(text: &str) -> Option<Self> {
+        let word = text.trim().to_ascii_lowercase();
+        match word.trim_start_matches(['+', '-']) {
+            "" => word.is_empty().then_some(Self::Empty),
+            "nan" => Some(Self::Nan),
+            "inf" | "infinity" => Some(Self::Infinite),
+            _ => None,
+        }
     }
 
-    fn words(self) -> &'static str {
+    /// What a condition came past although it does not ask about it.
+    fn seen(look: &Look, source: &str) -> Option<Self> {
+        let seen = [
+            look.over_nothing.clone().map(Self::Part),
+            look.nan.then_some(Self::Nan),
+            look.infinite.then_some(Self::Infinite),
+        ];
+        seen.into_iter().flatten().find(|void| !void.is_asked_in(source))
+    }
+
+    /// What the metric says of it.
+    fn policy(&self, metric: &Metric) -> Option<Reading> {
+        let policy = metric.answers.unwrap_or_default();
         match self {
-            Self::Empty => "there is no data",
-            Self::Nan => "the answer is NaN",
-            Self::Infinite => "the answer is infinite",
-            Self::Stale => "the answer is older than five minutes",
+            Self::Nil | Self::Empty | Self::Hollow | Self::Part(_) => policy.empty,
+            Self::Nan => policy.nan,
+            Self::Infinite => policy.infinite,
+            Self::Stale => policy.stale,
+        }
+    }
+
+    /// Whether a condition asks about just that.
+    fn is_asked_in(&self, source: &str) -> bool {
+        const NIL: [&str; 5] = ["isNil", "default", "nil", "??", "?."];
+        match self {
+            Self::Nil => expr::mentions(source, &NIL) || expr::measures_result(source),
+            Self::Empty => expr::measures_result(source),
+            Self::Hollow => expr::mentions(source, &NIL) || expr::measures_any(source),
+            // Whoever found it has looked for its length.
+            Self::Part(_) => false,
+            Self::Nan => expr::mentions(source, &["isNaN"]),
+            Self::Infinite => expr::mentions(source, &["isInf"]),
+            Self::Stale => false,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Nil | Self::Empty | Self::Hollow => "there is no data".into(),
+            Self::Part(path) => format!("there is no data: {path} is empty"),
+            Self::Nan => "the answer is NaN".into(),
+            Self::Infinite => "the answer is infinite".into(),
+            Self::Stale => "the answer is older than five minutes".into(),
         }
     }
 
     /// How to say what to make of it.
-    fn remedy(self) -> &'static str {
+    fn remedy(&self) -> String {
+        let ask = |how: &str, field: &str| {
+            format!("ask about it in the condition ({how}), or set answers.{field} of the metric")
+        };
         match self {
-            Self::Empty => {
-                "ask about it in the condition (len(result) == 0 || …), or set answers.empty of the metric"
-            }
-            Self::Nan => "ask about it in the condition (isNaN(…) || …), or set answers.nan of the metric",
-            Self::Infinite => {
-                "ask about it in the condition (isInf(…) || …), or set answers.infinite of the metric"
-            }
-            Self::Stale => "set answers.stale of the metric if that is all right",
+            Self::Nil => ask("default(result, …)", "empty"),
+            Self::Empty => ask("len(result) == 0 || …", "empty"),
+            Self::Hollow => ask("len(result.…) == 0 || …", "empty"),
+            Self::Part(path) => ask(&format!("len({path}) == 0 || …"), "empty"),
+            Self::Nan => ask("isNaN(…) || …", "nan"),
+            Self::Infinite => ask("isInf(…) || …", "infinite"),
+            Self::Stale => "set answers.stale of the metric if that is all right".into(),
         }
+    }
+
+    /// What it comes to where no condition says.
+    fn judgement(&self, reading: Option<Reading>) -> Judgement {
+        let words = self.words();
+        let (phase, message) = match reading {
+            Some(Reading::Failed) => (Phase::Failed, words),
+            Some(Reading::Inconclusive) => (Phase::Inconclusive, words),
+            Some(Reading::Successful) => (Phase::Successful, words),
+            Some(Reading::Error | Reading::Judge) | None => {
+                (Phase::Error, format!("{words}; {}", self.remedy()))
+            }
+        };
+        Judgement { phase, message }
+    }
+}
+
+/// Whether nothing but empty things stand in a document.
+fn is_hollow(document: &Value) -> bool {
+    match document {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(is_hollow),
+        Value::Object(fields) => fields.values().all(is_hollow),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// What an answer to a metric means.
-pub fn judge(metric: &Metric, reply: &Reply, now: Timestamp) -> Judgement {
-    if let Some(void) = Void::of(reply, now) {
-        let words = void.words();
-        let (phase, message) = match void.reading(metric) {
-            Reading::Judge => return verdict(metric, reply, now),
-            Reading::Error => (Phase::Error, format!("{words}; {}", void.remedy())),
-            Reading::Failed => (Phase::Failed, words.into()),
-            Reading::Inconclusive => (Phase::Inconclusive, words.into()),
-            Reading::Successful => (Phase::Successful, words.into()),
-        };
-        return Judgement { phase, message };
+pub fn judge(metric: &Metric, reply: &Reply, now: Timestamp, hide: Hide<'_>) -> Judgement {
+    let void = Void::of(reply, now);
+    let policy = void.as_ref().and_then(|void| void.policy(metric));
+    match (void, policy) {
+        (Some(void), Some(reading)) if reading != Reading::Judge => void.judgement(policy),
+        // Every condition is asked.
+        (_, Some(_)) => verdict(metric, reply, now, None, hide),
+        (void, None) => verdict(metric, reply, now, void, hide),
     }
-    verdict(metric, reply, now)
 }
 
 /// What it means that there is no answer to a metric.
@@ -140,38 +200,81 @@ pub fn unanswered(metric: &Metric, in_time: bool, why: String) -> Judgement {
     Judgement { phase, message: why }
 }
 
-/// What the conditions say.
-fn verdict(metric: &Metric, reply: &Reply, now: Timestamp) -> Judgement {
+/// What there is to a condition.
+enum Said<'m> {
+    /// It is not given.
+    Absent,
+    /// It does not ask about what there is to judge.
+    Unasked,
+    /// It was looked at.
+    Heard(&'static str, &'m str, Look),
+}
+
+/// What the conditions say. Where the answer is `void`, those that ask about it.
+fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, hide: Hide<'_>) -> Judgement {
     let answer = answer(&reply.data);
-    let mut held = [None, None];
-    for (slot, (field, source)) in held.iter_mut().zip(both(metric)) {
-        let Some(source) = source else { continue };
-        match expr::holds(source, &answer, now) {
-            Ok(holds) => *slot = Some((field, source, holds)),
-            Err(error) => {
-                return Judgement {
-                    phase: Phase::Error,
-                    message: format!("{field} {source:?} cannot be judged: {}", first_line(&error)),
-                };
-            }
-        }
-    }
-    let shown = || cut(&value(&reply.data));
-    let says = |(field, source, holds): (&str, &str, bool)| {
-        let word = if holds { "holds" } else { "does not hold" };
-        format!("{field} {source:?} {word} of {}", shown())
+    let look = |field: &'static str, source: &str| {
+        expr::look(source, &answer, now).map_err(|error| Judgement {
+            phase: Phase::Error,
+            message: format!(
+                "{field} {:?} cannot be judged: {}",
+                hide(source),
+                first_line(&error)
+            ),
+        })
     };
-    let (phase, message) = match held {
-        [None, None] => (Phase::Successful, String::new()),
-        [_, Some(failure)] if failure.2 => (Phase::Failed, says(failure)),
-        [Some(success), None] if !success.2 => (Phase::Failed, says(success)),
-        [Some(success), Some(_)] if !success.2 => (
+    let mut said = [Said::Absent, Said::Absent];
+    for (slot, (field, source)) in said.iter_mut().zip(both(metric)) {
+        let Some(source) = source else { continue };
+        *slot = if void.as_ref().is_none_or(|void| void.is_asked_in(source)) {
+            match look(field, source) {
+                Ok(look) => Said::Heard(field, source, look),
+                Err(judgement) => return judgement,
+            }
+        } else {
+            Said::Unasked
+        };
+    }
+    let shown = || value(&reply.data, hide);
+    let says = |field: &str, source: &str, holds: bool| {
+        let word = if holds { "holds" } else { "does not hold" };
+        format!("{field} {:?} {word} of {}", hide(source), shown())
+    };
+    let of_void = || void.clone().unwrap_or(Void::Nil).judgement(None);
+    let judgement = |phase: Phase, message: String| Judgement { phase, message };
+    // What makes an answer good has to have something to go by.
+    let good = |source: &str, look: &Look| match Void::seen(look, source) {
+        Some(seen) => match seen.policy(metric) {
+            Some(Reading::Successful | Reading::Judge) => judgement(Phase::Successful, String::new()),
+            policy => seen.judgement(policy),
+        },
+        None => judgement(Phase::Successful, String::new()),
+    };
+    match &said {
+        [_, Said::Heard(field, source, look)] if look.holds => {
+            judgement(Phase::Failed, says(field, source, true))
+        }
+        [Said::Heard(field, source, look), Said::Absent] if !look.holds => {
+            judgement(Phase::Failed, says(field, source, false))
+        }
+        [Said::Heard(_, _, success), Said::Heard(..)] if !success.holds => judgement(
             Phase::Inconclusive,
             format!("neither condition holds of {}", shown()),
         ),
-        _ => (Phase::Successful, String::new()),
-    };
-    Judgement { phase, message }
+        [Said::Heard(_, source, success), Said::Unasked] if success.holds => {
+            // That it is good was asked for. The other one may say no all the same.
+            let failure = metric.failure_condition.as_deref().unwrap_or_default();
+            match look("failureCondition", failure) {
+                Ok(failure) if !failure.holds => good(source, success),
+                Ok(_) => of_void(),
+                Err(judgement) => judgement,
+            }
+        }
+        [Said::Heard(_, source, success), Said::Absent | Said::Heard(..)] => good(source, success),
+        [Said::Absent, Said::Heard(_, source, failure)] => good(source, failure),
+        [Said::Absent, Said::Absent] if void.is_none() => judgement(Phase::Successful, String::new()),
+        [Said::Heard(..) | Said::Unasked | Said::Absent, _] => of_void(),
+    }
 }
 
 fn both(metric: &Metric) -> [(&'static str, Option<&str>); 2] {
@@ -211,7 +314,12 @@ fn answer(data: &Data) -> Answer {
 }
 
 /// An answer as a measurement shows it.
-pub fn value(data: &Data) -> String {
+pub fn value(data: &Data, hide: Hide<'_>) -> String {
+    // Before it is cut short: half a secret is one too.
+    cut(&hide(&text(data)))
+}
+
+fn text(data: &Data) -> String {
     let number = |number: &f64| {
         if number.is_infinite() {
             if *number > 0.0 {
@@ -228,10 +336,10 @@ pub fn value(data: &Data) -> String {
         Data::Number(one) => number(one),
         Data::Numbers(numbers) => {
             let numbers: Vec<_> = numbers.iter().map(number).collect();
-            cut(&format!("[{}]", numbers.join(",")))
+            format!("[{}]", numbers.join(","))
         }
-        Data::Document(document) => cut(&document.to_string()),
-        Data::Text(text) => cut(text),
+        Data::Document(document) => document.to_string(),
+        Data::Text(text) => text.clone(),
     }
 }
 
@@ -284,34 +392,40 @@ fn step(query: &RangeQuery) -> Option<SignedDuration> {
 
 /// Everything that is wrong with the expressions of the metrics at `path`. What waits for its args is passed over.
 pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
+    let metrics = metrics.iter().enumerate();
+    metrics
+        .flat_map(|(index, metric)| metric_problems(metric, &format!("{path}[{index}]")))
+        .collect()
+}
+
+/// The same of the metric at `path`.
+pub fn metric_problems(metric: &Metric, path: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut problem = |field: String, message: String| problems.push(Problem { field, message });
-    for (index, metric) in metrics.iter().enumerate() {
-        for (field, source) in conditions(metric).filter(|(_, source)| !is_open(source)) {
-            if let Err(error) = Condition::check(source) {
-                let message = format!("{source:?} is no condition: {}: {}", error.place, error.message);
-                problem(format!("{path}[{index}].{field}"), message);
-            }
+    for (field, source) in conditions(metric).filter(|(_, source)| !is_open(source)) {
+        if let Err(error) = Condition::check(source) {
+            let message = format!("{source:?} is no condition: {}: {}", error.place, error.message);
+            problem(format!("{path}.{field}"), message);
         }
-        let prometheus = metric.provider.prometheus.as_ref();
-        let Some(query) = prometheus.and_then(|prometheus| prometheus.range_query.as_ref()) else {
-            continue;
-        };
-        let field = |name: &str| format!("{path}[{index}].provider.prometheus.rangeQuery.{name}");
-        for (name, source) in [("start", &query.start), ("end", &query.end)] {
-            if !is_open(source)
-                && let Err(error) = Moment::compile(source)
-            {
-                let message = format!("{source:?} is no time: {}: {}", error.place, error.message);
-                problem(field(name), message);
-            }
+    }
+    let prometheus = metric.provider.prometheus.as_ref();
+    let Some(query) = prometheus.and_then(|prometheus| prometheus.range_query.as_ref()) else {
+        return problems;
+    };
+    let field = |name: &str| format!("{path}.provider.prometheus.rangeQuery.{name}");
+    for (name, source) in [("start", &query.start), ("end", &query.end)] {
+        if !is_open(source)
+            && let Err(error) = Moment::compile(source)
+        {
+            let message = format!("{source:?} is no time: {}: {}", error.place, error.message);
+            problem(field(name), message);
         }
-        if !is_open(&query.step) && step(query).is_none() {
-            problem(
-                field("step"),
-                format!("{:?} is not a duration such as 30s or 1m", query.step),
-            );
-        }
+    }
+    if !is_open(&query.step) && step(query).is_none() {
+        problem(
+            field("step"),
+            format!("{:?} is not a duration such as 30s or 1m", query.step),
+        );
     }
     problems
 }
@@ -320,7 +434,7 @@ pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -339,7 +453,7 @@ mod tests {
     }
 
     fn phase(patch: Value, data: Data) -> Phase {
-        judge(&metric(patch), &reply(data), NOW).phase
+        judge(&metric(patch), &reply(data), NOW, &str::to_owned).phase
     }
 
     #[rstest]
@@ -363,6 +477,11 @@ mod tests {
     #[case::null(Data::Document(Value::Null))]
     #[case::nan(Data::Numbers(vec![1.0, f64::NAN]))]
     #[case::infinite(Data::Numbers(vec![f64::NEG_INFINITY]))]
+    #[case::hollow(Data::Document(json!({})))]
+    #[case::hollow_deep_down(Data::Document(json!({"data": {"errors": [], "name": ""}, "at": null})))]
+    #[case::hollow_list(Data::Document(json!([[], {}])))]
+    #[case::text_nan(Data::Text("NaN".into()))]
+    #[case::text_infinite(Data::Text("+Inf".into()))]
     fn no_data_is_no_success(
         #[case] data: Data,
         #[values(
@@ -382,6 +501,10 @@ mod tests {
     #[case(json!({"successCondition": "isNaN(result[0]) || result[0] < 5"}), Data::Numbers(vec![f64::NAN]), Phase::Successful)]
     #[case(json!({"failureCondition": "isNaN(result[0])"}), Data::Numbers(vec![f64::NAN]), Phase::Failed)]
     #[case(json!({"successCondition": "default(result, 0) < 5"}), Data::Nothing, Phase::Successful)]
+    #[case(json!({"successCondition": "result == nil"}), Data::Nothing, Phase::Successful)]
+    #[case(json!({"successCondition": "isNaN(asFloat(result)) || asFloat(result) < 5"}), Data::Text("NaN".into()), Phase::Successful)]
+    #[case(json!({"successCondition": "len(result.items) == 0"}), Data::Document(json!({"items": []})), Phase::Successful)]
+    #[case(json!({"successCondition": "(result.count ?? 0) < 5"}), Data::Document(json!({})), Phase::Successful)]
     #[case(json!({"successCondition": "result[0] < 5", "answers": {"empty": "Successful"}}), Data::Numbers(vec![]), Phase::Successful)]
     #[case(json!({"successCondition": "result[0] < 5", "answers": {"nan": "Inconclusive"}}), Data::Numbers(vec![f64::NAN]), Phase::Inconclusive)]
     #[case(json!({"successCondition": "len(result) == 0", "answers": {"empty": "Failed"}}), Data::Numbers(vec![]), Phase::Failed)]
@@ -391,6 +514,66 @@ mod tests {
         #[case] expected: Phase,
     ) {
         assert_eq!(phase(patch, data), expected);
+    }
+
+    const GOOD: &str = "all(result, # < 5)";
+    const BAD: &str = "any(result, # > 9)";
+    const ASKS_IF_GOOD: &str = "len(result) == 0 || result[0] < 5";
+    const ASKS_IF_BAD: &str = "len(result) > 3 || any(result, # > 9)";
+
+    /// Rule 13: a condition asks for itself and for no other.
+    #[rstest]
+    #[case::the_other_one_asks(GOOD, ASKS_IF_BAD, Phase::Error)]
+    #[case::the_other_one_asks_and_holds(GOOD, "len(result) == 0", Phase::Failed)]
+    #[case::the_good_one_asks(ASKS_IF_GOOD, BAD, Phase::Successful)]
+    #[case::the_good_one_asks_and_the_other_cannot_tell(ASKS_IF_GOOD, "result[0] > 9", Phase::Error)]
+    #[case::the_good_one_asks_and_the_other_says_no(ASKS_IF_GOOD, "none(result, # < 9)", Phase::Error)]
+    #[case::the_good_one_asks_and_does_not_hold("len(result) > 0", BAD, Phase::Error)]
+    #[case::both_ask(ASKS_IF_GOOD, ASKS_IF_BAD, Phase::Successful)]
+    #[case::neither_holds("len(result) > 0", ASKS_IF_BAD, Phase::Inconclusive)]
+    #[case::nil_is_no_empty_list("result != nil && all(result, # < 5)", "", Phase::Error)]
+    #[case::nor_is_default("default(result, 0) != 0", "", Phase::Error)]
+    fn a_condition_asks_for_itself(#[case] success: &str, #[case] failure: &str, #[case] expected: Phase) {
+        let patch = json!({"successCondition": success, "failureCondition": failure});
+        assert_eq!(phase(patch, Data::Numbers(vec![])), expected);
+    }
+
+    /// Rule 13: what is empty or none somewhere in an answer makes nothing good either.
+    #[rstest]
+    #[case(json!({"successCondition": "all(result.errors, # < 5)"}), Phase::Error)]
+    #[case(json!({"failureCondition": "any(result.errors, # > 5)"}), Phase::Error)]
+    #[case(json!({"successCondition": "len(result.errors) == 0"}), Phase::Successful)]
+    #[case(json!({"successCondition": "result.status == 'up'", "failureCondition": "any(result.errors, # > 5)"}), Phase::Successful)]
+    #[case(json!({"successCondition": "none(result.errors, # > 5)", "answers": {"empty": "Successful"}}), Phase::Successful)]
+    #[case(json!({"successCondition": "none(result.errors, # > 5)", "answers": {"empty": "Inconclusive"}}), Phase::Inconclusive)]
+    #[case(json!({"failureCondition": "none(result.errors, # < 5)"}), Phase::Failed)]
+    #[case(json!({"failureCondition": "asFloat(result.rate) > 5"}), Phase::Error)]
+    #[case(json!({"successCondition": "asFloat(result.rate) < 5"}), Phase::Failed)]
+    #[case(json!({"failureCondition": "!isNaN(asFloat(result.rate)) && asFloat(result.rate) > 5"}), Phase::Successful)]
+    #[case(json!({"successCondition": "asFloat(result.max) > 5"}), Phase::Error)]
+    #[case(json!({"failureCondition": "result.failed / result.all > 0.05"}), Phase::Error)]
+    fn nothing_in_a_part_of_an_answer_is_no_success(#[case] patch: Value, #[case] expected: Phase) {
+        let document = json!({
+            "status": "up", "errors": [], "rate": "NaN", "max": "+Inf", "failed": 0, "all": 0,
+        });
+        assert_eq!(phase(patch, Data::Document(document)), expected);
+    }
+
+    #[test]
+    fn what_is_hidden_is_judged_and_not_shown() {
+        let hide = |text: &str| text.replace("ok", "*****");
+        let metric = metric(json!({"successCondition": "result.status == \"ok\""}));
+        let answer = |status: &str| reply(Data::Document(json!({"status": status})));
+        assert_eq!(judge(&metric, &answer("ok"), NOW, &hide).phase, Phase::Successful);
+        let failed = judge(&metric, &answer("not ok"), NOW, &hide);
+        assert_eq!(failed.phase, Phase::Failed);
+        assert!(!failed.message.contains("ok"), "{}", failed.message);
+        assert_eq!(value(&answer("ok").data, &hide), r#"{"status":"*****"}"#);
+        let long = Data::Text(format!("{}ok", "x".repeat(SHOWN - 1)));
+        assert!(
+            !value(&long, &hide).contains('o'),
+            "half of it is not shown either"
+        );
     }
 
     /// Rule 13
@@ -415,7 +598,7 @@ mod tests {
         let metric = metric(json!({"successCondition": "result[0] < 5"}));
         let mut old = reply(Data::Numbers(vec![1.0]));
         old.newest = Some(NOW - SignedDuration::from_mins(6));
-        let judgement = judge(&metric, &old, NOW);
+        let judgement = judge(&metric, &old, NOW, &str::to_owned);
         assert_eq!(judgement.phase, Phase::Error);
         assert!(judgement.message.contains("five minutes"));
     }
@@ -423,9 +606,14 @@ mod tests {
     #[test]
     fn a_failure_says_which_condition_and_of_what() {
         let metric = metric(json!({"successCondition": "result[0] >= 0.95"}));
-        let judgement = judge(&metric, &reply(Data::Numbers(vec![0.5, f64::INFINITY])), NOW);
+        let judgement = judge(
+            &metric,
+            &reply(Data::Numbers(vec![0.5, f64::INFINITY])),
+            NOW,
+            &str::to_owned,
+        );
         assert_eq!(judgement.phase, Phase::Error);
-        let judgement = judge(&metric, &reply(Data::Numbers(vec![0.5])), NOW);
+        let judgement = judge(&metric, &reply(Data::Numbers(vec![0.5])), NOW, &str::to_owned);
         assert_eq!(
             judgement.message,
             r#"successCondition "result[0] >= 0.95" does not hold of [0.5]"#

@@ -15,6 +15,16 @@ const AFTER_AN_ERROR: SignedDuration = SignedDuration::from_secs(10);
 /// How many measurements are kept unless more are asked for.
 const KEPT: usize = 10;
 
+/// How many are kept at most.
+const MOST_KEPT: usize = 100;
+
+/// How much room the measurements of a run take at most: a status that grew without end could not be written any more.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// The longest message of a measurement, and the longest of what is noted beside it, in characters.
+const LONGEST_MESSAGE: usize = 1024;
+const LONGEST_NOTE: usize = 300;
+
 /// What there is to do for a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agenda {
@@ -104,7 +114,12 @@ fn on_the_beat(first: Timestamp, interval: SignedDuration, last: Timestamp) -> O
 }
 
 /// Writes a measurement down. One that was under way is replaced by what became of it.
-pub fn note(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, index: usize, measurement: Measurement) {
+pub fn note(
+    spec: &AnalysisRunSpec,
+    status: &mut AnalysisRunStatus,
+    index: usize,
+    mut measurement: Measurement,
+) {
     let Some(metric) = spec.metrics.get(index) else {
         return;
     };
@@ -144,9 +159,46 @@ pub fn note(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, index: usize
     {
         result.measurements.pop();
     }
+    cut(&mut measurement.message, LONGEST_MESSAGE);
+    cut(&mut measurement.value, LONGEST_NOTE);
+    measurement
+        .metadata
+        .values_mut()
+        .for_each(|note| cut(note, LONGEST_NOTE));
     result.measurements.push(measurement);
     let surplus = result.measurements.len().saturating_sub(kept);
     result.measurements.drain(..surplus);
+    make_room(status);
+}
+
+fn cut(text: &mut String, longest: usize) {
+    if let Some((end, _)) = text.char_indices().nth(longest) {
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+/// Drops the oldest measurements of the metrics that have the most, until the rest has room. The last of each stays.
+fn make_room(status: &mut AnalysisRunStatus) {
+    let size = |measurement: &Measurement| {
+        const TIMES_AND_NAMES: usize = 200;
+        let notes = measurement.metadata.iter();
+        let notes: usize = notes.map(|(name, note)| name.len() + note.len()).sum();
+        TIMES_AND_NAMES + measurement.message.len() + measurement.value.len() + notes
+    };
+    let all = status
+        .metric_results
+        .iter()
+        .flat_map(|result| &result.measurements);
+    let mut taken: usize = all.map(size).sum();
+    while taken > MOST_BYTES {
+        let results = status.metric_results.iter_mut();
+        let several = results.filter(|result| result.measurements.len() > 1);
+        let Some(most) = several.max_by_key(|result| result.measurements.len()) else {
+            return;
+        };
+        taken -= size(&most.measurements.remove(0));
+    }
 }
 
 /// Takes a measurement back that was under way and will come to nothing.
@@ -167,7 +219,11 @@ pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Times
     status.started_at.get_or_insert(now);
     // What one metric comes to may end the others.
     for _ in 0..2 {
-        let ending = is_ending(spec, status);
+        let ending = match is_ending(spec, status) {
+            true if spec.terminate => Some(End::Told),
+            true => Some(End::Lost),
+            false => None,
+        };
         for metric in &spec.metrics {
             let result = result_mut(spec, status, metric);
             if !result.phase.is_over() {
@@ -179,11 +235,17 @@ pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Times
     let results = || status.metric_results.iter();
     let open = results().any(|result| !result.phase.is_over());
     let under_way = results().any(|result| last(result).is_some_and(|last| !last.phase.is_over()));
+    // Of several that are as bad, the first.
     let worst = results()
+        .rev()
         .filter(|result| !result.dry_run)
         .max_by_key(|result| result.phase);
     if open || under_way {
-        (status.phase, status.message) = (Phase::Running, String::new());
+        let waits = results().find_map(|result| {
+            let last = last(result).filter(|last| !last.phase.is_over() && !last.message.is_empty())?;
+            Some(format!("metric {}: {}", result.name, last.message))
+        });
+        (status.phase, status.message) = (Phase::Running, waits.unwrap_or_default());
         return;
     }
     let phase = worst.map_or(Phase::Successful, |worst| worst.phase);
@@ -202,6 +264,31 @@ pub fn refuse(status: &mut AnalysisRunStatus, why: String, now: Timestamp) {
     status.phase = Phase::Error;
     status.message = why;
     status.completed_at = Some(now);
+}
+
+/// Ends a run whose status cannot be kept, with as little as that takes.
+pub fn give_up(status: &AnalysisRunStatus, why: String, now: Timestamp) -> AnalysisRunStatus {
+    let mut least = AnalysisRunStatus {
+        started_at: status.started_at,
+        ..AnalysisRunStatus::default()
+    };
+    refuse(&mut least, why, now);
+    least
+}
+
+/// Whether every metric that has a say was measured at least once, errors aside.
+pub fn is_measured(status: &AnalysisRunStatus) -> bool {
+    let mut judged = status.metric_results.iter().filter(|result| !result.dry_run);
+    !status.metric_results.is_empty() && judged.all(|result| result.count > 0)
+}
+
+/// Why nothing more is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Somebody said so.
+    Told,
+    /// Another metric was not successful.
+    Lost,
 }
 
 /// Whether nothing more is to be measured: somebody said so, or a metric that has a say is not successful.
@@ -261,12 +348,13 @@ fn result_mut<'s>(
 }
 
 /// Where a metric stands that is not over yet, and why.
-fn standing(metric: &Metric, result: &MetricResult, ending: bool) -> (Phase, String) {
+fn standing(metric: &Metric, result: &MetricResult, ending: Option<End>) -> (Phase, String) {
+    const UNMEASURED: &str = "ended before it was measured";
     let Some(last) = last(result) else {
-        return if ending {
-            (Phase::Successful, "ended before it was measured".into())
-        } else {
-            (Phase::Pending, String::new())
+        return match ending {
+            Some(End::Told) => (Phase::Inconclusive, UNMEASURED.into()),
+            Some(End::Lost) => (Phase::Successful, UNMEASURED.into()),
+            None => (Phase::Pending, String::new()),
         };
     };
     if !last.phase.is_over() {
@@ -293,7 +381,12 @@ fn standing(metric: &Metric, result: &MetricResult, ending: bool) -> (Phase, Str
     }
     if consecutive_error > metric.errors_allowed() {
         let limit = metric.errors_allowed();
-        return (Phase::Error, allowed(consecutive_error, "errors in a row", limit));
+        let words = if consecutive_error == 1 {
+            "error"
+        } else {
+            "errors in a row"
+        };
+        return (Phase::Error, allowed(consecutive_error, words, limit));
     }
     let wanted = metric.successes_wanted();
     if wanted.is_some_and(|wanted| result.consecutive_success >= wanted) {
@@ -316,10 +409,12 @@ fn standing(metric: &Metric, result: &MetricResult, ending: bool) -> (Phase, Str
         );
         return (phase, why);
     }
-    if ending {
-        return (Phase::Successful, String::new());
+    match ending {
+        // Errors say nothing about it.
+        Some(End::Told) if result.count == 0 => (Phase::Inconclusive, because(UNMEASURED.into())),
+        Some(_) => (Phase::Successful, String::new()),
+        None => (Phase::Running, last.message.clone()),
     }
-    (Phase::Running, last.message.clone())
 }
 
 fn sum_up(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus) {
@@ -348,6 +443,7 @@ fn kept(spec: &AnalysisRunSpec, metric: &str) -> usize {
         .and_then(|retention| usize::try_from(retention.limit).ok())
         .filter(|limit| *limit > 0)
         .unwrap_or(KEPT)
+        .min(MOST_KEPT)
 }
 
 /// `*`, or a regular expression that is found in the name.

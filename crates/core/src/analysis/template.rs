@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use stateward_api::Problem;
 use stateward_api::analysis::validate;
-use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, TemplateRef};
+use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, FieldRef, TemplateRef};
 use stateward_api::rolloutplugin::{Analysis, Argument, ArgumentSource};
 
 use super::args::{self, Sources, Values};
@@ -40,11 +41,35 @@ pub enum Span {
     Background,
 }
 
-/// Everything that is wrong with an analysis at `path` as far as it can be told before it runs.
-pub fn problems(analysis: &Analysis, path: &str, span: Span, templates: &dyn Templates) -> Vec<Problem> {
+/// Everything that is wrong with an analysis at `path` as far as it can be told before it runs. `object` is the rollout, whole; it
+/// is made only where an arg is read off it.
+pub fn problems(
+    analysis: &Analysis,
+    path: &str,
+    span: Span,
+    templates: &dyn Templates,
+    object: &dyn Fn() -> Value,
+) -> Vec<Problem> {
     let mut composed = Composed::default();
     composed.gather(analysis, path, templates);
-    composed.check(analysis, path, span, &Values::new());
+    let given = analysis.args.iter().any(reads_a_field);
+    let object = if given || composed.spec.args.iter().any(|arg| field_of(arg).is_some()) {
+        object()
+    } else {
+        Value::Null
+    };
+    let sources = Sources {
+        object: &object,
+        stable: Some(""),
+        latest: Some(""),
+    };
+    let mut values = composed.read_args(analysis, path, sources, When::Before);
+    // Which revisions there will be is not known yet.
+    values.retain(|name, _| {
+        let mut given = analysis.args.iter().filter(|arg| arg.name == *name);
+        given.all(|arg| arg.value.is_some() || reads_a_field(arg))
+    });
+    composed.check(analysis, path, span, &values);
     composed.problems
 }
 
@@ -58,42 +83,7 @@ pub fn compose(
 ) -> Result<AnalysisRunSpec, Vec<Problem>> {
     let mut composed = Composed::default();
     composed.gather(analysis, path, templates);
-    let mut values = Values::new();
-    for (index, arg) in analysis.args.iter().enumerate() {
-        match args::given(arg, &format!("{path}.args[{index}]"), sources) {
-            Ok(value) => _ = values.insert(arg.name.clone(), value),
-            Err(problem) => composed.problems.push(problem),
-        }
-    }
-    // What a template itself reads off the rollout, where the rollout does not say otherwise.
-    for arg in composed
-        .spec
-        .args
-        .iter()
-        .filter(|arg| !values.contains_key(&arg.name))
-        .cloned()
-        .collect::<Vec<_>>()
-    {
-        let Some(field) = arg
-            .value_from
-            .as_ref()
-            .and_then(|source| source.field_ref.clone())
-        else {
-            continue;
-        };
-        let read = Argument {
-            name: arg.name.clone(),
-            value: None,
-            value_from: Some(ArgumentSource {
-                field_ref: Some(field),
-                pod_template_hash_value: None,
-            }),
-        };
-        match args::given(&read, &format!("{path}.templates: args {}", arg.name), sources) {
-            Ok(value) => _ = values.insert(arg.name, value),
-            Err(problem) => composed.problems.push(problem),
-        }
-    }
+    let values = composed.read_args(analysis, path, sources, When::Now);
     composed.check(analysis, path, span, &values);
     if !composed.problems.is_empty() {
         return Err(composed.problems);
@@ -108,6 +98,23 @@ pub fn compose(
     spec.measurement_retention
         .splice(0..0, analysis.measurement_retention.clone());
     Ok(spec)
+}
+
+/// When args are read: before there is anything to run, or for a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    Now,
+}
+
+fn reads_a_field(arg: &Argument) -> bool {
+    let source = arg.value_from.as_ref();
+    arg.value.is_none() && source.is_some_and(|source| source.field_ref.is_some())
+}
+
+/// The field of the rollout that an arg of a template is read off.
+fn field_of(arg: &Arg) -> Option<FieldRef> {
+    arg.value_from.as_ref()?.field_ref.clone()
 }
 
 /// The metrics of a run with the args filled in that have a value of their own, or what is wrong with them. Args from Secrets
@@ -187,6 +194,8 @@ fn pattern_problems(spec: &AnalysisRunSpec, path: &str) -> Vec<Problem> {
 #[derive(Default)]
 struct Composed {
     spec: AnalysisRunSpec,
+    /// Where each metric comes from: `….templates[0]: AnalysisTemplate errors: metrics[1]`.
+    origins: Vec<String>,
     taken: Vec<TemplateRef>,
     problems: Vec<Problem>,
 }
@@ -199,7 +208,52 @@ impl Composed {
         });
     }
 
+    /// The values that are given, and those that a template itself reads off the rollout where the rollout does not say
+    /// otherwise.
+    fn read_args(&mut self, analysis: &Analysis, path: &str, sources: Sources<'_>, when: When) -> Values {
+        // What stands in the status may come later.
+        let later = |source: Option<&FieldRef>| {
+            when == When::Before && source.is_some_and(|field| field.field_path.starts_with("status"))
+        };
+        let mut read = Vec::new();
+        for (index, arg) in analysis.args.iter().enumerate() {
+            let source = arg.value_from.as_ref();
+            if !later(source.and_then(|source| source.field_ref.as_ref())) {
+                read.push((arg.clone(), format!("{path}.args[{index}]")));
+            }
+        }
+        for arg in &self.spec.args {
+            let given = analysis.args.iter().any(|given| given.name == arg.name);
+            let Some(field) = field_of(arg).filter(|field| !given && !later(Some(field))) else {
+                continue;
+            };
+            let source = ArgumentSource {
+                field_ref: Some(field),
+                pod_template_hash_value: None,
+            };
+            let of_template = Argument {
+                name: arg.name.clone(),
+                value: None,
+                value_from: Some(source),
+            };
+            read.push((of_template, format!("{path}.templates: args {}", arg.name)));
+        }
+        let mut values = Values::new();
+        for (arg, path) in read {
+            match args::given(&arg, &path, sources) {
+                Ok(value) => _ = values.insert(arg.name, value),
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+        values
+    }
+
     fn gather(&mut self, analysis: &Analysis, path: &str, templates: &dyn Templates) {
+        if let Some(metadata) = &analysis.analysis_run_metadata {
+            let field = format!("{path}.analysisRunMetadata");
+            let told = validate::metadata_problems(&metadata.labels, &metadata.annotations, &field);
+            self.problems.extend(told);
+        }
         if analysis.templates.is_empty() {
             self.problem(&format!("{path}.templates"), "is empty; it must name a template");
         }
@@ -243,18 +297,21 @@ impl Composed {
             measurement_retention,
             templates: others,
         } = found;
-        for metric in metrics {
-            if self.spec.metrics.iter().any(|taken| taken.name == metric.name) {
-                self.problem(
-                    path,
-                    format!(
-                        "{kind} {name} has the metric {:?}, as another template has",
-                        metric.name
-                    ),
-                );
-            } else {
-                self.spec.metrics.push(metric);
-            }
+        let others_have = self.spec.metrics.len();
+        for (index, metric) in metrics.into_iter().enumerate() {
+            let mut taken = self.spec.metrics.iter();
+            let whose = match taken.position(|taken| taken.name == metric.name) {
+                None => {
+                    self.origins
+                        .push(format!("{path}: {kind} {name}: metrics[{index}]"));
+                    self.spec.metrics.push(metric);
+                    continue;
+                }
+                Some(place) if place < others_have => "as another template has",
+                Some(_) => "twice",
+            };
+            let message = format!("{kind} {name} has the metric {:?}, {whose}", metric.name);
+            self.problem(path, message);
         }
         for arg in args {
             self.take_arg(arg, path);
@@ -347,11 +404,13 @@ impl Composed {
         all.measurement_retention
             .extend(analysis.measurement_retention.clone());
         self.problems.extend(pattern_problems(&all, path));
-        if !self.taken.is_empty() && (!metrics.is_empty() || self.problems.is_empty()) {
-            let told = validate::problems(&metrics, &format!("{field}: metrics"));
+        if !metrics.is_empty() || self.problems.is_empty() {
+            let told = validate::count_problems(metrics.len(), &field);
             self.problems.extend(told);
-            self.problems
-                .extend(judge::problems(&metrics, &format!("{field}: metrics")));
+        }
+        for (metric, origin) in metrics.iter().zip(&self.origins) {
+            self.problems.extend(validate::metric_problems(metric, origin));
+            self.problems.extend(judge::metric_problems(metric, origin));
         }
     }
 }
@@ -360,7 +419,7 @@ impl Composed {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     type Known = BTreeMap<(bool, String), AnalysisTemplateSpec>;
 
@@ -384,7 +443,8 @@ mod tests {
     }
 
     fn told(known: &Known, of: Value, span: Span) -> Vec<String> {
-        problems(&analysis(of), "a", span, known)
+        let object = || json!({"metadata": {"name": "db", "labels": {"team": "prod"}}});
+        problems(&analysis(of), "a", span, known, &object)
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -455,8 +515,40 @@ mod tests {
     )]
     #[case::wrong(
         json!({"templates": [{"templateName": "wrong"}]}),
-        &["a.templates: metrics[0].interval: \"soon\" is not a duration such as 30s, 5m or 1h30m",
-          "a.templates: metrics[0].successCondition: \"result >\" is no condition: 1:9: expected a value, found the end"]
+        &["a.templates[0]: AnalysisTemplate wrong: metrics[0].interval: \"soon\" is not a duration such as 30s, 5m or 1h30m",
+          "a.templates[0]: AnalysisTemplate wrong: metrics[0].successCondition: \"result >\" is no condition: 1:9: expected a value, found the end"]
+    )]
+    #[case::wrong_in_the_second(
+        json!({"templates": [{"templateName": "again"}, {"templateName": "hasty"}]}),
+        &["a.templates[1]: AnalysisTemplate hasty: metrics[1].interval: \"1ms\" is shorter than 1s, the shortest there is"]
+    )]
+    #[case::same_metric_in_one(
+        json!({"templates": [{"templateName": "twice"}]}),
+        &[r#"a.templates[0]: AnalysisTemplate twice has the metric "errors", twice"#]
+    )]
+    #[case::no_such_revision(
+        json!({"templates": [{"templateName": "errors"}], "args": [{"name": "host", "valueFrom": {"podTemplateHashValue": "Newest"}}]}),
+        &[r#"a.args[0].valueFrom.podTemplateHashValue: "Newest" is not Stable or Latest"#]
+    )]
+    #[case::no_such_field(
+        json!({"templates": [{"templateName": "errors"}], "args": [{"name": "host", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['nope']"}}}]}),
+        &[r#"a.args[0].valueFrom.fieldRef.fieldPath: "metadata.labels['nope']" is no text, number or bool of this object"#]
+    )]
+    #[case::no_such_field_for_a_template(
+        json!({"templates": [{"templateName": "reads"}]}),
+        &[r#"a.templates: args team.valueFrom.fieldRef.fieldPath: "metadata.labels['nope']" is no text, number or bool of this object"#]
+    )]
+    #[case::a_field_that_is_there(
+        json!({"templates": [{"templateName": "errors"}], "args": [{"name": "host", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['team']"}}}]}),
+        &[]
+    )]
+    #[case::what_may_come_later(
+        json!({"templates": [{"templateName": "errors"}], "args": [{"name": "host", "valueFrom": {"fieldRef": {"fieldPath": "status.phase"}}}]}),
+        &[]
+    )]
+    #[case::labels(
+        json!({"templates": [{"templateName": "again"}], "analysisRunMetadata": {"labels": {"a b": "c"}}}),
+        &[r#"a.analysisRunMetadata.labels: "a b" is no name of a label"#]
     )]
     fn what_is_wrong_is_told_before_it_runs(#[case] of: Value, #[case] expected: &[&str]) {
         let known = known(json!({
@@ -464,6 +556,12 @@ mod tests {
             "again": {"metrics": [metric("errors", json!({}))]},
             "unknown": {"metrics": [metric("unknown", json!({"successCondition": "{{args.nobody}}"}))]},
             "endless": {"metrics": [metric("endless", json!({"interval": "1m"}))]},
+            "twice": {"metrics": [metric("errors", json!({})), metric("errors", json!({}))]},
+            "hasty": {"metrics": [metric("well", json!({})), metric("hasty", json!({"interval": "1ms", "count": 2}))]},
+            "reads": {
+                "metrics": [metric("reads", json!({}))],
+                "args": [{"name": "team", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['nope']"}}}],
+            },
             "wrong": {"metrics": [metric("wrong", json!({"interval": "soon", "count": 1, "successCondition": "result >"}))]},
         }));
         assert_eq!(told(&known, of, Span::Step), expected);

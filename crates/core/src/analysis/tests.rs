@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisRunSpec, AnalysisRunStatus, Measurement, Phase};
 
-use super::run::{Agenda, agenda, assess, expires, note, was_due};
+use super::run::{Agenda, agenda, assess, expires, is_measured, note, was_due};
 
 const NOON: &str = "2026-01-01T12:00:00Z";
 
@@ -190,11 +190,15 @@ fn only_the_last_measurements_are_kept() {
     assert_eq!(status.metric_results[0].measurements.len(), 12);
 }
 
+/// Rule 13: what was not measured was not successful.
 #[rstest]
-#[case::nothing_measured(&[], "ended early", "ended before it was measured")]
-#[case::all_well(&[S, S], "ended early", "")]
-fn a_run_that_is_ended_was_successful_so_far(
+#[case::nothing_measured(&[], I, "metric errors: ended before it was measured", "ended before it was measured")]
+#[case::only_errors(&[E, E], I, "metric errors: ended before it was measured", "ended before it was measured")]
+#[case::all_well(&[S, S], S, "ended early", "")]
+#[case::within_the_limit(&[E, F, E], S, "ended early", "")]
+fn a_run_that_is_ended_is_what_it_was_so_far(
     #[case] phases: &[Phase],
+    #[case] expected: Phase,
     #[case] message: &str,
     #[case] of_metric: &str,
 ) {
@@ -203,11 +207,73 @@ fn a_run_that_is_ended_was_successful_so_far(
     spec.terminate = true;
     assert_eq!(agenda(&spec, &status, at(600)).measure, Vec::<usize>::new());
     assess(&spec, &mut status, at(600));
-    assert_eq!(
-        (status.phase, status.message.as_str()),
-        (Phase::Successful, message)
-    );
+    assert_eq!((status.phase, status.message.as_str()), (expected, message));
     assert_eq!(status.metric_results[0].message, of_metric);
+}
+
+#[test]
+fn a_run_is_measured_when_every_metric_with_a_say_is() {
+    let metrics = vec![
+        metric("a", json!({})),
+        metric("b", json!({})),
+        metric("dry", json!({})),
+    ];
+    let spec = spec(metrics, json!({"dryRun": [{"metricName": "dry"}]}));
+    let mut status = AnalysisRunStatus::default();
+    assert!(!is_measured(&status));
+    assess(&spec, &mut status, at(0));
+    for (index, phase, expected) in [(2, S, false), (0, S, false), (1, E, false), (1, S, true)] {
+        note(&spec, &mut status, index, measured(phase, 0));
+        assert_eq!(is_measured(&status), expected, "{index}");
+    }
+}
+
+#[test]
+fn however_much_is_to_be_kept_a_status_has_room() {
+    let metrics = (0..100).map(|index| metric(&index.to_string(), json!({"interval": "1s"})));
+    let retention = json!({"measurementRetention": [{"metricName": "*", "limit": 1_000_000}]});
+    let spec = spec(metrics.collect(), retention);
+    let mut status = AnalysisRunStatus::default();
+    for second in 0..300 {
+        for index in 0..100 {
+            let mut long = measured(S, second);
+            long.message = "ä".repeat(60_000);
+            long.value = "x".repeat(60_000);
+            long.metadata = [("query".to_owned(), "y".repeat(60_000))].into();
+            note(&spec, &mut status, index, long);
+        }
+    }
+    let size = serde_json::to_string(&status).unwrap().len();
+    assert!(size < 512 * 1024, "{size}");
+    for result in &status.metric_results {
+        assert_eq!(result.count, 300);
+        let last = result.measurements.last().unwrap();
+        assert_eq!(last.started_at, Some(at(299)), "the last one stays");
+    }
+}
+
+#[test]
+fn a_hundred_are_kept_at_most() {
+    let many = json!({"interval": "1s", "count": 300});
+    let more = json!({"measurementRetention": [{"metricName": "*", "limit": 1_000_000}]});
+    let (status, _) = play(&spec(vec![metric("errors", many)], more), &[S; 300]);
+    assert_eq!(status.metric_results[0].measurements.len(), 100);
+}
+
+#[test]
+fn what_a_measurement_waits_for_is_told_by_its_run() {
+    let spec = one(json!({}));
+    let mut status = AnalysisRunStatus::default();
+    let waiting = Measurement {
+        message: "no pod yet".into(),
+        ..measured(Phase::Running, 0)
+    };
+    note(&spec, &mut status, 0, waiting);
+    assess(&spec, &mut status, at(0));
+    assert_eq!(status.message, "metric errors: no pod yet");
+    note(&spec, &mut status, 0, measured(S, 9));
+    assess(&spec, &mut status, at(9));
+    assert_eq!((status.phase, status.message.as_str()), (S, ""));
 }
 
 #[test]
@@ -285,4 +351,109 @@ proptest! {
             prop_assert_eq!(status, before);
         }
     }
+
+    /// Rule 13, of all that a run can be told: however many metrics there are, which of them have no say, how many successes in
+    /// a row are wanted, how few measurements are kept, and when somebody ends it.
+    #[test]
+    fn a_run_is_as_bad_as_its_worst_metric_with_a_say(
+        rules in proptest::collection::vec(any_rules(), 1..5),
+        kept in 0i32..4,
+        ended in proptest::option::of(0usize..30),
+        phases in proptest::collection::vec(any_phase(), 0..120),
+    ) {
+        let named = |(index, rules): (usize, &Rules)| metric(&index.to_string(), rules.patch());
+        let metrics: Vec<_> = rules.iter().enumerate().map(named).collect();
+        let dry = rules.iter().enumerate().filter(|(_, rules)| rules.dry);
+        let dry: Vec<_> = dry.map(|(index, _)| json!({"metricName": format!("^{index}$")})).collect();
+        let retention = json!([{"metricName": "*", "limit": kept}]);
+        let mut spec = spec(metrics, json!({"dryRun": dry, "measurementRetention": retention}));
+        let mut status = AnalysisRunStatus::default();
+        let (mut now, mut phases) = (at(0), phases.iter());
+        let mut seen: Vec<Vec<Phase>> = vec![Vec::new(); rules.len()];
+        assess(&spec, &mut status, now);
+        for turn in 0..200 {
+            spec.terminate |= ended == Some(turn);
+            assess(&spec, &mut status, now);
+            let Agenda { measure, wake, .. } = agenda(&spec, &status, now);
+            prop_assert!(measure.is_empty() || !(spec.terminate || status.phase.is_over()));
+            if measure.is_empty() {
+                match wake {
+                    Some(later) => now = later,
+                    None => break,
+                }
+                continue;
+            }
+            for (index, phase) in measure.into_iter().zip(&mut phases) {
+                let measurement = Measurement { started_at: Some(now), finished_at: Some(now), ..measured(*phase, 0) };
+                note(&spec, &mut status, index, measurement);
+                seen[index].push(*phase);
+            }
+            assess(&spec, &mut status, now);
+            if phases.len() == 0 {
+                break;
+            }
+        }
+        let judged = || status.metric_results.iter().zip(&rules).zip(&seen).filter(|((result, _), _)| !result.dry_run);
+        for ((result, rules), seen) in status.metric_results.iter().zip(&rules).zip(&seen) {
+            let times = |phase: Phase| seen.iter().filter(|seen| **seen == phase).count() as i32;
+            prop_assert_eq!(result.dry_run, rules.dry);
+            prop_assert_eq!((result.successful, result.failed, result.inconclusive, result.error), (times(S), times(F), times(I), times(E)));
+            prop_assert_eq!(result.count, times(S) + times(F) + times(I));
+            let room = if kept > 0 { kept as usize } else { 10 };
+            prop_assert_eq!(result.measurements.len(), seen.len().min(room));
+        }
+        prop_assert_eq!(status.phase.is_over(), status.completed_at.is_some());
+        if status.phase.is_over() {
+            let worst = judged().map(|((result, _), _)| result.phase).max();
+            prop_assert_eq!(status.phase, worst.unwrap_or(S));
+        }
+        if status.phase == S {
+            for ((result, rules), seen) in judged() {
+                let failed = seen.iter().filter(|seen| **seen == F).count() as i32;
+                prop_assert!(result.count > 0, "nothing was measured");
+                prop_assert!(rules.failures < 0 || failed <= rules.failures);
+                let enough = rules.in_a_row > 0 && result.consecutive_success >= rules.in_a_row;
+                let all = rules.in_a_row == 0 && result.count == rules.count;
+                prop_assert!(enough || all || spec.terminate);
+            }
+        }
+    }
+}
+
+/// What a metric can be told.
+#[derive(Clone, Debug)]
+struct Rules {
+    count: i32,
+    failures: i32,
+    inconclusive: i32,
+    errors: i32,
+    in_a_row: i32,
+    delay: u8,
+    dry: bool,
+}
+
+impl Rules {
+    fn patch(&self) -> Value {
+        json!({
+            "interval": "1m", "initialDelay": format!("{}s", self.delay), "count": self.count,
+            "failureLimit": self.failures, "inconclusiveLimit": self.inconclusive,
+            "consecutiveErrorLimit": self.errors, "consecutiveSuccessLimit": self.in_a_row,
+        })
+    }
+}
+
+fn any_rules() -> impl Strategy<Value = Rules> {
+    let numbers = (1i32..6, -1i32..3, 0i32..3, 0i32..3, 0i32..4);
+    (numbers, 0u8..100, any::<bool>()).prop_map(|(numbers, delay, dry)| {
+        let (count, failures, inconclusive, errors, in_a_row) = numbers;
+        Rules {
+            count,
+            failures: if in_a_row == 0 { failures.max(0) } else { failures },
+            inconclusive,
+            errors,
+            in_a_row,
+            delay,
+            dry,
+        }
+    })
 }

@@ -130,6 +130,18 @@ impl Turn<'_> {
         );
     }
 
+    /// What is still to be measured beside the steps before a version counts as good (rule 13): one about which nothing is known
+    /// does not.
+    pub(super) fn unmeasured(&self, attempt: &Attempt, plan: &Plan) -> Option<String> {
+        plan.background.as_ref()?;
+        let name = name_beside(&self.world.object, attempt)?;
+        match self.run(&name) {
+            Some(run) if run.measured || run.phase == analysis::Phase::Successful => None,
+            Some(run) => Some(format!("waiting for {} to have measured", run.title)),
+            None => Some(format!("waiting for analysis {name} to begin")),
+        }
+    }
+
     /// The run that is to begin next: that of the step when its pods are well, and the one beside the steps.
     pub(super) fn next_run_to_start(&self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Option<Action> {
         if attempt.held {

@@ -11,7 +11,7 @@ impl Turn<'_> {
     /// One turn without a rollout.
     pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
         if let Err(problems) = &self.world.plan {
-            return Outcome::wait(invalid(problems));
+            return Outcome::wait(self.invalid_at_rest(workload, problems));
         }
         let Some(stable) = self.memory.stable.clone() else {
             return Outcome {
@@ -98,7 +98,18 @@ impl Turn<'_> {
         self.memory.activity = Activity::Idle;
         Outcome::wait(match &self.world.plan {
             Ok(_) => self.describe_idle(workload, self.was_rejected(workload)),
-            Err(problems) => invalid(problems),
+            Err(problems) => self.invalid_at_rest(workload, problems),
         })
+    }
+
+    /// That the spec cannot be carried out does not hide what became of the last rollout.
+    fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
+        let mut report = invalid(problems);
+        let rejected = self.memory.rejected.as_ref();
+        if let Some(rejected) = rejected.filter(|_| self.was_rejected(workload)) {
+            let Rejection { revision, reason, .. } = rejected;
+            report.message = format!("{}; {revision} was turned down ({reason})", report.message);
+        }
+        report
     }
 }

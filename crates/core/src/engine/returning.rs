@@ -128,10 +128,13 @@ impl Turn<'_> {
                 None => Some(format!("waiting for pod {index} to be created")),
             });
         let next = next.map_or_else(String::new, |next| format!("; {next}"));
-        let progress = format!(
+        let mut progress = format!(
             "returning every pod to {home}, {back} of {} are there{next}",
             workload.replicas
         );
+        if let Err(problems) = &self.world.plan {
+            progress = format!("{progress}; {}", problems.join("; "));
+        }
         match (cause, &self.memory.rejected) {
             (Cause::Aborted, Some(rejected)) => report(
                 Phase::Failed,

@@ -140,7 +140,14 @@ impl Turn<'_> {
                 self.pause(&mut attempt, plan, duration, workload)
             }
             (Ahead::Open, Some(Step::Analysis(_))) => self.analyse(&mut attempt, plan, workload),
-            (Ahead::Open, None) if converged => return self.complete(attempt, workload),
+            (Ahead::Open, None) if converged => match self.unmeasured(&attempt, plan) {
+                Some(what) => report(
+                    Phase::Progressing,
+                    Reason::Analysing,
+                    format!("all steps are done and every pod runs {}: {what}", attempt.target),
+                ),
+                None => return self.complete(attempt, workload),
+            },
             (Ahead::Waiting { .. } | Ahead::Open, _) => {
                 match self.failure(&attempt, plan, workload, &ahead) {
                     Some(verdict) if verdict.abort && recorded => {

@@ -73,6 +73,7 @@ impl Turn<'_> {
         if let Some(template) = &workload.current_template
             && at_the_end
             && replaced
+            && self.unmeasured(attempt, plan).is_none()
         {
             self.completed(attempt.target.clone(), template.clone());
         }

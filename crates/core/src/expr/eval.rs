@@ -13,6 +13,7 @@ use super::loops::Scope;
 use super::operators;
 use super::pattern::Pattern;
 use super::value::{Key, ListKind, MapKind, Value};
+use super::voids::{Voids, is_nan};
 
 /// Why an evaluation stopped.
 #[derive(Debug)]
@@ -34,25 +35,27 @@ impl<T> At<T> for Result<T, Fault> {
     }
 }
 
-/// Evaluates `code`.
+/// Evaluates `code`, and says what it came past that has nothing in it.
 pub(super) fn evaluate(
     code: &Code,
     variables: usize,
     result: &Value,
     now: Timestamp,
-) -> Result<Value, (usize, Fault)> {
+) -> Result<(Value, Voids), (usize, Fault)> {
     let mut evaluation = Evaluation {
         around: Surroundings { result, now },
         budget: Budget::new(),
         variables: vec![Value::Nil; variables],
         scopes: Vec::new(),
         last_pattern: None,
+        voids: Voids::default(),
     };
-    evaluation.value(code).map_err(|stop| match stop {
+    let value = evaluation.value(code).map_err(|stop| match stop {
         Stop::Fault(at, fault) => (at, fault),
         // Chains end all of these; nothing else makes them.
         Stop::Missing => (code.at, Fault::value("a member is missing")),
-    })
+    })?;
+    Ok((value, evaluation.voids))
 }
 
 pub(super) struct Evaluation<'a> {
@@ -62,6 +65,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) scopes: Vec<Scope>,
     /// A pattern that is not a constant is often the same for every element.
     last_pattern: Option<(Arc<str>, Pattern)>,
+    pub(super) voids: Voids,
 }
 
 impl Evaluation<'_> {
@@ -152,9 +156,15 @@ impl Evaluation<'_> {
     }
 
     fn binary(&mut self, at: usize, operator: Binary, left: &Code, right: &Code) -> Result<Value, Stop> {
+        let list = right;
         let left = self.value(left)?;
         let right = self.value(right)?;
-        operators::binary(operator, &left, &right, &mut self.budget).at(at)
+        if operator == Binary::In {
+            self.voids.look(list, &right);
+        }
+        let value = operators::binary(operator, &left, &right, &mut self.budget).at(at)?;
+        self.voids.nan |= is_nan(&value);
+        Ok(value)
     }
 
     fn equal(
@@ -213,8 +223,11 @@ impl Evaluation<'_> {
     }
 
     fn call(&mut self, at: usize, function: Function, arguments: &[Code]) -> Result<Value, Stop> {
-        let arguments = self.values(arguments)?;
-        builtins::call(function, &arguments, &self.around, &mut self.budget).at(at)
+        let codes = arguments;
+        let arguments = self.values(codes)?;
+        let value = builtins::call(function, &arguments, &self.around, &mut self.budget).at(at)?;
+        self.voids.called(function, codes, &arguments, &value);
+        Ok(value)
     }
 
     fn method(
@@ -243,6 +256,7 @@ impl Evaluation<'_> {
     }
 
     fn variable_in(&mut self, slot: usize, value: &Code, body: &Code) -> Result<Value, Stop> {
+        self.voids.name(slot, value);
         let value = self.value(value)?;
         if let Some(place) = self.variables.get_mut(slot) {
             *place = value;

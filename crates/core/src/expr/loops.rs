@@ -64,7 +64,9 @@ impl Evaluation<'_> {
     }
 
     pub(super) fn loop_over(&mut self, at: usize, inner: &Loop) -> Result<Value, Stop> {
-        let items = Items::of(self.value(&inner.list)?).at(inner.list.at)?;
+        let list = self.value(&inner.list)?;
+        self.voids.look(&inner.list, &list);
+        let items = Items::of(list).at(inner.list.at)?;
         let length = items.len();
         self.scopes.push(Scope {
             items,

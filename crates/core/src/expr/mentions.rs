@@ -13,6 +13,14 @@ pub fn mentions(source: &str, words: &[&str]) -> bool {
     })
 }
 
+/// Whether an expression asks how long some part of the answer is: `len(result.errors)`.
+pub fn measures_any(source: &str) -> bool {
+    let tokens = lex(source).unwrap_or_default();
+    let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+    let plain = words.windows(3).any(|words| words == ["len", "(", "result"]);
+    plain || words.windows(3).any(|words| words == ["|", "len", "("])
+}
+
 /// Whether an expression asks how long the answer itself is: `len(result)`, or `result | len()`.
 pub fn measures_result(source: &str) -> bool {
     let tokens = lex(source).unwrap_or_default();

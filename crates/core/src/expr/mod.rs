@@ -33,12 +33,13 @@ mod simplify;
 mod tests;
 mod token;
 mod value;
+mod voids;
 
 use jiff::Timestamp;
 
 pub use answer::Answer;
 pub use error::{CompileError, ExprError, Place, RunError, RunErrorKind};
-pub use mentions::{measures_result, mentions};
+pub use mentions::{measures_any, measures_result, mentions};
 pub use shape::Shape;
 
 use budget::Fault;
@@ -47,6 +48,7 @@ use code::Code;
 use error::Wrong;
 use shape::Type;
 use value::Value;
+use voids::Voids;
 
 /// Checks the syntax of an expression and no more.
 pub fn parse(source: &str) -> Result<(), CompileError> {
@@ -83,6 +85,11 @@ impl Condition {
 
     /// Whether it holds of `answer`, when it is `now`.
     pub fn holds(&self, answer: &Answer, now: Timestamp) -> Result<bool, RunError> {
+        Ok(self.look(answer, now)?.holds)
+    }
+
+    /// The same, with what it came past that has nothing in it.
+    pub fn look(&self, answer: &Answer, now: Timestamp) -> Result<Look, RunError> {
         if answer.cut {
             let message = "the answer is nested deeper than 200 levels";
             return Err(self.program.error(RunErrorKind::Budget, 0, message));
@@ -92,8 +99,13 @@ impl Condition {
             return Err(self.program.error(RunErrorKind::Shape, 0, message));
         }
         match self.program.run(&answer.value, now)? {
-            Value::Bool(holds) => Ok(holds),
-            other => {
+            (Value::Bool(holds), voids) => Ok(Look {
+                holds,
+                over_nothing: voids.unasked(&self.program.code),
+                nan: voids.nan,
+                infinite: voids.infinite,
+            }),
+            (other, _) => {
                 let message = format!("a condition is true or false, and this is {}", other.name());
                 Err(self
                     .program
@@ -103,9 +115,27 @@ impl Condition {
     }
 }
 
+/// What a condition says of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Whether it holds.
+    pub holds: bool,
+    /// A list of the answer that it went through, that is empty, and whose length it does not ask for.
+    pub over_nothing: Option<String>,
+    /// It came past a number that is none.
+    pub nan: bool,
+    /// It made a number without bounds of a text.
+    pub infinite: bool,
+}
+
 /// Compiles and evaluates a condition at once, as Argo Rollouts does for every measurement.
+pub fn look(source: &str, answer: &Answer, now: Timestamp) -> Result<Look, ExprError> {
+    Ok(Condition::compile(source, answer.shape())?.look(answer, now)?)
+}
+
+/// The same, for whoever does not mind what it came past.
 pub fn holds(source: &str, answer: &Answer, now: Timestamp) -> Result<bool, ExprError> {
-    Ok(Condition::compile(source, answer.shape())?.holds(answer, now)?)
+    Ok(look(source, answer, now)?.holds)
 }
 
 /// A time that depends on when it is asked: `now() - duration("5m")`.
@@ -128,8 +158,8 @@ impl Moment {
     /// The time, when it is `now`.
     pub fn at(&self, now: Timestamp) -> Result<Timestamp, RunError> {
         match self.program.run(&Value::Nil, now)? {
-            Value::Time(time) => Ok(time.at),
-            other => {
+            (Value::Time(time), _) => Ok(time.at),
+            (other, _) => {
                 let message = format!("this has to be a time such as now(), and it is {}", other.name());
                 Err(self
                     .program
@@ -169,7 +199,7 @@ impl Program {
         Ok((program, kind))
     }
 
-    fn run(&self, result: &Value, now: Timestamp) -> Result<Value, RunError> {
+    fn run(&self, result: &Value, now: Timestamp) -> Result<(Value, Voids), RunError> {
         eval::evaluate(&self.code, self.variables, result, now).map_err(|(at, fault)| match fault {
             Fault::Value(message) => self.error(RunErrorKind::Value, at, &message),
             Fault::Budget(message) => self.error(RunErrorKind::Budget, at, message),

@@ -30,7 +30,7 @@ fn outcome(answer: &Answer, expression: &str) -> String {
     let Ok((program, _)) = Program::compile(expression, &environment) else {
         return "compile error".into();
     };
-    match program.run(&answer.value, now()) {
+    match program.run(&answer.value, now()).map(|(value, _)| value) {
         Err(_) => "run error".into(),
         Ok(Value::Bool(bool)) => bool.to_string(),
         Ok(value) => {

@@ -63,6 +63,9 @@ pub(crate) fn compose(
     if let Reason::Inconclusive | Reason::ChecksFailed = report.reason {
         for condition in &mut new.pause_conditions {
             condition.reason = conditions::reason(report.reason).into();
+            if report.reason == Reason::Inconclusive {
+                condition.start_time = in_doubt_since(old, world, &decision.memory);
+            }
         }
     }
     match &world.workload {
@@ -80,6 +83,25 @@ pub(crate) fn compose(
         }
     }
     Some(new)
+}
+
+/// Since when a run without a verdict holds a rollout up: when it ended, or as was told before.
+fn in_doubt_since(old: &RolloutStatus, world: &World, memory: &Memory) -> jiff::Timestamp {
+    let doubtful = match &memory.activity {
+        Activity::Rolling(attempt) => match attempt.beside {
+            Beside::InDoubt(_) => name_beside(&world.object, attempt),
+            Beside::NotYet | Beside::Since(_) | Beside::Waived => Some(name_of_step(&world.object, attempt)),
+        },
+        Activity::Idle | Activity::Returning(_) => None,
+    };
+    let run = world.runs.iter().find(|run| Some(&run.name) == doubtful.as_ref());
+    let inconclusive = conditions::reason(Reason::Inconclusive);
+    let told = old
+        .pause_conditions
+        .iter()
+        .find(|pause| pause.reason == inconclusive);
+    let ended = run.and_then(|run| run.ended);
+    ended.or(told.map(|pause| pause.start_time)).unwrap_or(world.now)
 }
 
 /// What to tell when a decision gets stuck on something new: once, not at every look at it.
@@ -122,15 +144,27 @@ pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     for condition in &mut outline.conditions {
         condition.message.clear();
     }
-    let runs = outline.canary.iter_mut().flat_map(|canary| {
+    // A run is told of when it has begun, which is a moment after it was made.
+    let begun = |run: &AnalysisRunReference| run.status != "Pending";
+    outline.canary = outline.canary.take().and_then(|canary| {
         let CanaryStatus {
             current_step_analysis_run_status: of_step,
             current_background_analysis_run_status: beside,
         } = canary;
-        of_step.iter_mut().chain(beside)
+        let canary = CanaryStatus {
+            current_step_analysis_run_status: of_step.filter(begun),
+            current_background_analysis_run_status: beside.filter(begun),
+        };
+        (canary != CanaryStatus::default()).then_some(canary)
     });
-    for run in runs.filter(|run| run.status == "Pending") {
-        run.status = "Running".into();
+    // What a run says while it goes on rides along.
+    if let Some(canary) = &mut outline.canary {
+        let runs = canary.current_step_analysis_run_status.iter_mut();
+        for run in runs.chain(&mut canary.current_background_analysis_run_status) {
+            if run.status == "Running" {
+                run.message.clear();
+            }
+        }
     }
     outline
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use stateward_core::plan::Share;
 
 pub use self::cache::{Caches, Changed};
-use crate::{Done, Observation, PluginError, ResourcePlugin, Snapshot, Target, Version};
+use crate::{Done, Observation, PluginError, ResourcePlugin, Snapshot, Target, Version, words};
 
 /// The field manager of everything the plugin writes to a set.
 pub const FIELD_MANAGER: &str = "stateward";
@@ -81,7 +81,7 @@ fn refusal(error: kube::Error, target: &Target, what: &str) -> PluginError {
         kube::Error::Api(status) if status.code == 404 => PluginError::Gone(set_name(target)),
         _ => PluginError::Failed {
             what: format!("{what} of {}", set_name(target)),
-            cause: error.to_string(),
+            cause: words(&error),
         },
     }
 }
@@ -167,7 +167,7 @@ impl ResourcePlugin for StatefulSets {
             ))),
             Err(error) => Err(PluginError::Failed {
                 what: format!("cannot remove pod {pod}"),
-                cause: error.to_string(),
+                cause: words(&error),
             }),
         }
     }

@@ -7,6 +7,7 @@ mod deadlines;
 mod foreign;
 mod guard;
 mod input;
+mod measuring;
 mod prometheus;
 mod returning;
 mod revisions;
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Scenario> {
         foreign::all(),
         guard::all(),
         input::all(),
+        measuring::all(),
         returning::all(),
         revisions::all(),
         scaling::all(),

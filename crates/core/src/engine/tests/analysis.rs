@@ -5,11 +5,13 @@ use rstest::rstest;
 use stateward_api::analysis::Phase as Verdict;
 
 use super::{message, notices, phase, step};
-use crate::engine::fixture::{NOW, plan, rolling, settled, weight};
+use crate::engine::fixture::{NOW, plan, revision, rolling, settled, weight};
 use crate::engine::{decide, name_beside, name_of_step};
 use crate::memory::{Activity, Beside};
 use crate::plan::{Background, Check, Fingerprint, History, Step, StepIndex};
+use crate::record::next_status;
 use crate::world::{Action, Asked, Phase, Reason, Run, World};
+use stateward_api::rollout::RolloutStatus;
 
 fn check() -> Step {
     Step::Analysis(Check(Fingerprint::of("errors")))
@@ -46,6 +48,7 @@ fn run(name: String, phase: Verdict) -> Run {
         name,
         phase,
         message: "metric errors: 1 failed, 0 allowed".into(),
+        measured: phase.is_over(),
         ending: false,
         ended: phase.is_over().then_some(NOW),
     }
@@ -303,4 +306,123 @@ fn a_plan_that_cannot_be_read_ends_no_run_and_still_hears_of_failure() {
     );
     world.runs[0].phase = Verdict::Failed;
     assert!(matches!(decide(&world).memory.activity, Activity::Returning(_)));
+}
+
+/// Every step is done, every pod is new, and the guard is up again; with an analysis beside the steps.
+fn arrived() -> World {
+    let mut world = accompanied();
+    world.attempt().step = StepIndex(3);
+    world.attempt().reached = 5;
+    world.view().released = 0;
+    world.view().current = revision("b");
+    world.pods(["b"; 5]);
+    world
+}
+
+/// Rule 13
+#[test]
+fn a_version_that_was_not_measured_beside_the_steps_is_not_taken_for_good() {
+    let mut world = arrived();
+    let decision = decide(&world);
+    assert!(
+        matches!(decision.action, Some(Action::StartRun { .. })),
+        "{:?}",
+        decision.action
+    );
+    beside(&mut world, Verdict::Running);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Analysing));
+    assert!(
+        message(&decision).contains("waiting for analysis"),
+        "{}",
+        message(&decision)
+    );
+    world.now += SignedDuration::from_hours(3);
+    assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Analysing));
+    world.runs[0].measured = true;
+    assert_eq!(decide(&world).memory.activity, Activity::Idle);
+}
+
+/// Rule 13
+#[rstest]
+#[case::measured(true, "b")]
+#[case::not_measured(false, "a")]
+fn what_was_not_measured_is_not_what_the_next_one_goes_back_to(
+    #[case] measured: bool,
+    #[case] expected: &str,
+) {
+    let mut world = arrived();
+    beside(&mut world, Verdict::Running);
+    world.runs[0].measured = measured;
+    world.view().current_template = Some(Fingerprint::of("b"));
+    world.template("c");
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable.unwrap().revision, revision(expected));
+}
+
+#[test]
+fn an_analysis_that_fails_after_the_last_step_still_turns_the_version_down() {
+    let mut world = arrived();
+    beside(&mut world, Verdict::Failed);
+    let decision = decide(&world);
+    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+}
+
+#[test]
+fn a_spec_that_cannot_be_carried_out_does_not_hide_why_a_version_was_turned_down() {
+    let mut world = settled();
+    world.template("b");
+    world.memory.rejected = Some(super::rejection());
+    world.plan = Err(vec!["the template is gone".into()]);
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
+    assert_eq!(
+        message(&decision),
+        "the template is gone; db-b was turned down (aborted by a user)"
+    );
+    let mut world = crate::engine::fixture::returning(["a", "a", "a", "b", "b"]);
+    world.memory.rejected = Some(super::rejection());
+    world.plan = Err(vec!["the template is gone".into()]);
+    let told = decide(&world);
+    assert!(message(&told).contains("aborted by a user"), "{}", message(&told));
+    assert!(
+        message(&told).contains("the template is gone"),
+        "{}",
+        message(&told)
+    );
+}
+
+#[test]
+fn a_rollout_tells_of_a_run_once_it_has_begun() {
+    let written = |old: &RolloutStatus, world: &World| next_status(old, None, world, &decide(world));
+    let mut world = analysing();
+    let before = written(&RolloutStatus::default(), &world).unwrap();
+    of_step(&mut world, Verdict::Pending);
+    assert_eq!(written(&before, &world), None);
+    world.runs[0].phase = Verdict::Running;
+    world.runs[0].message.clear();
+    let told = written(&before, &world).unwrap();
+    assert!(told.message.ends_with("is running"), "{}", told.message);
+    let run = told.canary.clone().unwrap().current_step_analysis_run_status;
+    assert_eq!(run.unwrap().status, "Running");
+    assert_eq!(written(&told, &world), None);
+}
+
+#[test]
+fn a_pause_for_want_of_a_verdict_begins_when_the_run_ends() {
+    let mut world = accompanied();
+    beside(&mut world, Verdict::Inconclusive);
+    of_step(&mut world, Verdict::Running);
+    world.now += SignedDuration::from_mins(5);
+    world.runs[0].ended = Some(world.now);
+    let mut status = RolloutStatus::default();
+    for _ in 0..2 {
+        let decision = decide(&world);
+        status = next_status(&status, None, &world, &decision).unwrap_or(status);
+        world.memory = decision.memory;
+    }
+    assert_eq!(status.pause_conditions[0].start_time, world.now);
+    assert_eq!(status.pause_conditions[0].reason, "InconclusiveAnalysisRun");
 }

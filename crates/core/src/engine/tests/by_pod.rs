@@ -39,6 +39,7 @@ fn at(step: u32, new: u32) -> World {
 fn checked(world: &mut World, phase: Verdict) {
     let name = name_of_step("db", world.attempt());
     world.runs = vec![Run {
+        measured: true,
         title: "the gate before pod db-3".into(),
         uid: name.clone(),
         name,

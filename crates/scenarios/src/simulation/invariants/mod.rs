@@ -109,7 +109,11 @@ impl Replay {
             .pointer("/status/phase")
             .cloned()
             .unwrap_or_default();
-        let phase = serde_json::from_value(phase).unwrap_or_default();
+        let phase: Phase = serde_json::from_value(phase).unwrap_or_default();
+        // One that is over may have asked to be deleted: 18.
+        if phase.is_over() && commit.object.pointer("/spec/ttlStrategy").is_some() {
+            self.made.insert(("analysisruns".into(), commit.name.clone()));
+        }
         // What is over is over: 47.
         if let Some(before) = self.runs.get(&commit.name)
             && before.is_over()
