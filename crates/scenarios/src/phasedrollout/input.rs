@@ -1,12 +1,12 @@
 //! What cannot be carried out, and what is said about it.
 
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::api::{DynamicObject, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
 
-use super::{expect_partition, guarded};
+use super::{expect_checks, expect_out, expect_partition, guarded, two_pods};
 use crate::harness::{Cluster, Failure, Kind, Outcome};
 use crate::scenarios;
 
@@ -19,7 +19,7 @@ scenarios![
     a_set_of_another_strategy_is_not_touched,
     the_second_of_two_for_one_set_waits,
     a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set,
-    a_query_that_is_wrong_moves_no_pod,
+    a_query_that_cannot_be_asked_moves_no_pod,
 ];
 
 /// What the server says to a manifest with this in its spec.
@@ -196,22 +196,24 @@ async fn a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set(cluster: &mut Cl
         .map(drop)
 }
 
-async fn a_query_that_is_wrong_moves_no_pod(cluster: &mut Cluster) -> Outcome {
+async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let secret = json!({"query": {"secretRef": "missing"}});
-    let rollout = cluster.phased("db").check(secret).start().await?;
+    super::seed::let_the_operator_read_the_secret(cluster).await?;
+    let (db, rollout) = two_pods(cluster, json!({"query": {"secretRef": "prom-secret"}})).await?;
     db.set_image("v2").await?;
-    let told = "there is no Secret missing";
-    super::expect_checks(&rollout, told, |checks| {
+    let told = "there is no Secret prom-secret";
+    expect_checks(&rollout, told, |checks| {
         let last = checks.last_check.clone().unwrap_or_default();
-        // Where the operator may not even look, that is told.
-        checks.status == "PrometheusError"
-            && (last.message.contains(told) || last.message.contains("Secret missing cannot be read"))
+        checks.status == "PrometheusError" && last.reason == "SecretError" && last.message.contains(told)
     })
     .await?;
     db.expect_rest(["v1"; 2]).await?;
-    let api: Api<PhasedRollout> = rollout.api();
-    let there = api.list(&ListParams::default()).await;
-    cluster.expect("it is listed", there.is_ok_and(|list| list.items.len() == 1))
+    cluster
+        .create(
+            "secrets",
+            "prom-secret",
+            json!({"stringData": {"token": "token"}}),
+        )
+        .await?;
+    expect_out::<2>(&db, &rollout, "v2").await
 }
