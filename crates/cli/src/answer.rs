@@ -107,7 +107,7 @@ pub(crate) async fn reason(command: Command, written: &Rollout, session: &Sessio
         let about = event.involved_object.resource_version;
         let later = about
             .and_then(|version| version.parse::<u64>().ok())
-            .is_some_and(|at| at > version(written));
+            .is_some_and(|at| at >= version(written));
         let prefix = format!("{}: ", command.verb());
         let reason = event
             .message

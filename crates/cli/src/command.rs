@@ -108,6 +108,10 @@ impl Command {
                 }
                 Ok(())
             }
+            (Self::Promote, Activity::Rolling(_)) if stage.is_by_pod() => because(&format!(
+                "does not stand at a gate that has failed ({}); without any further check: {program} promote {name} --full",
+                stage.message()
+            )),
             (Self::Promote, Activity::Rolling(_)) => because(&format!(
                 "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
                 stage.message()

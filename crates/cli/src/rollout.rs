@@ -127,7 +127,7 @@ impl From<PhasedRollout> for Rollout {
             steps: steps.len(),
             plan: plan.map(|plan| Plan { steps, ..plan }),
             status: status.map(|status| {
-                let phase = phasedrollout::plain_phase(&status.rollout.phase).to_owned();
+                let phase = phasedrollout::plain_phase(&status.rollout).to_owned();
                 RolloutStatus {
                     phase,
                     ..status.rollout

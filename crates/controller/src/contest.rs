@@ -156,7 +156,7 @@ impl Contest {
             reason: "StatusContested",
             message: format!(
                 "somebody else writes this object's status too: it was changed {OFTEN} times within a minute, and is put \
-                 right more slowly now; see who with: kubectl get rolloutplugin -o yaml --show-managed-fields"
+                 right more slowly now; see who with: kubectl get -o yaml --show-managed-fields"
             ),
         };
         Some(Later {

@@ -15,7 +15,7 @@ use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, Decision, NoWorkload, Run, World};
+use stateward_core::world::{Asked, Decision, NoWorkload, Notice, Run, World};
 use stateward_core::{phasedrollout, record};
 use stateward_plugin::{Done, Observation};
 
@@ -81,7 +81,7 @@ pub(crate) trait Checks<K: Rollout>: Send + Sync {
     fn plan(&self, object: &K, workload: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>>;
 
     /// Its runs, the oldest first.
-    fn runs(&self, object: &K, workload: &Result<Workload, NoWorkload>) -> Vec<Run>;
+    fn runs(&self, object: &K, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run>;
 
     /// Begins a run. One of that name that is there already is the one that was meant.
     async fn start(&self, object: &K, seen: &Observation, name: &str, asked: Asked) -> Result<Done, Error>;
@@ -92,8 +92,8 @@ pub(crate) trait Checks<K: Rollout>: Send + Sync {
     /// Deletes a run that is over.
     async fn delete(&self, object: &K, name: &str, uid: &str) -> Result<Done, Error>;
 
-    /// The status with what was learned since, where runs live in the status.
-    fn learned(&self, _object: &K) -> Option<K::Status> {
+    /// The status with what was learned since, where runs live in the status, and what to tell of that.
+    fn learned(&self, _object: &K, _now: Timestamp) -> Option<(K::Status, Option<Notice>)> {
         None
     }
 
@@ -189,12 +189,11 @@ impl Rollout for PhasedRollout {
     }
 
     fn with_run(&self, name: &str, now: Timestamp) -> Option<PhasedRolloutStatus> {
-        Some(phasedrollout::begin(&self.status(), name, &self.spec.check, now))
+        Some(phasedrollout::begin(self, name, now))
     }
 
     fn plain_phase(&self) -> String {
-        let status = self.status.as_ref();
-        phasedrollout::plain_phase(status.map_or("", |status| status.rollout.phase.as_str())).into()
+        phasedrollout::plain_phase(&self.status().rollout).to_owned()
     }
 }
 

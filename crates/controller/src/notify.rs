@@ -51,6 +51,9 @@ fn event(object: &impl Rollout, notice: &Notice, now: jiff::Timestamp) -> serde_
         message.truncate(end.unwrap_or(0));
         message.push_str("...");
     }
+    // Whoever gave a command finds the answer to it by this.
+    let mut about = object.object_ref(&());
+    about.resource_version = object.resource_version();
     // Events count in whole seconds.
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
     json!({
@@ -58,7 +61,7 @@ fn event(object: &impl Rollout, notice: &Notice, now: jiff::Timestamp) -> serde_
             "name": format!("{}.{}", object.name_any(), Fingerprint::of(&identity).as_str()),
             "namespace": object.namespace(),
         },
-        "involvedObject": object.object_ref(&()),
+        "involvedObject": about,
         "reason": notice.reason,
         "message": message,
         "type": if notice.warning { "Warning" } else { "Normal" },

@@ -9,11 +9,11 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use stateward_analysis::{AskError, Question, Veil};
 use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
-use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query, SuccessOn};
-use stateward_core::phasedrollout::{self, Checked, Verdict};
+use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query};
+use stateward_core::phasedrollout::{self, Checked};
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, NoWorkload, Run};
+use stateward_core::world::{Asked, NoWorkload, Notice, Run};
 use stateward_plugin::{Done, Observation};
 
 use crate::analysis::asks::{Answers, Asker, Asks, Order};
@@ -28,8 +28,8 @@ const TIMEOUT_SECONDS: i32 = 5;
 pub(crate) struct CheckOrder {
     object: ObjectRef<PhasedRollout>,
     key: String,
-    query: Query,
-    success_on: SuccessOn,
+    /// As it asks.
+    rollout: Box<PhasedRollout>,
 }
 
 /// The checks that are made.
@@ -77,8 +77,13 @@ impl Checks<PhasedRollout> for Inquiry {
         phasedrollout::plan(object, workload)
     }
 
-    fn runs(&self, object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Vec<Run> {
-        phasedrollout::runs(object, workload)
+    fn runs(
+        &self,
+        object: &PhasedRollout,
+        workload: &Result<Workload, NoWorkload>,
+        now: Timestamp,
+    ) -> Vec<Run> {
+        phasedrollout::runs(object, workload, now)
     }
 
     // They live in the object's status, which is written by whoever decides.
@@ -94,18 +99,24 @@ impl Checks<PhasedRollout> for Inquiry {
         Ok(Done::Unchanged)
     }
 
-    fn learned(&self, object: &PhasedRollout) -> Option<PhasedRolloutStatus> {
-        let (gate, due) = phasedrollout::due(object)?;
+    fn learned(
+        &self,
+        object: &PhasedRollout,
+        now: Timestamp,
+    ) -> Option<(PhasedRolloutStatus, Option<Notice>)> {
+        let (gate, _) = phasedrollout::due(object, now)?;
         let key = key(object, &gate);
-        let Answers::Here(answers) = self.asks.answers(&key, due) else {
+        let Answers::Here(answers) = self.asks.answers(&key, now) else {
             return None;
         };
         for (index, checked) in answers {
             if let Some(status) = phasedrollout::note(object, &gate, &checked) {
                 self.metrics.checked(&format!("{:?}", checked.verdict));
-                return Some(status);
+                let before = object.status.clone().unwrap_or_default();
+                let news = phasedrollout::news(&before, &status);
+                return Some((status, news));
             }
-            // It is on record, or was asked before its time.
+            // It is on record, was asked before its time, or answers what nobody asks any more.
             self.asks.written(&key, &[(index, checked)]);
         }
         None
@@ -113,7 +124,7 @@ impl Checks<PhasedRollout> for Inquiry {
 
     fn ask(&self, object: &PhasedRollout, now: Timestamp) -> Option<Timestamp> {
         let uid = object.uid().unwrap_or_default();
-        let Some((gate, due)) = phasedrollout::due(object) else {
+        let Some((gate, due)) = phasedrollout::due(object, now) else {
             self.turn_to(&uid, None);
             return None;
         };
@@ -126,8 +137,7 @@ impl Checks<PhasedRollout> for Inquiry {
             self.asks.begin(CheckOrder {
                 object: ObjectRef::from_obj(object),
                 key,
-                query: object.spec.check.query.clone(),
-                success_on: object.success_on(),
+                rollout: Box::new(object.clone()),
             });
         }
         None
@@ -159,13 +169,7 @@ impl Order for CheckOrder {
         let veil = Veil::default();
         let checked = match self.reply(asker, at, &veil).await {
             Ok(checked) => checked,
-            Err(Unasked { reason, message }) => Checked {
-                at,
-                verdict: Verdict::Error,
-                reason: reason.into(),
-                answer: String::new(),
-                message,
-            },
+            Err(Unasked { reason, message }) => phasedrollout::unanswered(&self.rollout, reason, message, at),
         };
         Checked {
             message: veil.hide(&checked.message),
@@ -196,7 +200,7 @@ impl From<AskError> for Unasked {
 impl CheckOrder {
     async fn reply(&self, asker: &Asker, now: Timestamp, veil: &Veil) -> Result<Checked, Unasked> {
         let namespace = self.object.namespace.as_deref().unwrap_or_default();
-        let credentials = match &self.query.secret_ref {
+        let credentials = match &self.rollout.spec.check.query.secret_ref {
             Some(name) => credentials(asker, namespace, name).await?,
             None => Credentials::None,
         };
@@ -205,7 +209,7 @@ impl CheckOrder {
             Credentials::Token(token) => veil.add(token),
             Credentials::Password { username, password } => veil.add_login(username, password),
         }
-        let metric = metric(&self.query, credentials);
+        let metric = metric(&self.rollout.spec.check.query, credentials);
         let question = Question {
             metric: &metric,
             namespace,
@@ -214,7 +218,7 @@ impl CheckOrder {
             veil,
         };
         let reply = asker.ask.ask(&question).await?;
-        Ok(phasedrollout::judge(self.success_on, &reply, now))
+        Ok(phasedrollout::judge(&self.rollout, &reply, now))
     }
 }
 

@@ -201,7 +201,11 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         }
         let uid = object.uid().unwrap_or_default();
         // What a check came to is written down together with what follows from it.
-        let learned = begun.take().or_else(|| context.checks.learned(&object));
+        let now = context.clock.now();
+        let (learned, news) = match begun.take() {
+            Some(begun) => (Some(begun), None),
+            None => context.checks.learned(&object, now).unzip(),
+        };
         let informed = learned.clone().map(|learned| object.with_status(learned));
         let informed = informed.as_ref().unwrap_or(&object);
         let mut world = world(informed, &seen, context);
@@ -228,6 +232,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             // Told first: should we die in between, the same is decided and told again, under the same names.
             let mut notices = decision.notices.clone();
             notices.extend(record::stall(recorded, &decision));
+            notices.extend(news.flatten());
             notify(&context.client, &object, &notices, world.now).await;
             object = write_status(&object, &new, context).await?;
             if let Some(took) = time_at_step(&world, &decision) {
@@ -355,8 +360,9 @@ async fn observe<K: Rollout>(
 fn world<K: Rollout>(object: &K, seen: &Observation, context: &Context<K>) -> World {
     let status = object.status();
     let status = K::record(&status);
+    let now = context.clock.now();
     World {
-        now: context.clock.now(),
+        now,
         plan: context.checks.plan(object, &seen.workload),
         paused: object.is_paused(),
         suspended: object.is_suspended(),
@@ -364,7 +370,7 @@ fn world<K: Rollout>(object: &K, seen: &Observation, context: &Context<K>) -> Wo
         commands: record::commands(status),
         memory: record::memory(status),
         workload: seen.workload.clone(),
-        runs: context.checks.runs(object, &seen.workload),
+        runs: context.checks.runs(object, &seen.workload, now),
         hindrance: None,
         object: object.name_any(),
         name: format!(

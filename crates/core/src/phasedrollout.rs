@@ -8,15 +8,15 @@ use stateward_api::analysis;
 use stateward_api::phasedrollout::{
     Check, FailurePolicy, LastCheck, PhasedRollout, PhasedRolloutStatus, RollingPodStatus, SuccessOn,
 };
-use stateward_api::rollout::Condition;
+use stateward_api::rollout::{Condition, RolloutStatus};
 
 use crate::analysis::{Data, Reply};
 use crate::engine::name_of_step;
 use crate::memory::{Activity, Attempt};
-use crate::plan::{History, OnBrokenPod, OnFailure, Plan, Step, pod_by_pod};
+use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, Step, pod_by_pod};
 use crate::record;
 use crate::workload::Workload;
-use crate::world::{Decision, NoWorkload, Phase, Reason, Run, World};
+use crate::world::{Decision, NoWorkload, Notice, Phase, Reason, Run, World};
 
 /// How long a rollout may go without progress, unless it says otherwise.
 const DEADLINE: SignedDuration = SignedDuration::from_secs(600);
@@ -63,7 +63,11 @@ fn rolling(status: &PhasedRolloutStatus) -> Option<Attempt> {
 }
 
 /// The gate that the object stands at, as the engine sees it.
-pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Vec<Run> {
+pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run> {
+    // What cannot be carried out asks nothing, and so nothing has failed.
+    if !object.problems().is_empty() {
+        return Vec::new();
+    }
     let status = object.status.clone().unwrap_or_default();
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let Some(attempt) = rolling(&status) else {
@@ -72,22 +76,45 @@ pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> 
     let Some(record) = checks(&status, name, &attempt) else {
         return Vec::new();
     };
-    let phase = phase(&object.spec.check, record);
+    let phase = phase(object, record, now);
     vec![Run {
         name: record.gate.clone(),
         title: title(&attempt, workload),
         uid: record.gate.clone(),
         phase,
         message: progress(&object.spec.check, record),
+        began: record.analisys_start_time,
         measured: true,
         ending: false,
         ended: record.last_check_time.filter(|_| phase.is_over()),
     }]
 }
 
-fn phase(check: &Check, record: &RollingPodStatus) -> analysis::Phase {
+/// What is asked. Answers to another question count for nothing.
+fn question(object: &PhasedRollout) -> String {
+    let query = serde_json::to_string(&object.spec.check.query).unwrap_or_default();
+    let question = format!("{query} {:?}", object.success_on());
+    Fingerprint::of(&question).as_str().to_owned()
+}
+
+/// After so many periods without a check the ones before count for nothing.
+const STALE_PERIODS: i32 = 3;
+
+/// Whether the last check was made a while before `now`.
+fn is_stale(check: &Check, record: &RollingPodStatus, now: Timestamp) -> bool {
+    let longest = seconds(check.period_seconds) * STALE_PERIODS + SignedDuration::from_mins(1);
+    record
+        .last_check_time
+        .is_some_and(|last| now.duration_since(last) > longest)
+}
+
+fn phase(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> analysis::Phase {
+    let check = &object.spec.check;
+    let enough = record.consecutive_successful_checks >= check.success_threshold.max(1);
     let failed = |tries: i32| record.consecutive_failed_checks >= tries;
-    if record.consecutive_successful_checks >= check.success_threshold.max(1) {
+    if record.question != question(object) {
+        analysis::Phase::Running
+    } else if enough && !is_stale(check, record, now) {
         analysis::Phase::Successful
     } else if check.max_tries.is_some_and(failed) {
         analysis::Phase::Failed
@@ -122,6 +149,7 @@ fn progress(check: &Check, record: &RollingPodStatus) -> String {
     };
     let of = check
         .max_tries
+        .filter(|tries| *tries >= failed)
         .map_or_else(String::new, |tries| format!(" of {tries}"));
     format!(
         "{failed}{of} in a row did not succeed, the last: {}",
@@ -130,7 +158,8 @@ fn progress(check: &Check, record: &RollingPodStatus) -> String {
 }
 
 /// Begins the checks of a gate.
-pub fn begin(status: &PhasedRolloutStatus, gate: &str, check: &Check, now: Timestamp) -> PhasedRolloutStatus {
+pub fn begin(object: &PhasedRollout, gate: &str, now: Timestamp) -> PhasedRolloutStatus {
+    let status = object.status.clone().unwrap_or_default();
     let partition = status
         .rolling_pod_status
         .as_ref()
@@ -140,21 +169,23 @@ pub fn begin(status: &PhasedRolloutStatus, gate: &str, check: &Check, now: Times
             status: "WaitForInitialDelay".into(),
             partition,
             gate: gate.to_owned(),
+            question: question(object),
             analisys_start_time: Some(now),
-            tries_left: check.max_tries,
+            tries_left: object.spec.check.max_tries,
             ..RollingPodStatus::default()
         }),
-        ..status.clone()
+        ..status
     }
 }
 
 /// The gate that is to be checked and when that is due next; `None` while nothing is.
-pub fn due(object: &PhasedRollout) -> Option<(String, Timestamp)> {
+pub fn due(object: &PhasedRollout, now: Timestamp) -> Option<(String, Timestamp)> {
     let status = object.status.as_ref()?;
     let attempt = rolling(status)?;
     let record = checks(status, object.metadata.name.as_deref()?, &attempt)?;
     let check = &object.spec.check;
-    if attempt.held || object.spec.paused || phase(check, record).is_over() {
+    let idle = attempt.held || object.spec.paused || object.spec.skips_checks();
+    if idle || !object.problems().is_empty() || phase(object, record, now).is_over() {
         return None;
     }
     let first = record
@@ -176,6 +207,8 @@ fn seconds(seconds: i32) -> SignedDuration {
 pub struct Checked {
     /// When it was asked.
     pub at: Timestamp,
+    /// What was asked, by a digest.
+    pub question: String,
     /// Whether that was a success.
     pub verdict: Verdict,
     /// Why, in one word.
@@ -201,19 +234,21 @@ pub enum Verdict {
 ///
 /// With `NoData` any data is a failure, whatever its value. What cannot be relied on is never a success: an answer that
 /// Prometheus itself warns about may lack what it should have, and a number that is none says nothing.
-pub fn judge(success_on: SuccessOn, reply: &Reply, at: Timestamp) -> Checked {
+pub fn judge(object: &PhasedRollout, reply: &Reply, at: Timestamp) -> Checked {
     let numbers = match &reply.data {
         Data::Nothing => &[],
         Data::Number(number) => std::slice::from_ref(number),
         Data::Numbers(numbers) => numbers.as_slice(),
         Data::Document(_) | Data::Text(_) => &[f64::NAN],
     };
-    let answer = match numbers.len() {
-        0 => "no data".to_owned(),
-        1 => "1 series".to_owned(),
-        more => format!("{more} series"),
+    let answer = match (&reply.data, numbers.len()) {
+        (Data::Number(_), _) => "a scalar".to_owned(),
+        (Data::Document(_) | Data::Text(_), _) => "a text".to_owned(),
+        (_, 0) => "no data".to_owned(),
+        (_, 1) => "1 series".to_owned(),
+        (_, more) => format!("{more} series"),
     };
-    let (verdict, reason, message) = match (success_on, numbers) {
+    let (verdict, reason, message) = match (object.success_on(), numbers) {
         (SuccessOn::NoData, []) => (Verdict::Successful, "NoData", "no data was returned".to_owned()),
         (SuccessOn::NoData, _) => (
             Verdict::Failed,
@@ -240,6 +275,7 @@ pub fn judge(success_on: SuccessOn, reply: &Reply, at: Timestamp) -> Checked {
     };
     Checked {
         at,
+        question: question(object),
         verdict,
         reason: reason.into(),
         answer,
@@ -247,22 +283,33 @@ pub fn judge(success_on: SuccessOn, reply: &Reply, at: Timestamp) -> Checked {
     }
 }
 
-/// After so many periods without a check the ones before count for nothing.
-const STALE_PERIODS: i32 = 3;
+/// A check that could not be made.
+pub fn unanswered(object: &PhasedRollout, reason: &str, message: String, at: Timestamp) -> Checked {
+    Checked {
+        at,
+        question: question(object),
+        verdict: Verdict::Error,
+        reason: reason.into(),
+        answer: String::new(),
+        message,
+    }
+}
 
 /// Writes a check down. `None` if it is not one that the gate waits for.
 pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<PhasedRolloutStatus> {
-    let (open, due) = due(object)?;
-    if open != gate || checked.at < due {
+    let (open, due) = due(object, checked.at)?;
+    if open != gate || checked.at < due || checked.question != question(object) {
         return None;
     }
     let check = &object.spec.check;
     let mut status = object.status.clone()?;
     let record = status.rolling_pod_status.as_mut()?;
-    let longest = seconds(check.period_seconds) * STALE_PERIODS + SignedDuration::from_mins(1);
-    let stale = record
-        .last_check_time
-        .is_some_and(|last| checked.at.duration_since(last) > longest);
+    let stale = is_stale(check, record, checked.at);
+    if record.question != checked.question {
+        record.question.clone_from(&checked.question);
+        record.consecutive_successful_checks = 0;
+        record.consecutive_failed_checks = 0;
+    }
     if checked.verdict == Verdict::Successful {
         let before = if stale {
             0
@@ -284,7 +331,7 @@ pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<Pha
         answer: checked.answer.clone(),
         message: checked.message.clone(),
     });
-    record.status = word(check, record, checked.at).into();
+    record.status = word(object, &record.clone(), checked.at).into();
     Some(status)
 }
 
@@ -294,11 +341,12 @@ fn tries_left(check: &Check, record: &RollingPodStatus) -> Option<i32> {
 }
 
 /// Where the checks of a gate stand, in one word.
-fn word(check: &Check, record: &RollingPodStatus, now: Timestamp) -> &'static str {
+fn word(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> &'static str {
+    let check = &object.spec.check;
     let first = record
         .analisys_start_time
         .and_then(|start| start.saturating_add(seconds(check.initial_delay_seconds)).ok());
-    if phase(check, record) == analysis::Phase::Failed {
+    if phase(object, record, now) == analysis::Phase::Failed {
         "ChecksFailed"
     } else if record
         .last_check
@@ -313,6 +361,26 @@ fn word(check: &Check, record: &RollingPodStatus, now: Timestamp) -> &'static st
     }
 }
 
+/// What to tell of a check that was written down: that a row of failures begins, and that it ends.
+pub fn news(before: &PhasedRolloutStatus, after: &PhasedRolloutStatus) -> Option<Notice> {
+    let (before, after) = (
+        before.rolling_pod_status.as_ref()?,
+        after.rolling_pod_status.as_ref()?,
+    );
+    let last = after.last_check.as_ref()?;
+    let (warning, reason) = match (before.consecutive_failed_checks, after.consecutive_failed_checks) {
+        (0, 1..) if last.verdict == "Error" => (true, "PrometheusError"),
+        (0, 1..) => (true, "CheckFailed"),
+        (1.., 0) if before.gate == after.gate => (false, "CheckRecovered"),
+        _ => return None,
+    };
+    Some(Notice {
+        warning,
+        reason,
+        message: last.message.clone(),
+    })
+}
+
 /// The status that writes a decision down. `None` when there is nothing worth a write.
 pub fn next_status(
     object: &PhasedRollout,
@@ -324,6 +392,9 @@ pub fn next_status(
     let report = decision.report.as_ref()?;
     let mut shared = record::compose(&old.rollout, generation, world, decision)?;
     shared.phase = phase_word(report.phase, report.reason, &decision.memory.activity).into();
+    for condition in &mut shared.conditions {
+        condition.reason = condition.reason.replace("RolloutPlugin", "Rollout");
+    }
     let updated = updated(&shared.phase);
     let before = old.rollout.conditions.iter();
     let before = before
@@ -378,9 +449,11 @@ fn phase_word(phase: Phase, reason: Reason, activity: &Activity) -> &'static str
     }
 }
 
-/// A phase in the words of other rollouts.
-pub fn plain_phase(word: &str) -> &str {
-    match word {
+/// The phase of a status in the words of other rollouts.
+pub fn plain_phase(status: &RolloutStatus) -> &str {
+    let done = |condition: &Condition| condition.kind == "Completed" && condition.status == "True";
+    match status.phase.as_str() {
+        "Suspended" if !status.conditions.iter().any(done) => "Progressing",
         "Updated" | "Suspended" => "Successful",
         "Rolling" | "ErrorSTSNotFound" => "Progressing",
         "ErrorCannotManage" => "Failed",
@@ -408,7 +481,13 @@ fn tell_times(new: &mut PhasedRolloutStatus, world: &World, decision: &Decision)
             new.rollout_end_time = None;
             new.update_revision = after;
         }
-        (Some(_), None) => new.rollout_end_time = Some(world.now),
+        // Not when pods turn round: that is no end.
+        (Some(target), None) => {
+            let stable = decision.memory.stable.as_ref();
+            if stable.is_some_and(|stable| stable.revision.as_str() == target) {
+                new.rollout_end_time = Some(world.now);
+            }
+        }
         _ => {}
     }
 }
@@ -430,7 +509,7 @@ fn rolling_pod(
     let mut record = known.clone().unwrap_or_default();
     record.partition = i32::try_from(i64::from(workload.replicas) - workload.released).unwrap_or(i32::MAX);
     record.status = match (plan.step(attempt.step), known) {
-        (Some(Step::Analysis(_)), Some(known)) => word(check, &known, world.now),
+        (Some(Step::Analysis(_)), Some(known)) => word(object, &known, world.now),
         (Some(Step::Analysis(_)), None) => "WaitForAllPodsToBeAvailable",
         (Some(Step::Share(share)), _) => {
             let first = workload.first_released(share.of(workload.replicas));
@@ -479,7 +558,7 @@ mod tests {
         let mut object: PhasedRollout = serde_json::from_value(object).unwrap();
         let status = object.status.clone().unwrap();
         let gate = name_of_step("db", &rolling(&status).unwrap());
-        object.status = Some(begin(&status, &gate, &object.spec.check, at(0)));
+        object.status = Some(begin(&object, &gate, at(0)));
         object
     }
 
@@ -495,6 +574,7 @@ mod tests {
             .clone();
         let checked = Checked {
             at: at(seconds),
+            question: question(object),
             verdict,
             reason: "NoData".into(),
             answer: "no data".into(),
@@ -523,13 +603,21 @@ mod tests {
 
     fn verdict(object: &PhasedRollout) -> analysis::Phase {
         let missing = Err(NoWorkload::Missing(String::new()));
-        runs(object, &missing)[0].phase
+        let last = object
+            .status
+            .as_ref()
+            .unwrap()
+            .rolling_pod_status
+            .as_ref()
+            .unwrap()
+            .last_check_time;
+        runs(object, &missing, last.unwrap())[0].phase
     }
 
     #[test]
     fn a_check_is_due_after_the_delay_and_then_once_a_period() {
         let mut object = object(json!({}));
-        let when = |object: &PhasedRollout| due(object).map(|(_, when)| when);
+        let when = |object: &PhasedRollout| due(object, at(40)).map(|(_, when)| when);
         assert_eq!(when(&object), Some(at(30)));
         assert!(
             !check(&mut object, Verdict::Successful, 29),
@@ -562,7 +650,7 @@ mod tests {
         }
         assert!(check(&mut object, Successful, 100));
         assert_eq!(verdict(&object), analysis::Phase::Successful);
-        assert_eq!(due(&object), None, "nobody asks any more");
+        assert_eq!(due(&object, at(100)), None, "nobody asks any more");
     }
 
     #[test]
@@ -588,7 +676,7 @@ mod tests {
         );
         object.spec.check.max_tries = Some(3);
         assert_eq!(verdict(&object), analysis::Phase::Running);
-        assert_eq!(due(&object).map(|(_, when)| when), Some(at(50)));
+        assert_eq!(due(&object, at(41)).map(|(_, when)| when), Some(at(50)));
     }
 
     #[test]
@@ -596,6 +684,7 @@ mod tests {
         let object = object(json!({}));
         let checked = Checked {
             at: at(40),
+            question: question(&object),
             verdict: Verdict::Successful,
             reason: String::new(),
             answer: String::new(),
@@ -618,20 +707,20 @@ mod tests {
     #[case(SuccessOn::NoData, Data::Numbers(vec![]), Verdict::Successful, "no data")]
     #[case(SuccessOn::NoData, Data::Numbers(vec![0.0]), Verdict::Failed, "1 series")]
     #[case(SuccessOn::NoData, Data::Numbers(vec![f64::NAN, 1.0]), Verdict::Failed, "2 series")]
-    #[case(SuccessOn::NoData, Data::Number(0.0), Verdict::Failed, "1 series")]
-    #[case(SuccessOn::NoData, Data::Text("a".into()), Verdict::Failed, "1 series")]
+    #[case(SuccessOn::NoData, Data::Number(0.0), Verdict::Failed, "a scalar")]
+    #[case(SuccessOn::NoData, Data::Text("a".into()), Verdict::Failed, "a text")]
     #[case(SuccessOn::Data, Data::Numbers(vec![0.0, 1.0]), Verdict::Successful, "2 series")]
-    #[case(SuccessOn::Data, Data::Number(1.0), Verdict::Successful, "1 series")]
+    #[case(SuccessOn::Data, Data::Number(1.0), Verdict::Successful, "a scalar")]
     #[case(SuccessOn::Data, Data::Nothing, Verdict::Failed, "no data")]
     #[case(SuccessOn::Data, Data::Numbers(vec![1.0, f64::NAN]), Verdict::Error, "2 series")]
-    #[case(SuccessOn::Data, Data::Text("a".into()), Verdict::Error, "1 series")]
+    #[case(SuccessOn::Data, Data::Text("a".into()), Verdict::Error, "a text")]
     fn data_or_none_is_what_counts(
         #[case] success_on: SuccessOn,
         #[case] data: Data,
         #[case] expected: Verdict,
         #[case] answer: &str,
     ) {
-        let checked = judge(success_on, &reply(data), at(0));
+        let checked = judge(&object(json!({"successOn": success_on})), &reply(data), at(0));
         assert_eq!((checked.verdict, checked.answer.as_str()), (expected, answer));
     }
 
@@ -648,6 +737,54 @@ mod tests {
         warned
             .notes
             .insert("warnings".into(), "\"a store is down\"".into());
-        assert_eq!(judge(success_on, &warned, at(0)).verdict, expected);
+        let object = object(json!({"successOn": success_on}));
+        assert_eq!(judge(&object, &warned, at(0)).verdict, expected);
+    }
+
+    /// Whoever lowers the threshold, or was away, does not pass a gate on what was so a while ago.
+    #[test]
+    fn checks_of_a_while_ago_pass_no_gate() {
+        let mut object = object(json!({}));
+        assert!(check(&mut object, Verdict::Successful, 30));
+        object.spec.check.success_threshold = 1;
+        let missing = Err(NoWorkload::Missing(String::new()));
+        let phase_at = |second: i64| runs(&object, &missing, at(second))[0].phase;
+        assert_eq!(phase_at(31), analysis::Phase::Successful);
+        assert_eq!(phase_at(121), analysis::Phase::Running);
+        assert_eq!(
+            due(&object, at(121)).map(|(_, when)| when),
+            Some(at(40)),
+            "it is asked again"
+        );
+    }
+
+    #[rstest]
+    #[case::another_meaning(|object: &mut PhasedRollout| object.spec.check.success_on = Some(SuccessOn::Data))]
+    #[case::another_query(|object: &mut PhasedRollout| object.spec.check.query.expr = "down".into())]
+    fn answers_to_another_question_count_for_nothing(#[case] change: fn(&mut PhasedRollout)) {
+        let mut object = object(json!({"maxTries": 1}));
+        assert!(check(&mut object, Verdict::Successful, 30));
+        assert!(check(&mut object, Verdict::Successful, 40));
+        change(&mut object);
+        assert!(check(&mut object, Verdict::Successful, 50));
+        assert_eq!(counts(&object), (1, 0, 0));
+        assert!(check(&mut object, Verdict::Failed, 60));
+        assert_eq!(verdict(&object), analysis::Phase::Failed);
+        object.spec.check.query.timeout_seconds = Some(30);
+        assert_eq!(
+            verdict(&object),
+            analysis::Phase::Running,
+            "a query that is put right is tried"
+        );
+    }
+
+    /// A slip in the spec of one that is held is no verdict.
+    #[test]
+    fn what_cannot_be_carried_out_has_no_gate() {
+        let mut object = object(json!({"maxTries": 1}));
+        assert!(check(&mut object, Verdict::Failed, 30));
+        object.spec.check.query.secret_ref = Some("Prom_Secret".into());
+        let missing = Err(NoWorkload::Missing(String::new()));
+        assert_eq!(runs(&object, &missing, at(31)), []);
     }
 }

@@ -51,6 +51,8 @@ pub struct Run {
     pub message: String,
     /// Everything that has a say in it was measured at least once.
     pub measured: bool,
+    /// When its measurements began, where those say nothing about pods that were unwell since.
+    pub began: Option<Timestamp>,
     /// It was told to end.
     pub ending: bool,
     /// When it ended.

@@ -34,7 +34,7 @@ enum Action {
     Verb(Verb),
     /// Run an embedded Kubernetes on this machine, with pods that are played and not run: to try things, not for production
     Cluster(cluster::Args),
-    /// Run the operator: rolls what RolloutPlugins ask for, until SIGTERM. Exit code 3: the API server cannot be reached
+    /// Run the operator: rolls what RolloutPlugins and PhasedRollouts ask for, until SIGTERM. Exit code 3: the API server cannot be reached
     Operator(operator::Args),
     /// Print what to apply to a cluster: stateward install | kubectl apply -f -
     Install(install::Args),

@@ -50,6 +50,8 @@ pub(crate) struct Request {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// What is asked is in the body, and an answer without it is no answer.
+    pub(crate) asks_in_body: bool,
     pub(crate) trust: Trust,
     /// For all of it: the name, the connection, redirections and the answer.
     pub(crate) timeout: Duration,
@@ -117,6 +119,7 @@ impl Request {
             url,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            asks_in_body: false,
             trust: Trust::default(),
             timeout,
         }
@@ -131,6 +134,7 @@ impl Request {
         let mut request = Self::get(url, timeout);
         request.method = Method::POST;
         request.body = body.into();
+        request.asks_in_body = true;
         let value = HeaderValue::from_static(content_type);
         request.headers.insert(::http::header::CONTENT_TYPE, value);
         request

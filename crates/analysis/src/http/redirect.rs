@@ -7,7 +7,8 @@
 //! | https | http | no | |
 //! | any, with a body that would go along | another origin | no | |
 //!
-//! After 301, 302 and 303 a POST or PUT becomes a GET, as everywhere.
+//! After 301, 302 and 303 a POST or PUT becomes a GET, as everywhere; but not where the question is in the body, because whatever is
+//! answered then is no answer to it.
 
 use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use ::http::{HeaderMap, Method, StatusCode};
@@ -44,6 +45,9 @@ pub(super) fn next(
 
     let same = same_origin(&request.url, &url);
     if matches!(status.as_u16(), 301..=303) && request.method != Method::GET {
+        if request.asks_in_body {
+            return Err(refused("in a way that loses the question; ask there at once"));
+        }
         request.method = Method::GET;
         request.body = Bytes::new();
         request.headers.remove(CONTENT_TYPE);

@@ -93,6 +93,7 @@ impl Query<'_> {
     fn get(&self) -> Request {
         let mut request = self.post();
         request.method = Method::GET;
+        request.asks_in_body = false;
         request.body.clear();
         request.headers.remove(::http::header::CONTENT_TYPE);
         let query = match request.url.query() {

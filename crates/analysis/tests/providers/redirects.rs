@@ -120,6 +120,26 @@ async fn a_post_becomes_a_get_or_stays_as_it_was(
     assert_eq!(server.seen()[1].body, body);
 }
 
+/// An answer to no question, such as no data, would count.
+#[rstest]
+#[case(302, "RedirectRefused")]
+#[case(303, "RedirectRefused")]
+#[tokio::test]
+async fn a_question_is_not_lost_on_the_way(#[case] code: u16, #[case] expected: &str) {
+    let empty = r#"{"status": "success", "data": {"resultType": "vector", "result": []}}"#;
+    let server = StandIn::answering(move |seen| match seen.path.as_str() {
+        "/api/v1/query" => redirect(code, "/elsewhere"),
+        _ => status(200, empty),
+    })
+    .await;
+    let prometheus = json!({"address": server.url(""), "query": "up"});
+    let error = ask(&providers(), json!({"prometheus": prometheus}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), expected);
+    assert_eq!(server.seen().len(), 1);
+}
+
 #[tokio::test]
 async fn a_body_does_not_go_to_another_host() {
     let other = StandIn::answering(|_| "7").await;

@@ -201,6 +201,9 @@ pub struct RollingPodStatus {
     /// The gate that the checks are for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub gate: String,
+    /// Tells what is asked: answers to another question count for nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub question: String,
     /// When the initial delay began. Spelled as it always was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analisys_start_time: Option<Timestamp>,

@@ -175,6 +175,7 @@ fn read(run: &AnalysisRun) -> Run {
         phase: status.phase,
         measured: stateward_core::analysis::run::is_measured(&status),
         message: status.message,
+        began: None,
         ending: run.spec.terminate,
         ended: status.completed_at,
     }

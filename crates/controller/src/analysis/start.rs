@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -45,7 +46,7 @@ impl Checks<RolloutPlugin> for Starter {
         rolloutplugin::plan_with(object, Some(&templates))
     }
 
-    fn runs(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>) -> Vec<Run> {
+    fn runs(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>, _: Timestamp) -> Vec<Run> {
         self.runs.of(&object.uid().unwrap_or_default())
     }
 

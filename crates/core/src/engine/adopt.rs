@@ -17,8 +17,15 @@ impl Turn<'_> {
         if self.memory.stable.is_some() || self.world.plan.is_err() {
             return;
         }
+        if self.memory.workload.is_none() || self.memory.setting.is_none() {
+            self.memory.setting = Some(self.setting(workload));
+        } else if self.world.memory.stable.is_none() {
+            self.notice(
+                "TakenBack",
+                "taken back from Kubernetes' own rolling update: pods are checked again".into(),
+            );
+        }
         self.memory.workload = Some(workload.uid.clone());
-        self.memory.setting = Some(workload.setting.clone());
         let changing = workload.current != workload.update && workload.replicas > 0;
         match workload.current_template.clone().filter(|_| changing) {
             Some(template) => {
@@ -48,6 +55,18 @@ impl Turn<'_> {
                     template: workload.template.clone(),
                 });
             }
+        }
+    }
+
+    /// How the workload is to be set when we let go of it at rest. Where one pod goes after the other, a guard and a partition in the
+    /// middle of a change are what another operator has left, or we ourselves, and not a user's wish.
+    fn setting(&self, workload: &Workload) -> String {
+        let by_pod = self.world.plan.as_ref().is_ok_and(|plan| plan.by_pod);
+        let left_behind = workload.released <= 0 || workload.current != workload.update;
+        if by_pod && left_behind {
+            "0".into()
+        } else {
+            workload.setting.clone()
         }
     }
 }

@@ -99,31 +99,35 @@ impl Turn<'_> {
         self.describe_next(attempt, plan, workload)
     }
 
-    /// One pod after the other: no pod is released that the checks before it do not speak for. Whether the attempt stands at
-    /// another place now, or has to begin its gate anew.
+    /// One pod after the other: no pod is released that the checks before it do not speak for. Goes back to the gate, or begins it
+    /// anew, where they do not.
     ///
-    /// What was asked says nothing about pods that were unwell meanwhile, nor about how things are a while later.
+    /// What was asked says nothing about pods that were unwell meanwhile, also while nobody looked, nor about how things are a
+    /// while later.
     pub(super) fn go_back_to_gate(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
         let now = self.world.now;
-        let (gate, why) = match (plan.step(attempt.step), unwell(workload, attempt, now)) {
-            (Some(Step::Analysis(_)), Some(why))
-                if !attempt.pausing && self.run_of_step(attempt).is_some() =>
-            {
-                (attempt.step, why)
-            }
-            (Some(Step::Share(share)), unwell) => {
-                let exposes = i64::from(share.of(workload.replicas)) > workload.released;
+        let run = self.run_of_step(attempt).filter(|_| !attempt.pausing);
+        let began = run.map(|run| run.began.unwrap_or(now));
+        let (gate, why) = match (plan.step(attempt.step), began) {
+            (Some(Step::Analysis(_)), Some(began)) => (Some(attempt.step), unwell(workload, attempt, began)),
+            (Some(Step::Share(share)), _) if i64::from(share.of(workload.replicas)) > workload.released => {
                 let late = now.duration_since(attempt.entered) > A_WHILE;
                 let late = late.then(|| "the checks before it were made a while ago".to_owned());
-                match (unwell.or(late), attempt.step.0.checked_sub(1)) {
-                    (Some(why), Some(gate)) if exposes => (StepIndex(gate), why),
-                    _ => return,
-                }
+                let gate = attempt.step.0.checked_sub(1).map(StepIndex);
+                (gate, unwell(workload, attempt, now).or(late))
             }
             _ => return,
         };
+        let (Some(gate), Some(why)) = (gate, why) else {
+            return;
+        };
+        let progressed = attempt.progressed;
         *attempt = enter(attempt.clone(), gate, plan, now);
+        // Readiness that comes and goes is not progress.
+        if began.is_some_and(|began| now.duration_since(began) < A_WHILE) {
+            attempt.progressed = progressed;
+        }
         self.notice(
             "ChecksRestarted",
             format!("{}: {why}: the checks begin anew", attempt.target),
@@ -259,7 +263,20 @@ impl Turn<'_> {
             None if plan.by_pod => format!("checks begin when every pod is available{waiting}"),
             None => format!("analysis of {} begins{waiting}", attempt.target),
         };
-        report(Phase::Progressing, Reason::Analysing, format!("{place}: {what}"))
+        let not_waited_for: Vec<_> = attempt.excused.iter().map(ToString::to_string).collect();
+        let excused = if plan.by_pod && !not_waited_for.is_empty() {
+            format!(
+                "; not waiting for pod {}, which was unwell before",
+                not_waited_for.join(", ")
+            )
+        } else {
+            String::new()
+        };
+        report(
+            Phase::Progressing,
+            Reason::Analysing,
+            format!("{place}: {what}{excused}"),
+        )
     }
 
     /// The same of one beside the steps that came to no verdict.
@@ -281,15 +298,18 @@ impl Turn<'_> {
     }
 }
 
-/// The first pod that is not available and has to be.
-fn unwell(workload: &Workload, attempt: &Attempt, now: Timestamp) -> Option<String> {
-    let due = (0..workload.replicas).rev();
-    let mut due = due.filter(|index| !attempt.excused.contains(index));
+/// The first pod that has to be available and was not at some moment since `then`.
+fn unwell(workload: &Workload, attempt: &Attempt, then: Timestamp) -> Option<String> {
+    let excused = |index: &u32| {
+        let new = workload.at(*index).is_some_and(|pod| pod.runs(&attempt.target));
+        attempt.excused.contains(index) && !new
+    };
+    let mut due = (0..workload.replicas).rev().filter(|index| !excused(index));
     due.find_map(|index| match workload.at(index) {
         None => Some(format!("waiting for pod {index} to be created")),
         Some(pod) => match pod.available_at(workload.min_ready) {
-            Some(at) if at <= now => None,
-            Some(_) => Some(format!("waiting for pod {} to stay Ready", pod.name)),
+            Some(at) if at <= then => None,
+            Some(_) => Some(format!("pod {} was not available all the while", pod.name)),
             None => Some(unready(pod)),
         },
     })

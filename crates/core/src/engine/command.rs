@@ -203,10 +203,12 @@ impl Turn<'_> {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }
         let attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
-        self.notice(
-            "RolloutResumed",
-            format!("{}: the pause was ended by a user", attempt.target),
-        );
+        let what = if plan.by_pod {
+            "a user goes on although the checks have failed"
+        } else {
+            "the pause was ended by a user"
+        };
+        self.notice("RolloutResumed", format!("{}: {what}", attempt.target));
         self.memory.activity = Activity::Rolling(attempt);
     }
 }

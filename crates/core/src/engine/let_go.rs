@@ -19,8 +19,8 @@ impl Turn<'_> {
         }
         // A version that waits behind the guard would be released with it.
         let stable = self.memory.stable.as_ref();
-        let settled = stable.is_some_and(|stable| workload.update == stable.revision)
-            && workload.current == workload.update;
+        let known = stable.is_some_and(|stable| workload.update == stable.revision) || self.world.suspended;
+        let settled = known && workload.current == workload.update;
         let idle = self.memory.activity == Activity::Idle && settled;
         let setting = self.memory.setting.clone().filter(|_| idle);
         if !idle && !self.world.suspended {

@@ -12,7 +12,11 @@ use crate::world::{Action, Phase, Reason, Report};
 
 /// A new attempt, at the first step.
 pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
-    let broken = |index: &u32| !workload.at(*index).is_some_and(|pod| pod.ready());
+    let broken = |index: &u32| match workload.at(*index) {
+        // One that is only being replaced is waited for where all have to be available.
+        None => !plan.by_pod,
+        Some(pod) => !pod.ready() && !(plan.by_pod && pod.terminating),
+    };
     let attempt = Attempt {
         target: workload.update.clone(),
         step: StepIndex::default(),
@@ -56,6 +60,12 @@ impl Turn<'_> {
             return self.bring_back(workload);
         }
         self.look_beside(&mut attempt, plan);
+        if plan.by_pod {
+            // An excuse ends when the pod is well.
+            attempt
+                .excused
+                .retain(|index| !workload.at(*index).is_some_and(|pod| pod.ready()));
+        }
         if plan.by_pod && !attempt.held {
             self.go_back_to_gate(&mut attempt, plan, workload);
         }

@@ -11,6 +11,12 @@ impl Turn<'_> {
     /// is on its way is read off the workload once it is ours again.
     pub(super) fn suspend(&mut self, workload: &Workload) -> Outcome {
         self.refuse_commands("the workload is left to Kubernetes; take it back first");
+        if self.memory.stable.is_some() {
+            self.warn(
+                "Suspended",
+                "left to Kubernetes' own rolling update: nothing is checked until it is taken back".into(),
+            );
+        }
         let setting = self.memory.setting.clone();
         self.memory = Memory {
             workload: Some(workload.uid.clone()),

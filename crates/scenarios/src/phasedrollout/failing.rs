@@ -14,6 +14,7 @@ scenarios![
     a_failed_gate_is_checked_again_on_request,
     a_failed_gate_can_be_passed_by_hand,
     more_tries_take_the_failure_back,
+    a_slip_in_the_spec_of_one_that_is_held_returns_no_pod,
     failed_checks_return_every_pod_where_the_policy_says_so,
     failed_checks_that_recover_go_on,
     a_prometheus_that_does_not_answer_is_no_success,
@@ -181,4 +182,23 @@ async fn the_last_gate_can_return_every_pod_too(cluster: &mut Cluster) -> Outcom
         .await?;
     db.expect_rest(["v1"; 2]).await?;
     rollout.expect_phase("Failed").await.map(drop)
+}
+
+async fn a_slip_in_the_spec_of_one_that_is_held_returns_no_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"maxTries": 1})).await?;
+    db.set_image("v2").await?;
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_phase("Failed").await?;
+    let slip = json!({"check": {"query": {"secretRef": "Prom_Secret"}}});
+    rollout.patch("slip", slip).await?;
+    rollout.expect_message("spec.check.query.secretRef").await?;
+    db.expect_rest(["v1", "v2"]).await?;
+    all_is_well(cluster);
+    rollout
+        .patch("put it right", json!({"check": {"query": {"secretRef": null}}}))
+        .await?;
+    rollout.retry().await?;
+    expect_out::<2>(&db, &rollout, "v2").await
 }

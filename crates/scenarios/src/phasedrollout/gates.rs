@@ -25,6 +25,8 @@ scenarios![
     some_data_is_a_success_where_the_spec_says_so,
     a_changed_query_counts_from_the_next_check,
     an_operator_that_starts_again_goes_on_counting,
+    a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew,
+    another_meaning_begins_the_checks_anew,
     ordinals_may_begin_anywhere,
     two_operators_at_once_check_no_less,
 ];
@@ -291,4 +293,53 @@ async fn two_operators_at_once_check_no_less(cluster: &mut Cluster) -> Outcome {
     all_is_well(cluster);
     expect_out::<3>(&db, &rollout, "v2").await?;
     db.expect_one_down_at_most(before)
+}
+
+async fn a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"periodSeconds": 3, "successThreshold": 3})).await?;
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "two good checks", |checks| {
+        checks.consecutive_successful_checks == 2
+    })
+    .await?;
+    cluster.stop_operator();
+    db.delete_pod(0).await?;
+    db.eventually("pod db-0 is another one", |_, pods| {
+        if pods.iter().filter(|pod| pod.ready).count() == 2 {
+            Ok(())
+        } else {
+            Err("not all are Ready".into())
+        }
+    })
+    .await?;
+    cluster.start_operator();
+    rollout.expect_event("ChecksRestarted", "db-0").await?;
+    expect_partition(&db, 2).await?;
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// What was a success is none any more.
+async fn another_meaning_begins_the_checks_anew(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"successThreshold": 3})).await?;
+    db.set_image("v2").await?;
+    expect_checks(&rollout, "a good check", |checks| {
+        checks.consecutive_successful_checks > 0
+    })
+    .await?;
+    rollout
+        .patch("turn it round", json!({"check": {"successOn": "Data"}}))
+        .await?;
+    expect_checks(&rollout, "a failed check at partition 2", |checks| {
+        checks.partition == 2 && checks.consecutive_failed_checks > 0
+    })
+    .await?;
+    rollout
+        .expect_event("CheckFailed", "no data was returned")
+        .await?;
+    cluster.metrics().says("errors", [1.0]);
+    expect_out::<2>(&db, &rollout, "v2").await
 }

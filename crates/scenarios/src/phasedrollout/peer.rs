@@ -72,8 +72,10 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
 
 async fn an_object_of_another_operator_can_be_deleted(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    cluster.statefulset("db").replicas(2).start().await?;
+    let db = cluster.statefulset("db").replicas(2).partition(2).start().await?;
     let rollout = cluster.phased("db").with(&left_behind()).start().await?;
     rollout.delete().await?;
-    rollout.expect_gone().await
+    rollout.expect_gone().await?;
+    // Its guard is not a wish of the user's.
+    expect_partition(&db, 0).await
 }

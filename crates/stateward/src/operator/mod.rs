@@ -1,4 +1,4 @@
-//! `stateward operator`: rolls what RolloutPlugins ask for.
+//! `stateward operator`: rolls what RolloutPlugins and PhasedRollouts ask for.
 //!
 //! - `connect`: the way to the API server, and the wait for what has to be there.
 //! - `probes`: health, readiness and metrics over HTTP.

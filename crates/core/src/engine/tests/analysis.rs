@@ -49,6 +49,7 @@ fn run(name: String, phase: Verdict) -> Run {
         phase,
         message: "metric errors: 1 failed, 0 allowed".into(),
         measured: phase.is_over(),
+        began: None,
         ending: false,
         ended: phase.is_over().then_some(NOW),
     }

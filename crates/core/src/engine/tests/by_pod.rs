@@ -45,6 +45,7 @@ fn checked(world: &mut World, phase: Verdict) {
         name,
         phase,
         message: "1 of 3 checks in a row succeeded".into(),
+        began: Some(NOW),
         ending: false,
         ended: phase.is_over().then_some(NOW),
     }];
@@ -239,4 +240,99 @@ fn a_pause_by_hand_begins_the_checks_anew_when_it_ends() {
         panic!("it rolls");
     };
     assert_eq!((attempt.held, attempt.entered), (false, world.now));
+}
+
+/// A pod that was lost and came back while no operator looked.
+#[test]
+fn a_pod_that_was_unwell_while_nobody_looked_begins_the_checks_anew() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Successful);
+    world.now += SignedDuration::from_mins(1);
+    let since = world.now - SignedDuration::from_secs(10);
+    world.view().pods[0].ready_since = Some(since);
+    let decision = decide(&world);
+    assert_eq!(
+        (step(&decision), notices(&decision)),
+        (2, vec!["ChecksRestarted"])
+    );
+    world.view().pods[0].ready_since = Some(NOW);
+    assert_eq!(step(&decide(&world)), 3, "ready when they began");
+}
+
+#[test]
+fn an_excuse_ends_when_the_pod_is_well() {
+    let mut world = at(2, 1);
+    world.attempt().excused = vec![0];
+    world.unready(0);
+    checked(&mut world, Verdict::Running);
+    let decision = decide(&world);
+    assert!(notices(&decision).is_empty());
+    assert!(message(&decision).contains("not waiting for pod 0, which was unwell before"));
+    world.view().pods[0].ready_since = Some(NOW);
+    world.count();
+    let decision = decide(&world);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert!(attempt.excused.is_empty());
+    world.memory = decision.memory;
+    world.unready(0);
+    assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
+}
+
+#[test]
+fn a_pod_that_is_only_being_replaced_has_no_excuse() {
+    let mut world = settled();
+    world.plan = Ok(pods(5));
+    world.template("b");
+    world.view().pods[0].terminating = true;
+    world.view().told.current = 4;
+    let decision = decide(&world);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert!(attempt.excused.is_empty());
+}
+
+/// A new pod that is excused is new, and no excuse.
+#[test]
+fn an_excuse_does_not_cover_the_new_version() {
+    let mut world = at(2, 1);
+    world.attempt().excused = vec![4];
+    world.unready(4);
+    checked(&mut world, Verdict::Running);
+    assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
+}
+
+#[test]
+fn readiness_that_comes_and_goes_is_not_progress() {
+    let mut world = at(2, 1);
+    world.attempt().progressed = NOW - SignedDuration::from_mins(8);
+    checked(&mut world, Verdict::Running);
+    world.unready(4);
+    world.now += SignedDuration::from_secs(5);
+    let decision = decide(&world);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it rolls");
+    };
+    assert_eq!(attempt.progressed, NOW - SignedDuration::from_mins(8));
+}
+
+#[rstest]
+#[case::guarded_by_another(5, "a", "0")]
+#[case::in_the_middle(2, "b", "0")]
+#[case::a_users_own(2, "a", "2")]
+fn what_another_operator_left_is_no_wish_of_a_user(
+    #[case] partition: i64,
+    #[case] template: &str,
+    #[case] expected: &str,
+) {
+    let mut world = settled();
+    world.plan = Ok(pods(5));
+    world.memory = Memory::default();
+    world.template(template);
+    world.view().released = 5 - partition;
+    world.view().setting = partition.to_string();
+    world.view().current_template = Some(crate::plan::Fingerprint::of("a"));
+    assert_eq!(decide(&world).memory.setting.as_deref(), Some(expected));
 }
