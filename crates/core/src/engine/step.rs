@@ -14,8 +14,9 @@ use crate::world::{Action, Phase, Reason, Report};
 pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
     let broken = |index: &u32| match workload.at(*index) {
         // One that is only being replaced is waited for where all have to be available.
+        Some(pod) if pod.terminating => !plan.by_pod,
+        Some(pod) => !pod.ready(),
         None => !plan.by_pod,
-        Some(pod) => !pod.ready() && !(plan.by_pod && pod.terminating),
     };
     let attempt = Attempt {
         target: workload.update.clone(),
