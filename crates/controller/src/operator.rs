@@ -31,7 +31,7 @@ use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
 use crate::reconcile::{Context, reconcile, retry};
-use crate::roster::Roster;
+use crate::roster::{self, Roster};
 
 /// How many objects may have their turn at the same time.
 const AT_ONCE: u16 = 16;
@@ -335,9 +335,11 @@ struct Registry<K: Rollout> {
 
 impl<K: Rollout> Registry<K> {
     fn note(&mut self, told: &watcher::Result<watcher::Event<K>>) {
-        if let Ok(watcher::Event::InitDone) | Err(_) = told
-            && !std::mem::replace(&mut self.known, true)
-        {
+        let settled = match told {
+            Ok(event) => matches!(event, watcher::Event::InitDone),
+            Err(error) => roster::is_beyond_us(error),
+        };
+        if settled && !std::mem::replace(&mut self.known, true) {
             self.context.roster.one_more();
         }
         let Ok(event) = told else { return };

@@ -221,6 +221,19 @@ impl Cluster {
             .map(drop)
     }
 
+    /// Lets the operator read a Secret, as the guides tell users to.
+    pub async fn let_operator_read(&self, secret: &str) -> Outcome {
+        let role = json!({"rules": [
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"]},
+        ]});
+        self.create("roles", secret, role).await?;
+        let binding = json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": secret},
+            "subjects": [{"kind": "ServiceAccount", "name": "stateward", "namespace": "stateward-system"}],
+        });
+        self.create("rolebindings", secret, binding).await
+    }
+
     /// The names of the objects of a kind that has no handle of its own here.
     pub async fn names(&self, plural: &str) -> Outcome<Vec<String>> {
         let api: Api<DynamicObject> =

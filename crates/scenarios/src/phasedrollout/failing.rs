@@ -1,12 +1,13 @@
 //! Checks that fail, and a Prometheus that does not answer.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
 
 use super::{
-    all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new, two_pods,
+    Phased, all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new,
+    two_pods,
 };
-use crate::harness::{Cluster, Outcome};
+use crate::harness::{Cluster, Outcome, Set};
 use crate::scenarios;
 
 scenarios![
@@ -21,6 +22,18 @@ scenarios![
     a_broken_pod_fails_the_rollout_at_once,
     the_last_gate_can_return_every_pod_too,
 ];
+
+/// A set whose failed rollouts return every pod.
+async fn returning(cluster: &Cluster, replicas: i32, check: Value) -> Outcome<(Set<'_>, Phased<'_>)> {
+    let db = cluster.statefulset("db").replicas(replicas).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .check(check)
+        .spec(json!({"failurePolicy": "Rollback"}))
+        .start()
+        .await?;
+    Ok((db, rollout))
+}
 
 async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
@@ -100,13 +113,7 @@ async fn more_tries_take_the_failure_back(cluster: &mut Cluster) -> Outcome {
 
 async fn failed_checks_return_every_pod_where_the_policy_says_so(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(3).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .check(json!({"maxTries": 2}))
-        .spec(json!({"failurePolicy": "Rollback"}))
-        .start()
-        .await?;
+    let (db, rollout) = returning(cluster, 3, json!({"maxTries": 2})).await?;
     db.set_image("v2").await?;
     expect_partition(&db, 1).await?;
     cluster.metrics().says("errors", [1.0]);
@@ -150,12 +157,7 @@ async fn a_broken_pod_fails_the_rollout_at_once(cluster: &mut Cluster) -> Outcom
     cluster
         .pods()
         .program(Match::image("example.com/db:v2"), Behaviour::crash_loop());
-    let db = cluster.statefulset("db").replicas(3).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .spec(json!({"failurePolicy": "Rollback"}))
-        .start()
-        .await?;
+    let (db, rollout) = returning(cluster, 3, json!({})).await?;
     db.set_image("v2").await?;
     rollout
         .expect_event("RolloutAborted", "pod db-2 is broken")
@@ -167,13 +169,7 @@ async fn a_broken_pod_fails_the_rollout_at_once(cluster: &mut Cluster) -> Outcom
 /// Kubernetes has forgotten the version before by then.
 async fn the_last_gate_can_return_every_pod_too(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).start().await?;
-    let rollout = cluster
-        .phased("db")
-        .check(json!({"maxTries": 1}))
-        .spec(json!({"failurePolicy": "Rollback"}))
-        .start()
-        .await?;
+    let (db, rollout) = returning(cluster, 2, json!({"maxTries": 1})).await?;
     db.set_image("v2").await?;
     expect_partition(&db, 0).await?;
     cluster.metrics().says("errors", [1.0]);

@@ -198,7 +198,7 @@ async fn a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set(cluster: &mut Cl
 
 async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    super::seed::let_the_operator_read_the_secret(cluster).await?;
+    cluster.let_operator_read("prom-secret").await?;
     let (db, rollout) = two_pods(cluster, json!({"query": {"secretRef": "prom-secret"}})).await?;
     db.set_image("v2").await?;
     let told = "there is no Secret prom-secret";

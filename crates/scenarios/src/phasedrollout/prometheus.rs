@@ -37,7 +37,7 @@ async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
         .await
         .map_err(std::io::Error::other)?;
     cluster.ask_providers();
-    super::seed::let_the_operator_read_the_secret(cluster).await?;
+    cluster.let_operator_read("prom-secret").await?;
     let keys = json!({"stringData": {"username": USERNAME, "password": format!("{PASSWORD}\n")}});
     cluster.create("secrets", "prom-secret", keys).await?;
     cluster.with_operator().await?;

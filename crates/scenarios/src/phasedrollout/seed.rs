@@ -32,20 +32,7 @@ async fn secret(cluster: &Cluster) -> Outcome {
     let printed = &documents()?[1];
     let keys = json!({"stringData": printed["stringData"], "type": printed["type"]});
     cluster.create("secrets", "prom-secret", keys).await?;
-    let_the_operator_read_the_secret(cluster).await
-}
-
-/// Lets the operator read the Secret of the example, as the guide tells users to.
-pub(super) async fn let_the_operator_read_the_secret(cluster: &Cluster) -> Outcome {
-    let role = json!({"rules": [
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["prom-secret"], "verbs": ["get"]},
-    ]});
-    cluster.create("roles", "prom-secret", role).await?;
-    let binding = json!({
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "prom-secret"},
-        "subjects": [{"kind": "ServiceAccount", "name": "stateward", "namespace": "stateward-system"}],
-    });
-    cluster.create("rolebindings", "prom-secret", binding).await
+    cluster.let_operator_read("prom-secret").await
 }
 
 /// S002-06 S002-07: data is returned for as long as anything is up.

@@ -115,14 +115,6 @@ pub(super) async fn expect_measured(cluster: &Cluster, times: i32) -> Outcome {
         .await
 }
 
-pub(super) fn expect(cluster: &Cluster, what: &str, holds: bool) -> Outcome {
-    if holds {
-        Ok(())
-    } else {
-        Err(cluster.unmet(what, "it is not so"))
-    }
-}
-
 pub(super) fn runs_api(cluster: &Cluster) -> Api<AnalysisRun> {
     Api::namespaced(cluster.client(), cluster.namespace())
 }
@@ -140,22 +132,17 @@ async fn a_step_goes_on_when_its_measurements_are_good(cluster: &mut Cluster) ->
     rollout.expect_phase("Successful").await?;
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
     let status = runs[0].status.clone().unwrap_or_default();
-    expect(cluster, "three measurements", status.metric_results[0].count == 3)?;
-    expect(
-        cluster,
-        "each was asked for once",
-        cluster.metrics().asked("errors") >= 3,
-    )?;
+    cluster.expect("three measurements", status.metric_results[0].count == 3)?;
+    cluster.expect("each was asked for once", cluster.metrics().asked("errors") >= 3)?;
     let owners = runs[0].owner_references();
-    expect(
-        cluster,
+    cluster.expect(
         "one owner",
         owners.len() == 1 && owners[0].kind == "RolloutPlugin",
     )?;
     let labels = runs[0].labels();
     let label = |key: &str| labels.get(key).map(String::as_str);
     let labelled = (label("rollout-type"), label("step-index")) == (Some("Step"), Some("1"));
-    expect(cluster, "the labels of a step", labelled)
+    cluster.expect("the labels of a step", labelled)
 }
 
 async fn a_canary_that_raises_the_error_rate_is_rolled_back(cluster: &mut Cluster) -> Outcome {
@@ -173,8 +160,7 @@ async fn a_canary_that_raises_the_error_rate_is_rolled_back(cluster: &mut Cluste
     db.expect_rest(["v1"; 3]).await?;
     let status = rollout.expect_phase("Failed").await?;
     let reason = status.aborted_reason.unwrap_or_default();
-    expect(
-        cluster,
+    cluster.expect(
         "the reason names the metric and its last value",
         reason.contains("2 failed, 1 allowed") && reason.contains("does not hold of [0.2]"),
     )?;
@@ -202,7 +188,7 @@ async fn nobody_to_ask_ends_in_an_error_and_a_return(cluster: &mut Cluster) -> O
     db.set_image("v2").await?;
     let runs = expect_runs(cluster, &[Phase::Error]).await?;
     let status = runs[0].status.clone().unwrap_or_default();
-    expect(cluster, "it was asked twice", status.metric_results[0].error == 2)?;
+    cluster.expect("it was asked twice", status.metric_results[0].error == 2)?;
     db.expect_rest(["v1"; 3]).await?;
     rollout.expect_message("connection refused").await.map(drop)
 }
@@ -219,11 +205,7 @@ async fn an_inconclusive_analysis_pauses_until_somebody_decides(cluster: &mut Cl
         .iter()
         .map(|pause| pause.reason.as_str())
         .collect();
-    expect(
-        cluster,
-        "the reason of the pause",
-        reasons == ["InconclusiveAnalysisRun"],
-    )?;
+    cluster.expect("the reason of the pause", reasons == ["InconclusiveAnalysisRun"])?;
     rollout
         .expect_event("AnalysisRunInconclusive", "neither condition")
         .await?;
@@ -248,11 +230,7 @@ async fn an_analysis_beside_the_steps_aborts_at_any_of_them(cluster: &mut Cluste
     rollout.expect_phase("Failed").await?;
     let runs = expect_runs(cluster, &[Phase::Failed]).await?;
     let kind = runs[0].labels().get("rollout-type").map(String::as_str);
-    expect(
-        cluster,
-        "the label of one beside the steps",
-        kind == Some("Background"),
-    )
+    cluster.expect("the label of one beside the steps", kind == Some("Background"))
 }
 
 async fn an_analysis_beside_the_steps_ends_with_them(cluster: &mut Cluster) -> Outcome {
@@ -266,7 +244,7 @@ async fn an_analysis_beside_the_steps_ends_with_them(cluster: &mut Cluster) -> O
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
-    expect(cluster, "it was told to end", runs[0].spec.terminate)
+    cluster.expect("it was told to end", runs[0].spec.terminate)
 }
 
 async fn doubt_beside_the_steps_stops_them_until_somebody_decides(cluster: &mut Cluster) -> Outcome {
@@ -315,7 +293,7 @@ async fn a_job_that_succeeds_opens_the_step_once(cluster: &mut Cluster) -> Outco
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
     let jobs = cluster.names("jobs").await?;
     let expected = [format!("{}-smoke-1", runs[0].name_any())];
-    expect(cluster, "one Job, of the run", jobs == expected)
+    cluster.expect("one Job, of the run", jobs == expected)
 }
 
 async fn a_job_that_fails_turns_the_version_down(cluster: &mut Cluster) -> Outcome {
@@ -354,13 +332,12 @@ async fn an_abort_ends_the_run_and_its_job(cluster: &mut Cluster) -> Outcome {
     db.expect_rest(["v1"; 3]).await?;
     let runs = expect_runs(cluster, &[Phase::Inconclusive]).await?;
     let message = runs[0].status.clone().unwrap_or_default().message;
-    expect(
-        cluster,
+    cluster.expect(
         "the run says that it was ended",
         message == "metric smoke: ended before it was measured",
     )?;
     let left = cluster.names("jobs").await?;
-    expect(cluster, "no Job goes on", left.is_empty())
+    cluster.expect("no Job goes on", left.is_empty())
 }
 
 async fn an_operator_that_restarts_loses_no_measurement(cluster: &mut Cluster) -> Outcome {
@@ -382,12 +359,8 @@ async fn an_operator_that_restarts_loses_no_measurement(cluster: &mut Cluster) -
     rollout.expect_phase("Successful").await?;
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
     let status = runs[0].status.clone().unwrap_or_default();
-    expect(
-        cluster,
-        "four measurements, no more",
-        status.metric_results[0].count == 4,
-    )?;
-    expect(cluster, "one Job", cluster.names("jobs").await?.len() == 1)
+    cluster.expect("four measurements, no more", status.metric_results[0].count == 4)?;
+    cluster.expect("one Job", cluster.names("jobs").await?.len() == 1)
 }
 
 async fn a_run_that_was_deleted_is_made_again(cluster: &mut Cluster) -> Outcome {
@@ -405,12 +378,11 @@ async fn a_run_that_was_deleted_is_made_again(cluster: &mut Cluster) -> Outcome 
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
     let second = expect_runs(cluster, &[Phase::Successful]).await?.remove(0);
-    expect(
-        cluster,
+    cluster.expect(
         "another run of the same name",
         second.name_any() == first.name_any(),
     )?;
-    expect(cluster, "not the same one", second.uid() != first.uid())
+    cluster.expect("not the same one", second.uid() != first.uid())
 }
 
 async fn a_run_of_somebody_else_is_left_alone(cluster: &mut Cluster) -> Outcome {
@@ -432,12 +404,8 @@ async fn a_run_of_somebody_else_is_left_alone(cluster: &mut Cluster) -> Outcome 
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
     let theirs = runs_api(cluster).get("theirs").await.doing("read a run")?;
-    expect(cluster, "it was not measured", theirs.status.is_none())?;
-    expect(
-        cluster,
-        "nobody was asked for it",
-        cluster.metrics().asked("theirs") == 0,
-    )
+    cluster.expect("it was not measured", theirs.status.is_none())?;
+    cluster.expect("nobody was asked for it", cluster.metrics().asked("theirs") == 0)
 }
 
 async fn a_template_that_comes_later_is_found(cluster: &mut Cluster) -> Outcome {

@@ -13,7 +13,7 @@ use stateward_api::analysis::{
 use stateward_kubelet::{Behaviour, Match};
 
 use super::analysis::{
-    accompanied, analysed, analysis, expect, expect_measured, expect_runs, job, metric, runs_api, template,
+    accompanied, analysed, analysis, expect_measured, expect_runs, job, metric, runs_api, template,
 };
 use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
@@ -47,7 +47,7 @@ async fn a_version_is_not_good_before_it_was_measured_beside_the_steps(cluster: 
     rollout.expect_phase("Successful").await?;
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
     let status = runs[0].status.clone().unwrap_or_default();
-    expect(cluster, "it was measured", status.metric_results[0].count > 0)
+    cluster.expect("it was measured", status.metric_results[0].count > 0)
 }
 
 async fn a_version_that_cannot_be_measured_beside_the_steps_is_turned_down(cluster: &mut Cluster) -> Outcome {
@@ -102,10 +102,10 @@ async fn a_job_that_cannot_start_is_not_left_behind(cluster: &mut Cluster) -> Ou
         job.is_none_or(|job| job.metadata.deletion_timestamp.is_some())
     });
     let gone = tokio::time::timeout(cluster.patience(), gone).await;
-    expect(cluster, "its Job goes", matches!(gone, Ok(Ok(_))))?;
+    cluster.expect("its Job goes", matches!(gone, Ok(Ok(_))))?;
     let runs = expect_runs(cluster, &[Phase::Inconclusive]).await?;
     let message = runs[0].status.clone().unwrap_or_default().message;
-    expect(cluster, "the verdict stays", message.contains("ImagePullBackOff"))
+    cluster.expect("the verdict stays", message.contains("ImagePullBackOff"))
 }
 
 async fn a_job_without_a_place_says_what_it_waits_for(cluster: &mut Cluster) -> Outcome {
@@ -206,16 +206,12 @@ async fn a_number_that_is_too_large_is_refused(cluster: &mut Cluster) -> Outcome
     cluster.with_operator().await?;
     let large = json!({"interval": "1m", "count": 3_000_000_000_i64});
     let refused = template(cluster, "checks", json!({"metrics": [metric("errors", large)]})).await;
-    expect(
-        cluster,
-        "a number of more than 32 bits is refused",
-        refused.is_err(),
-    )?;
+    cluster.expect("a number of more than 32 bits is refused", refused.is_err())?;
     let text = json!({"interval": "1m", "count": "{{args.count}}"});
     template(cluster, "checks", json!({"metrics": [metric("errors", text)]})).await?;
     let steps = json!([{"setWeight": 40}, {"pause": {"duration": 3_000_000_000_i64}}]);
     let refused = cluster.rollout("db").steps(steps).create().await;
-    expect(cluster, "and so is a duration", refused.is_err())
+    cluster.expect("and so is a duration", refused.is_err())
 }
 
 async fn a_template_for_every_namespace_is_found(cluster: &mut Cluster) -> Outcome {
@@ -278,18 +274,14 @@ async fn a_run_of_ones_own_is_kept_as_long_as_it_says(cluster: &mut Cluster) -> 
     let status = run.status.clone().unwrap_or_default();
     let result = &status.metric_results[0];
     let kept = (result.count, result.measurements.len());
-    expect(cluster, "four were made and two are kept", kept == (4, 2))?;
+    cluster.expect("four were made and two are kept", kept == (4, 2))?;
     let first = status.started_at.zip(result.measurements[0].started_at);
     let late = first.is_some_and(|(begun, first)| first.duration_since(begun).as_secs() >= 2);
-    expect(cluster, "none was made before its time", late)?;
+    cluster.expect("none was made before its time", late)?;
     let uid = run.uid().unwrap_or_default();
     let gone = await_condition(runs_api(cluster), "own", conditions::is_deleted(&uid));
     let gone = tokio::time::timeout(cluster.patience() + Duration::from_secs(5), gone).await;
-    expect(
-        cluster,
-        "it goes when its time is over",
-        matches!(gone, Ok(Ok(_))),
-    )
+    cluster.expect("it goes when its time is over", matches!(gone, Ok(Ok(_))))
 }
 
 async fn some_failures_are_allowed_until_enough_were_good_in_a_row(cluster: &mut Cluster) -> Outcome {
@@ -311,7 +303,7 @@ async fn some_failures_are_allowed_until_enough_were_good_in_a_row(cluster: &mut
         .metric_results
         .remove(0);
     let counts = (result.failed >= 2, result.consecutive_success);
-    expect(cluster, "two in a row after two that failed", counts == (true, 2))
+    cluster.expect("two in a row after two that failed", counts == (true, 2))
 }
 
 async fn some_measurements_may_come_to_nothing(cluster: &mut Cluster) -> Outcome {
@@ -334,5 +326,5 @@ async fn some_measurements_may_come_to_nothing(cluster: &mut Cluster) -> Outcome
         .metric_results
         .remove(0);
     let counts = (result.count, result.inconclusive, result.successful);
-    expect(cluster, "one of three came to nothing", counts == (3, 1, 2))
+    cluster.expect("one of three came to nothing", counts == (3, 1, 2))
 }

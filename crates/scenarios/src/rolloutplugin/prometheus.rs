@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, RealPrometheus};
 use stateward_api::analysis::Phase;
 
-use super::analysis::{analysis, expect, expect_runs, template};
+use super::analysis::{analysis, expect_runs, template};
 use crate::harness::{Cluster, Failure, Outcome, Rollout, Set};
 use crate::scenarios;
 
@@ -77,14 +77,13 @@ async fn a_good_canary_passes_a_real_prometheus(cluster: &mut Cluster) -> Outcom
     let runs = expect_runs(cluster, &[Phase::Successful]).await?;
     let status = runs[0].status.clone().unwrap_or_default();
     let measurements = &status.metric_results[0].measurements;
-    expect(cluster, "three measurements", measurements.len() == 3)?;
+    cluster.expect("three measurements", measurements.len() == 3)?;
     let noted = measurements[0].metadata.get("ResolvedPrometheusQuery");
-    expect(
-        cluster,
+    cluster.expect(
         "the query is noted",
         noted.is_some_and(|query| query == ERROR_RATE),
     )?;
-    expect(cluster, "and the answer", measurements[0].value == "[0.01]")
+    cluster.expect("and the answer", measurements[0].value == "[0.01]")
 }
 
 async fn a_canary_that_raises_the_error_rate_is_rolled_back_by_a_real_prometheus(

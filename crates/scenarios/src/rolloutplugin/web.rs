@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use serde_json::json;
 use stateward_api::analysis::Phase;
 
-use super::analysis::{analysis, expect, expect_runs, template};
+use super::analysis::{analysis, expect_runs, template};
 use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
 use crate::scenarios;
 
@@ -76,23 +76,10 @@ async fn analysed<'c>(cluster: &'c Cluster, url: &str) -> Outcome<(Set<'c>, Roll
     Ok((db, rollout))
 }
 
-/// Lets the operator read the Secret `check`, as the guide tells users to.
-async fn let_the_operator_read_it(cluster: &Cluster) -> Outcome {
-    let role = json!({"rules": [
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["check"], "verbs": ["get"]},
-    ]});
-    cluster.create("roles", "check", role).await?;
-    let binding = json!({
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "check"},
-        "subjects": [{"kind": "ServiceAccount", "name": "stateward", "namespace": "stateward-system"}],
-    });
-    cluster.create("rolebindings", "check", binding).await
-}
-
 async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster) -> Outcome {
     let site = site().await?;
     cluster.ask_providers();
-    let_the_operator_read_it(cluster).await?;
+    cluster.let_operator_read("check").await?;
     let secret = json!({"stringData": {"token": TOKEN}});
     cluster.create("secrets", "check", secret).await?;
     cluster.with_operator().await?;
@@ -105,8 +92,7 @@ async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster)
     expect_runs(cluster, &[Phase::Successful, Phase::Failed]).await?;
     db.expect_rest(["v2"; 3]).await?;
     let status = rollout.expect_phase("Failed").await?;
-    expect(
-        cluster,
+    cluster.expect(
         "the reason says what was answered",
         status.message.contains("of false"),
     )?;
@@ -114,17 +100,13 @@ async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster)
     let events: Api<Event> = Api::namespaced(cluster.client(), cluster.namespace());
     let events = events.list(&ListParams::default()).await.doing("list events")?;
     let written = json!([runs, rollout.get().await?, events.items]).to_string();
-    expect(
-        cluster,
-        "the token is written down nowhere",
-        !written.contains(TOKEN),
-    )
+    cluster.expect("the token is written down nowhere", !written.contains(TOKEN))
 }
 
 async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
     let site = site().await?;
     cluster.ask_providers();
-    let_the_operator_read_it(cluster).await?;
+    cluster.let_operator_read("check").await?;
     cluster.with_operator().await?;
     let (db, rollout) = analysed(cluster, &site.address).await?;
     db.set_image("v2").await?;
@@ -135,7 +117,7 @@ async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
 
 async fn an_address_that_is_refused_is_told_with_the_way_to_open_it(cluster: &mut Cluster) -> Outcome {
     cluster.ask_providers();
-    let_the_operator_read_it(cluster).await?;
+    cluster.let_operator_read("check").await?;
     let secret = json!({"stringData": {"token": TOKEN}});
     cluster.create("secrets", "check", secret).await?;
     cluster.with_operator().await?;

@@ -1,0 +1,208 @@
+use super::*;
+use rstest::rstest;
+
+#[rstest]
+#[case("db-7c9f-1-3fa9c1", "smoke", 1, "db-7c9f-1-3fa9c1-smoke-1")]
+#[case("db-7c9f-1-3fa9c1", "smoke", 2, "db-7c9f-1-3fa9c1-smoke-2")]
+fn a_job_is_named_after_its_measurement(
+    #[case] run: &str,
+    #[case] metric: &str,
+    #[case] number: i32,
+    #[case] expected: &str,
+) {
+    assert_eq!(name(run, metric, number), expected);
+}
+
+#[rstest]
+#[case(json!({}))]
+#[case(json!({"template": {"metadata": {"labels": {"app": "smoke"}}}}))]
+#[case(json!({"template": {"metadata": null}}))]
+#[case(json!({"template": "nonsense"}))]
+#[case(json!({"template": {"metadata": {"labels": [1]}}}))]
+fn a_job_of_any_shape_is_made_ours_without_a_panic(#[case] spec: Value) {
+    let metric = json!({"name": "smoke", "provider": {"job": {"spec": spec}}});
+    let run = AnalysisRun {
+        metadata: kube::core::ObjectMeta {
+            name: Some("run".into()),
+            uid: Some("uid".into()),
+            ..Default::default()
+        },
+        ..AnalysisRun::default()
+    };
+    let job = manifest(&run, &serde_json::from_value(metric).unwrap(), "it");
+    assert_eq!(job["metadata"]["labels"][OF_RUN], "uid");
+    let labels = &job["spec"]["template"]["metadata"]["labels"];
+    assert!(!labels.is_object() || labels[OF_RUN] == "uid", "{job}");
+}
+
+fn run() -> AnalysisRun {
+    AnalysisRun {
+        metadata: kube::core::ObjectMeta {
+            name: Some("run".into()),
+            namespace: Some("ns".into()),
+            uid: Some("uid".into()),
+            ..Default::default()
+        },
+        ..AnalysisRun::default()
+    }
+}
+
+#[rstest]
+#[case(json!({"template": {}}), 3600)]
+#[case(json!({"template": {}, "ttlSecondsAfterFinished": 60}), 60)]
+fn a_job_goes_some_time_after_its_end(#[case] spec: Value, #[case] expected: i64) {
+    let metric = json!({"name": "smoke", "provider": {"job": {"spec": spec}}});
+    let job = manifest(&run(), &serde_json::from_value(metric).unwrap(), "it");
+    assert_eq!(job["spec"]["ttlSecondsAfterFinished"], expected);
+}
+
+/// A client whose requests are answered by `answer`, and what was asked for.
+fn client(answer: impl Fn(&str) -> String + Clone + Send + 'static) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = asked.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let uri = request.uri().to_string();
+        let body = answer(&uri);
+        noted.lock().unwrap().push(format!("{} {uri}", request.method()));
+        future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(
+            kube::client::Body::from(body.into_bytes()),
+        )))
+    });
+    (Client::new(service, "ns"), asked)
+}
+
+fn measurement(begun: Timestamp) -> Measurement {
+    Measurement {
+        phase: Phase::Running,
+        started_at: Some(begun),
+        metadata: [(JOB_NAME.to_owned(), "it".to_owned())].into(),
+        ..Measurement::default()
+    }
+}
+
+fn job(run: &str, status: Value) -> Job {
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "it", "namespace": "ns", "uid": "job", "labels": {OF_RUN: run}},
+        "status": status,
+    });
+    serde_json::from_value(job).unwrap()
+}
+
+/// The last lines of the last pod, shortened from their beginning, and never more read than that needs.
+#[tokio::test]
+async fn a_failed_job_says_its_last_words() {
+    let long = "ä".repeat(LOG_BYTES);
+    let log = format!("{long}\nconnecting\nno route to host\n");
+    let pod = |name: &str, time: &str| json!({"metadata": {"name": name, "creationTimestamp": time}});
+    let pods = json!({
+        "apiVersion": "v1", "kind": "PodList", "metadata": {},
+        "items": [pod("it-b", "2026-01-01T00:00:09Z"), pod("it-a", "2026-01-01T00:00:01Z")],
+    });
+    let (client, asked) = client(move |uri| {
+        if uri.contains("/log") {
+            log.clone()
+        } else {
+            pods.to_string()
+        }
+    });
+    let jobs = Jobs::new(client);
+    let failed =
+        json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]});
+    jobs.lock()
+        .jobs
+        .insert(("ns".into(), "it".into()), seen(&job("uid", failed)));
+    let now = Timestamp::UNIX_EPOCH;
+    let Course::Done(done) = jobs.look(&run(), &measurement(now), now).await.unwrap() else {
+        panic!("it is over");
+    };
+    assert_eq!(done.phase, Phase::Failed);
+    assert!(
+        done.message
+            .starts_with("Job it failed: BackoffLimitExceeded; its log ends: "),
+        "{}",
+        done.message
+    );
+    assert!(
+        done.message.ends_with("ä | connecting | no route to host"),
+        "{}",
+        done.message
+    );
+    assert!(done.message.len() < LOG_BYTES + 100, "{}", done.message);
+    let asked = asked.lock().unwrap();
+    let log = asked.iter().find(|asked| asked.contains("/log")).unwrap();
+    assert!(log.contains("/pods/it-b/log"), "{log}");
+    assert!(
+        log.contains("tailLines=5") && log.contains("limitBytes=16384"),
+        "{log}"
+    );
+}
+
+#[rstest]
+#[case::of_another_run("another", "there is another of that name")]
+#[case::gone("", "was deleted before it was done")]
+#[tokio::test]
+async fn a_job_of_that_name_that_is_not_the_runs_is_not_believed(#[case] there: &str, #[case] words: &str) {
+    let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    let theirs = job("another", complete);
+    let items: Vec<_> = Some(theirs.clone())
+        .filter(|_| !there.is_empty())
+        .into_iter()
+        .collect();
+    let list = json!({"apiVersion": "batch/v1", "kind": "JobList", "metadata": {}, "items": items});
+    let (client, _) = client(move |_| list.to_string());
+    let jobs = Jobs::new(client);
+    jobs.lock().jobs.insert(("ns".into(), "it".into()), seen(&theirs));
+    let now = Timestamp::UNIX_EPOCH;
+    let Course::Lost(lost) = jobs.look(&run(), &measurement(now), now).await.unwrap() else {
+        panic!("it is lost");
+    };
+    assert_eq!(lost.phase, Phase::Error);
+    assert!(lost.message.contains(words), "{}", lost.message);
+}
+
+#[rstest]
+#[case::no_pod(json!({"startTime": "2026-01-01T00:00:00Z"}), None, "has no pod: a quota")]
+#[case::no_place(json!({"active": 1}), Some(Trouble::Unscheduled("0/3 nodes".into())), "has no place to run: 0/3 nodes")]
+#[case::all_well(json!({"active": 1}), None, "")]
+#[case::between_two_tries(json!({"failed": 1}), None, "")]
+#[tokio::test]
+async fn a_job_that_waits_says_what_for_after_a_moment(
+    #[case] status: Value,
+    #[case] trouble: Option<Trouble>,
+    #[case] expected: &str,
+) {
+    let (client, _) = client(|_| String::new());
+    let jobs = Jobs::new(client);
+    let here = ("ns".to_owned(), "it".to_owned());
+    jobs.lock().jobs.insert(here.clone(), seen(&job("uid", status)));
+    jobs.lock().pods.extend(trouble.map(|trouble| (here, trouble)));
+    let begun = Timestamp::UNIX_EPOCH;
+    let Course::UnderWay(Err(later)) = jobs.look(&run(), &measurement(begun), begun).await.unwrap() else {
+        panic!("told too soon");
+    };
+    let Course::UnderWay(Ok(words)) = jobs.look(&run(), &measurement(begun), later).await.unwrap() else {
+        panic!("not told");
+    };
+    assert!(words.contains(expected), "{words}");
+    assert_eq!(words.is_empty(), expected.is_empty(), "{words}");
+}
+
+#[test]
+fn names_that_do_not_fit_are_cut_and_stay_apart() {
+    let long = "a".repeat(80);
+    let names = [
+        name(&long, "smoke", 1),
+        name(&long, "smoke", 2),
+        name("db", "Smoke Test", 1),
+        name("db", "smoke-test", 1),
+        name("my.db", "smoke", 1),
+    ];
+    for (index, one) in names.iter().enumerate() {
+        assert!(
+            one.len() <= 63 && !one.contains('.') && !one.ends_with('-'),
+            "{one}"
+        );
+        assert!(!names[..index].contains(one), "{one}");
+    }
+}
