@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// kubectl's flags.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Access {
+pub struct Access {
     /// The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(crate) struct Access {
 
 impl Access {
     /// A client, and the namespace that is meant.
-    pub(crate) async fn connect(&self) -> Result<(Client, String), Error> {
+    pub async fn connect(&self) -> Result<(Client, String), Error> {
         let config = self.config().await?;
         let namespace = self.namespace_or(&config.default_namespace);
         let client = Client::try_from(config).map_err(|error| Error::Access(error.to_string()))?;

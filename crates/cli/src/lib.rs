@@ -37,13 +37,12 @@ mod fixtures;
 
 use std::io::Write as _;
 
+pub use self::access::Access;
 pub use self::error::Error;
 pub use self::exit::Exit;
 pub use self::name::Name;
 pub use self::session::Session;
 pub use self::style::Style;
-
-use self::access::Access;
 
 /// What can be asked for.
 #[derive(Debug, clap::Subcommand)]

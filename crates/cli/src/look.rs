@@ -27,7 +27,7 @@ impl Session<'_> {
     }
 
     /// One of them; of the kind that the name says, or of the only kind that has one of that name.
-    pub(crate) async fn whole_rollout(&self, name: &Name) -> Result<DynamicObject, Error> {
+    pub async fn whole_rollout(&self, name: &Name) -> Result<DynamicObject, Error> {
         let mut found = Vec::new();
         for kind in name.kinds() {
             let api = self.whole_rollouts(*kind, false);

@@ -128,15 +128,27 @@ impl Iterator for Commits {
 
     /// The next one there is; never waits.
     fn next(&mut self) -> Option<Commit> {
-        let (shelf, change) = self.0.try_recv().ok()?;
-        Some(Commit {
+        self.0.try_recv().ok().map(Commit::from)
+    }
+}
+
+impl Commits {
+    /// The next one, when there is one. `None` when the cluster has ended.
+    pub async fn recv(&mut self) -> Option<Commit> {
+        self.0.recv().await.map(Commit::from)
+    }
+}
+
+impl From<(Shelf, Change)> for Commit {
+    fn from((shelf, change): (Shelf, Change)) -> Self {
+        Self {
             revision: change.revision,
             resource: shelf.name(),
             namespace: change.key.namespace,
             name: change.key.name,
             object: Arc::new((&*change.object.value).into()),
             deleted: change.deleted,
-        })
+        }
     }
 }
 

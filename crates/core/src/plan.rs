@@ -89,6 +89,17 @@ pub enum Step {
     Analysis(Check),
 }
 
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => share.fmt(f),
+            Self::Pause(None) => f.write_str("pause until promoted"),
+            Self::Pause(Some(duration)) => write!(f, "pause {duration:#}"),
+            Self::Analysis(_) => f.write_str("analysis"),
+        }
+    }
+}
+
 /// An analysis, by a digest of what it asks for. Its templates are no part of it: a run keeps what it began with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check(pub Fingerprint);

@@ -6,6 +6,7 @@ mod demo;
 mod install;
 mod kubeconfig;
 mod operator;
+mod plan;
 mod telemetry;
 mod tls;
 
@@ -32,6 +33,8 @@ enum Action {
     Demo(demo::Args),
     #[command(flatten)]
     Verb(Verb),
+    /// Show what a rollout would do before it does: when, to which pods, and where people are needed
+    Plan(plan::Args),
     /// Run an embedded Kubernetes on this machine, with pods that are played and not run: to try things, not for production
     Cluster(cluster::Args),
     /// Run the operator: rolls what RolloutPlugins and PhasedRollouts ask for, until SIGTERM. Exit code 3: the API server cannot be reached
@@ -66,6 +69,7 @@ async fn main() -> ExitCode {
     let outcome = match action {
         Action::Demo(args) => demo::run(args, program, &mut std::io::stdout()).await,
         Action::Verb(verb) => return verb.run(program).await.into(),
+        Action::Plan(args) => return plan::run(args, program).await.into(),
         Action::Cluster(args) => cluster::run(args).await,
         Action::Operator(args) => operator::run(args).await,
         Action::Install(args) => install::run(&args),

@@ -1,0 +1,559 @@
+//! Who acts when, until it is over.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use stateward_api::duration;
+use stateward_core::memory::Activity;
+use stateward_core::plan::{Plan, Step};
+
+use crate::Error;
+use crate::answers::Answers;
+use crate::pace::Pace;
+use crate::preview::{Happening, Outcome, Person, Preview};
+use crate::scribe::Scribe;
+use crate::subject::{Cast, Start, Subject};
+use crate::what_if::{What, WhatIf};
+use crate::world::World;
+
+/// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
+const PATIENCE: SignedDuration = SignedDuration::from_hours(2);
+
+/// Plays a rollout in virtual time and says what came of it. `now` is when it begins in everybody's time, for a rollout that is
+/// under way; `program` is how the user calls us, for the commands that are named.
+///
+/// Blocks for as long as it takes to compute, which is a fraction of a second; the time that is played has nothing to do with it.
+pub fn play(
+    subject: &Subject,
+    what_ifs: &[WhatIf],
+    pace: Pace,
+    now: Timestamp,
+    program: &str,
+) -> Result<Preview, Error> {
+    let namespace = subject.namespace().unwrap_or("default").to_owned();
+    let cast = subject.cast(now, &namespace)?;
+    let plan = cast.plan()?;
+    check(what_ifs, &cast, &plan)?;
+    let (what_ifs, program) = (what_ifs.to_vec(), program.to_owned());
+    // A thread of its own: whoever calls may be in a runtime whose time is everybody's.
+    let played = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .map_err(|error| Error::Broken(error.to_string()))?;
+        runtime.block_on(async {
+            let mut play = Play::open(cast, plan, what_ifs, pace, &namespace, program).await?;
+            play.get_there().await?;
+            play.run().await
+        })
+    });
+    played
+        .join()
+        .unwrap_or_else(|_| Err(Error::Broken("it has panicked".into())))
+}
+
+/// What is supposed to happen must be able to.
+fn check(what_ifs: &[WhatIf], cast: &Cast, plan: &Plan) -> Result<(), Error> {
+    let (first, replicas) = (cast.first_ordinal(), cast.replicas());
+    let largest = what_ifs.iter().filter_map(|what_if| match what_if.what {
+        What::Scale(replicas) => Some(replicas),
+        _ => None,
+    });
+    let last = first + largest.chain([replicas]).max().unwrap_or(replicas);
+    let has_checks =
+        plan.background.is_some() || plan.steps.iter().any(|step| matches!(step, Step::Analysis(_)));
+    for what_if in what_ifs {
+        let impossible = |why: String| {
+            Err(Error::WhatIf {
+                what_if: what_if.to_string(),
+                why,
+            })
+        };
+        if let Some(step) = what_if.step.filter(|step| *step >= plan.steps.len()) {
+            return impossible(format!(
+                "there is no step {}; {} has {}",
+                step + 1,
+                cast.subject.title(),
+                plan.steps.len()
+            ));
+        }
+        match &what_if.what {
+            What::Pod {
+                ordinal: Some(ordinal),
+                ..
+            } if !(first..last).contains(ordinal) => {
+                return impossible(format!(
+                    "there is no pod {ordinal}; the set has {first} to {}",
+                    last.saturating_sub(1)
+                ));
+            }
+            What::Metric { .. } if !has_checks => {
+                return impossible(format!("{} asks for no analysis", cast.subject.title()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Something to do at a time.
+#[derive(Clone, Debug, PartialEq)]
+enum Deed {
+    Promote,
+    Resume,
+    Abort,
+    Scale(u32),
+    StopOperator(Duration),
+    StartOperator,
+}
+
+struct Play {
+    world: World,
+    scribe: Scribe,
+    cast: Cast,
+    plan: Plan,
+    what_ifs: Vec<WhatIf>,
+    pace: Pace,
+    namespace: String,
+    program: String,
+    /// In no order.
+    due: Vec<(Timestamp, Deed, String)>,
+    /// The step that was last reacted to.
+    at: Option<usize>,
+    /// The wait that somebody was told of.
+    asked: Option<Waiting>,
+    /// Nobody will answer.
+    unanswered: bool,
+    people: Vec<Person>,
+    waited: f64,
+    under_way: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq)]
+struct Waiting {
+    step: Option<usize>,
+    verb: &'static str,
+    deed: Deed,
+}
+
+impl Play {
+    async fn open(
+        cast: Cast,
+        plan: Plan,
+        what_ifs: Vec<WhatIf>,
+        pace: Pace,
+        namespace: &str,
+        program: String,
+    ) -> Result<Self, Error> {
+        let answers = Answers::new(&what_ifs, &cast.subject);
+        let world = World::open(namespace, pace.clone(), answers).await?;
+        let titles = plan.steps.iter().map(ToString::to_string).collect();
+        let scribe = Scribe::new(cast.subject.clone(), namespace, cast.first_ordinal(), titles);
+        Ok(Self {
+            world,
+            scribe,
+            cast,
+            plan,
+            what_ifs,
+            pace,
+            namespace: namespace.to_owned(),
+            program,
+            due: Vec::new(),
+            at: None,
+            asked: None,
+            unanswered: false,
+            people: Vec::new(),
+            waited: 0.0,
+            under_way: false,
+        })
+    }
+
+    /// Everything up to where the preview begins.
+    async fn get_there(&mut self) -> Result<(), Error> {
+        self.world.pace_set(self.cast.subject.workload());
+        self.world.create(&self.cast.set).await?;
+        for template in &self.cast.templates {
+            self.world.create(template).await?;
+        }
+        let one = self.pace.ready_after + Duration::from_secs(3600);
+        self.let_pass(one * (self.cast.replicas() + 1)).await?;
+        if !self.scribe.is_well() {
+            return Err(Error::Broken(format!(
+                "the pods of StatefulSet {} do not become Ready",
+                self.cast.subject.workload()
+            )));
+        }
+        self.world.start_operator();
+        self.world.create(&self.cast.rollout).await?;
+        self.let_pass(Duration::from_secs(600)).await?;
+        let status = &self.scribe.status;
+        let held = status.stable_revision.is_some() || self.cast.subject.is_left_alone();
+        let taken_on = self.scribe.observed && held && status.phase != "Failed";
+        if !taken_on {
+            return Err(Error::NotRolled {
+                what: self.cast.subject.title(),
+                why: self.scribe.status.message.clone(),
+            });
+        }
+        let (what_ifs, stable) = (
+            std::mem::take(&mut self.what_ifs),
+            self.scribe.revision.update.clone(),
+        );
+        self.scribe.revision.stable.clone_from(&stable);
+        if self.cast.start == Start::Beginning {
+            self.what_ifs = what_ifs;
+            self.pause_if_asked().await?;
+            self.scribe.begin(self.now());
+            self.change().await?;
+        } else {
+            self.change().await?;
+            self.reach_step().await?;
+            self.what_ifs = what_ifs;
+            self.pause_if_asked().await?;
+            self.scribe.begin(self.now());
+            // It is there already: that is where it begins.
+            (self.at, self.asked) = (None, None);
+            self.people.clear();
+            self.due.clear();
+            self.supposed_pods();
+            self.react();
+        }
+        Ok(())
+    }
+
+    async fn pause_if_asked(&mut self) -> Result<(), Error> {
+        if self.cast.subject.is_paused() {
+            let patch = json!({"spec": {"paused": true}});
+            self.world.patch(&self.cast.rollout, patch).await?;
+            self.let_pass(Duration::from_secs(1)).await?;
+        }
+        Ok(())
+    }
+
+    /// The template changes.
+    async fn change(&mut self) -> Result<(), Error> {
+        self.world.retemplate(&self.cast.set, &self.cast.after).await
+    }
+
+    /// Plays, with nothing going wrong, up to the step that the rollout stands at.
+    async fn reach_step(&mut self) -> Result<(), Error> {
+        let Start::Step(step, since) = self.cast.start else {
+            return Ok(());
+        };
+        let deadline = self.now() + SignedDuration::from_hours(24 * 365);
+        while self.scribe.step() != Some(step) {
+            if self.now() > deadline || !self.turn(deadline).await? {
+                return Err(Error::Broken(format!("step {} is never reached", step + 1)));
+            }
+        }
+        if let Some(Step::Pause(Some(whole))) = self.plan.steps.get(step) {
+            let whole = Duration::try_from(*whole).unwrap_or_default();
+            // It is not over yet, or it would not stand there.
+            self.let_pass(since.min(whole.saturating_sub(Duration::from_secs(1))))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.world.clock.now()
+    }
+
+    /// Lets time pass, and takes note of what happens.
+    async fn let_pass(&mut self, time: Duration) -> Result<(), Error> {
+        let until = self.now() + SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+        loop {
+            let clock = self.world.clock.clone();
+            tokio::select! {
+                biased;
+                Some(commit) = self.world.commits.recv() => {
+                    let now = clock.now();
+                    self.scribe.note(&commit, now)?;
+                }
+                () = clock.sleep_until(until) => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for whatever comes first, and acts on it. `false` when nothing came until `limit`.
+    async fn turn(&mut self, limit: Timestamp) -> Result<bool, Error> {
+        let next = self.due.iter().map(|(at, ..)| *at).min();
+        let until = next.map_or(limit, |next| next.min(limit));
+        let clock = self.world.clock.clone();
+        tokio::select! {
+            biased;
+            Some(commit) = self.world.commits.recv() => {
+                let now = clock.now();
+                if &*commit.resource == "jobs.batch" && !commit.deleted {
+                    self.world.run_job(&commit.name);
+                }
+                let before = self.scribe.revision.update.clone();
+                self.scribe.note(&commit, now)?;
+                if self.scribe.revision.update != before {
+                    self.supposed_pods();
+                }
+                self.react();
+                Ok(true)
+            }
+            () = clock.sleep_until(until) => {
+                let Some(next) = next.filter(|next| *next <= clock.now()) else {
+                    return Ok(false);
+                };
+                let (now_due, later) = std::mem::take(&mut self.due).into_iter().partition(|(at, ..)| *at <= next);
+                self.due = later;
+                for (_, deed, said) in now_due {
+                    self.perform(deed, said).await?;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Pods of the new version do what they are supposed to.
+    fn supposed_pods(&self) {
+        let revision = &self.scribe.revision;
+        if revision.update == revision.stable {
+            return;
+        }
+        for what_if in &self.what_ifs {
+            if let What::Pod { ordinal, trouble } = what_if.what {
+                let set = self.cast.subject.workload();
+                self.world.trouble(set, &revision.update, ordinal, trouble);
+            }
+        }
+    }
+
+    /// What follows from where the rollout stands now.
+    fn react(&mut self) {
+        let now = self.now();
+        let step = self.scribe.step();
+        if step.is_some() && step != self.at {
+            self.under_way = true;
+            self.world.come_to(step.unwrap_or_default());
+            let first = self.at.is_none();
+            self.at = step;
+            let due = self.what_ifs.iter().filter(|what_if| match what_if.step {
+                Some(wanted) => Some(wanted) == step,
+                None => first,
+            });
+            for what_if in due {
+                let deed = match what_if.what {
+                    What::Scale(replicas) => Deed::Scale(replicas),
+                    What::OperatorDown(time) => Deed::StopOperator(time),
+                    What::Abort => Deed::Abort,
+                    What::Pod { .. } | What::Metric { .. } | What::People(_) => continue,
+                };
+                self.due.push((now, deed, what_if.to_string()));
+            }
+        }
+        if self.asked.is_none() {
+            self.ask(now);
+        } else if self.waiting() != self.asked {
+            (self.asked, self.unanswered) = (None, false);
+        }
+    }
+
+    /// What somebody has to say, if anything.
+    fn waiting(&self) -> Option<Waiting> {
+        let Activity::Rolling(attempt) = &self.scribe.activity else {
+            return None;
+        };
+        let step = attempt.step.0 as usize;
+        let of = |verb, deed| {
+            let step = Some(step);
+            Some(Waiting { step, verb, deed })
+        };
+        let status = &self.scribe.status;
+        if attempt.held {
+            return of("resume", Deed::Resume);
+        }
+        let endless = matches!(self.plan.steps.get(step), Some(Step::Pause(None)));
+        let stands = attempt.pausing && !status.pause_conditions.is_empty();
+        if endless && stands && status.phase == "Paused" {
+            return of("promote", Deed::Promote);
+        }
+        None
+    }
+
+    /// Calls for somebody, who comes when people are supposed to.
+    fn ask(&mut self, now: Timestamp) {
+        let Some(waiting) = self.waiting() else { return };
+        let command = self.command(waiting.verb);
+        if let Some(at) = self.scribe.seconds(now) {
+            self.people.push(Person {
+                at,
+                step: waiting.step.map(|step| step + 1),
+                command: command.clone(),
+            });
+        }
+        self.scribe.tell(
+            Happening::Waits {
+                command: command.clone(),
+            },
+            now,
+        );
+        let people = self.what_ifs.iter().rev().find_map(|what_if| match what_if.what {
+            What::People(time) => Some(time),
+            _ => None,
+        });
+        match people.unwrap_or(Some(Duration::ZERO)) {
+            Some(after) => {
+                let at = now + SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+                self.waited += after.as_secs_f64();
+                self.due.push((at, waiting.deed.clone(), command));
+            }
+            None => self.unanswered = true,
+        }
+        self.asked = Some(waiting);
+    }
+
+    fn command(&self, verb: &str) -> String {
+        let namespace = match self.namespace.as_str() {
+            "default" => String::new(),
+            namespace => format!(" -n {namespace}"),
+        };
+        format!("{} {verb} {}{namespace}", self.program, self.cast.subject.name())
+    }
+
+    async fn perform(&mut self, deed: Deed, said: String) -> Result<(), Error> {
+        let now = self.now();
+        self.scribe.tell(Happening::Done { what_if: said }, now);
+        let rollout = &self.cast.rollout;
+        match deed {
+            Deed::Promote => {
+                let patch = json!({"status": {"pauseConditions": null}});
+                self.world.patch(rollout, patch).await
+            }
+            Deed::Resume => {
+                self.world
+                    .patch(rollout, json!({"spec": {"paused": false}}))
+                    .await
+            }
+            Deed::Abort => {
+                self.world
+                    .patch(rollout, json!({"status": {"abort": true}}))
+                    .await
+            }
+            Deed::Scale(replicas) => {
+                let patch = json!({"spec": {"replicas": replicas}});
+                self.world.patch(&self.cast.set, patch).await
+            }
+            Deed::StopOperator(time) => {
+                self.world.stop_operator();
+                let back = now + SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+                self.due
+                    .push((back, Deed::StartOperator, "the operator is back".into()));
+                Ok(())
+            }
+            Deed::StartOperator => {
+                self.world.start_operator();
+                Ok(())
+            }
+        }
+    }
+
+    /// Plays it to the end.
+    async fn run(mut self) -> Result<Preview, Error> {
+        let patience = PATIENCE + self.plan.deadline + longest_wait(&self.cast);
+        let outcome = loop {
+            if let Some(outcome) = self.ended() {
+                break outcome;
+            }
+            let limit = self.scribe.last + patience;
+            if !self.turn(limit).await? {
+                break match (self.scribe.status.phase.as_str(), &self.asked) {
+                    (_, Some(_)) => Outcome::Waiting,
+                    ("Failed", None) => Outcome::Held,
+                    _ => Outcome::Stuck,
+                };
+            }
+        };
+        let end = self.scribe.last;
+        self.scribe.tell(Happening::Ends { outcome }, end);
+        if self.scribe.revision.update == self.scribe.revision.stable && !self.under_way {
+            return Err(Error::Subject(format!(
+                "StatefulSet {} runs what the file asks for already; nothing would be rolled",
+                self.cast.subject.workload()
+            )));
+        }
+        Ok(self.preview(outcome, end))
+    }
+
+    fn ended(&self) -> Option<Outcome> {
+        let status = &self.scribe.status;
+        if self.cast.subject.is_left_alone() {
+            return self.scribe.is_rolled().then_some(Outcome::Successful);
+        }
+        if self.asked.is_some() && self.unanswered && self.due.is_empty() {
+            return Some(Outcome::Waiting);
+        }
+        if !self.under_way || self.scribe.activity != Activity::Idle {
+            return None;
+        }
+        match status.phase.as_str() {
+            "Successful" if self.scribe.is_rolled() => Some(Outcome::Successful),
+            "Successful" | "Failed" if self.scribe.is_well() => Some(Outcome::RolledBack),
+            _ => None,
+        }
+    }
+
+    fn preview(mut self, outcome: Outcome, end: Timestamp) -> Preview {
+        let pods = self.scribe.lanes(end);
+        let mut assumptions = vec![self.pace.to_string()];
+        assumptions.append(&mut self.cast.notes);
+        Preview {
+            rollout: self.cast.subject.title(),
+            workload: format!("statefulset/{}", self.cast.subject.workload()),
+            replicas: self.cast.replicas(),
+            steps: self.plan.steps.iter().map(ToString::to_string).collect(),
+            assumptions,
+            what_if: self.what_ifs.iter().map(ToString::to_string).collect(),
+            outcome,
+            message: self.scribe.status.message.clone(),
+            duration_seconds: self.scribe.seconds(end).unwrap_or_default(),
+            waited_for_people_seconds: self.waited,
+            most_unavailable: self.scribe.most_unavailable,
+            people: self.people,
+            entries: std::mem::take(&mut self.scribe.entries),
+            pods,
+            namespace: self.namespace,
+        }
+    }
+}
+
+/// The longest that the rollout or one of its metrics asks to wait.
+fn longest_wait(cast: &Cast) -> SignedDuration {
+    let objects = std::iter::once(&cast.rollout).chain(&cast.templates);
+    objects
+        .map(|object| longest_in(&object["spec"]))
+        .max()
+        .unwrap_or_default()
+}
+
+fn longest_in(value: &Value) -> SignedDuration {
+    const WAITS: [&str; 5] = [
+        "duration",
+        "interval",
+        "initialDelay",
+        "initialDelaySeconds",
+        "periodSeconds",
+    ];
+    match value {
+        Value::Object(fields) => {
+            let waits = fields.iter().map(|(name, value)| {
+                if !WAITS.contains(&name.as_str()) {
+                    return longest_in(value);
+                }
+                let read = serde_json::from_value(value.clone()).ok();
+                read.and_then(|value| duration::parse(&value).ok())
+                    .unwrap_or_default()
+            });
+            waits.max().unwrap_or_default()
+        }
+        Value::Array(values) => values.iter().map(longest_in).max().unwrap_or_default(),
+        _ => SignedDuration::ZERO,
+    }
+}

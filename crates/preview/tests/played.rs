@@ -1,0 +1,391 @@
+//! Rollouts, played.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what a test cannot set up fails it"
+)]
+
+use std::time::Duration;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use stateward_preview::{Happening, Look, Outcome, Preview, Subject, Version, play, svg, text};
+
+const PLAIN: Look = Look {
+    colour: false,
+    ascii: true,
+    width: 72,
+};
+
+fn set(replicas: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+        "spec": {
+            "replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "template": {
+                "metadata": {"labels": {"app": "db"}},
+                "spec": {"containers": [{"name": "db", "image": "db:2.0"}]},
+            },
+        },
+    })
+}
+
+fn rollout(steps: Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin", "metadata": {"name": "db"},
+        "spec": {
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+            "plugin": {"name": "statefulset"},
+            "progressDeadlineAbort": true,
+            "strategy": {"canary": {"steps": steps}},
+        },
+    })
+}
+
+fn four_steps() -> Value {
+    rollout(json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}}]))
+}
+
+/// Three good measurements, ten seconds apart, of something that a Secret is needed for.
+fn template() -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": {"name": "errors"},
+        "spec": {
+            "args": [{"name": "token", "valueFrom": {"secretKeyRef": {"name": "api", "key": "token"}}}],
+            "metrics": [{
+                "name": "errors", "interval": "10s", "count": 3,
+                "successCondition": "result < 0.01",
+                "provider": {"web": {
+                    "url": "https://example.com",
+                    "headers": [{"key": "Authorization", "value": "{{args.token}}"}],
+                }},
+            }],
+        },
+    })
+}
+
+fn phased(check: Value) -> Value {
+    let mut check = check;
+    check["query"] = json!({"expr": "up == 0", "url": "prom:9090", "secretRef": "prom"});
+    json!({
+        "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout", "metadata": {"name": "db"},
+        "spec": {"targetRef": "db", "check": check},
+    })
+}
+
+fn subject(objects: Vec<Value>) -> Subject {
+    let mut subject = Subject::default();
+    subject.add_manifests(objects).unwrap();
+    subject
+}
+
+fn played(subject: &Subject, what_ifs: &[&str]) -> Result<Preview, String> {
+    let what_ifs: Vec<_> = what_ifs.iter().map(|what_if| what_if.parse().unwrap()).collect();
+    let pace = subject.pace(Some(Duration::from_secs(10)), None);
+    let now = "2026-01-01T00:01:00Z".parse().unwrap();
+    play(subject, &what_ifs, pace, now, "stateward").map_err(|error| error.to_string())
+}
+
+fn preview(objects: Vec<Value>, what_ifs: &[&str]) -> Preview {
+    played(&subject(objects), what_ifs).unwrap()
+}
+
+fn new(pods: &[u32]) -> Vec<(String, Version)> {
+    pods.iter()
+        .map(|ordinal| (format!("db-{ordinal}"), Version::New))
+        .collect()
+}
+
+#[test]
+fn a_rollout_is_told_step_by_step_and_pod_by_pod() {
+    let preview = preview(vec![set(5), four_steps()], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(
+        told,
+        "\
+rolloutplugin/db rolls statefulset/db (5 pods) through 4 steps
+  a pod is Ready 10s after it is made (as asked for) and gone 2s after it is told to stop
+  every pod runs an earlier version of the same shape
+
+       0s  step 1 of 4: 20 %
+       0s    partition 5 to 4
+      12s    db-4 is Ready on the new version
+      12s  step 2 of 4: pause until promoted
+      12s    waits for a person: stateward promote db
+      12s    > stateward promote db
+      12s  step 3 of 4: 60 %
+      12s    partition 4 to 2
+      24s    db-3 is Ready on the new version
+      36s    db-2 is Ready on the new version
+      36s  step 4 of 4: pause 5m
+    5m36s  all steps are done, the remaining pods follow
+    5m36s    partition 2 to 0
+    5m48s    db-1 is Ready on the new version
+       6m    db-0 is Ready on the new version
+       6m    partition 0 to 5: no pod moves any more
+       6m  ends: every pod runs the new version
+
+  step  1      2             4                       rest
+  db-0  ----------------------------------------------------.++++++####
+  db-1  ---------------------------------------------.++++++###########
+  db-2  --------------.++++++##########################################
+  db-3  -------.++++++#################################################
+  db-4  .++++++########################################################
+        - stable   # new   + starting   . stopping   x unwell
+        long waits are shortened
+
+outcome      Successful
+duration     6m, and the time that people take
+unavailable  1 of 5 pods at most
+people       step 2: stateward promote db"
+    );
+    assert_eq!(preview.partitions(), [4, 2, 0, 5]);
+    assert_eq!(preview.readied(), new(&[4, 3, 2, 1, 0]));
+}
+
+#[rstest]
+#[case::a_new_version_that_crashes("image=crash", Outcome::RolledBack, 16.4, 1)]
+#[case::a_pod_that_is_never_ready("pod=2:never-ready", Outcome::RolledBack, 660.0, 1)]
+#[case::a_pod_that_takes_its_time("pod=3:ready-after=1m", Outcome::Successful, 410.0, 1)]
+#[case::an_image_that_is_not_there("image=no-image", Outcome::RolledBack, 13.0, 1)]
+#[case::an_operator_that_is_away("operator-down=5m", Outcome::Successful, 648.0, 1)]
+#[case::people_who_take_an_hour("people=1h", Outcome::Successful, 3960.0, 1)]
+#[case::nobody_comes("people=never", Outcome::Waiting, 12.0, 1)]
+#[case::somebody_aborts("abort@step3", Outcome::RolledBack, 36.0, 1)]
+fn what_is_supposed_happens(
+    #[case] what_if: &str,
+    #[case] outcome: Outcome,
+    #[case] seconds: f64,
+    #[case] unavailable: u32,
+) {
+    let preview = preview(vec![set(5), four_steps()], &[what_if]);
+    assert_eq!(
+        (
+            preview.outcome,
+            preview.duration_seconds,
+            preview.most_unavailable
+        ),
+        (outcome, seconds, unavailable),
+        "{}",
+        text(&preview, PLAIN).join("\n")
+    );
+    assert_eq!(preview.what_if, [what_if]);
+}
+
+#[test]
+fn a_set_that_is_scaled_in_the_middle_takes_the_new_pods_along() {
+    let preview = preview(vec![set(5), four_steps()], &["scale=7@step2"]);
+    assert!(
+        preview
+            .entries
+            .iter()
+            .any(|entry| entry.what == Happening::Scaled { from: 5, to: 7 })
+    );
+    assert_eq!((preview.outcome, preview.pods.len()), (Outcome::Successful, 7));
+    assert_eq!(
+        preview.most_unavailable, 1,
+        "pods that are yet to come are missed by nobody"
+    );
+}
+
+#[test]
+fn several_things_can_go_wrong_at_once() {
+    let preview = preview(
+        vec![set(5), four_steps()],
+        &["operator-down=20m@step3", "pod=2:crash", "people=10m"],
+    );
+    // It was seen only when the operator was back.
+    let back = preview
+        .entries
+        .iter()
+        .find(|entry| matches!(entry.what, Happening::Returns { .. }));
+    assert!(
+        back.unwrap().at >= 30.0 * 60.0,
+        "{}",
+        text(&preview, PLAIN).join("\n")
+    );
+    assert_eq!(preview.outcome, Outcome::RolledBack);
+}
+
+#[test]
+fn analysis_takes_its_time_and_asks_nobody() {
+    let steps = json!([{"setWeight": 20}, {"analysis": {"templates": [{"templateName": "errors"}]}}]);
+    let objects = vec![set(3), rollout(steps), template()];
+    let good = preview(objects.clone(), &[]);
+    // One pod, three measurements ten seconds apart, two pods.
+    assert_eq!((good.outcome, good.duration_seconds), (Outcome::Successful, 56.0));
+    let bad = preview(objects.clone(), &["metric=fails@step2"]);
+    assert_eq!((bad.outcome, bad.duration_seconds), (Outcome::RolledBack, 24.0));
+    let elsewhere = preview(objects.clone(), &["metric=latency:fails"]);
+    assert_eq!(elsewhere.outcome, Outcome::Successful, "another metric fails");
+    let silent = preview(objects, &["metric=errors:silent"]);
+    assert_ne!(silent.outcome, Outcome::Successful, "no answer is no success");
+}
+
+#[test]
+fn a_job_is_run_and_may_fail() {
+    let job = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ClusterAnalysisTemplate", "metadata": {"name": "smoke"},
+        "spec": {"metrics": [{"name": "smoke", "provider": {"job": {"spec": {
+            "backoffLimit": 0,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "t", "image": "t:1"}]}},
+        }}}}]},
+    });
+    let steps = json!([
+        {"setWeight": 50},
+        {"analysis": {"templates": [{"templateName": "smoke", "clusterScope": true}]}},
+    ]);
+    let objects = vec![set(2), rollout(steps), job];
+    assert_eq!(preview(objects.clone(), &[]).outcome, Outcome::Successful);
+    assert_eq!(preview(objects, &["metric=fails"]).outcome, Outcome::RolledBack);
+}
+
+/// S002: a gate before each pod and after the last.
+#[test]
+fn a_phased_rollout_is_played_with_its_checks() {
+    let check = json!({"initialDelaySeconds": 30, "periodSeconds": 30, "successThreshold": 3, "maxTries": 5});
+    let good = preview(vec![set(3), phased(check.clone())], &[]);
+    // Four gates of 30 s and twice 30 s, three pods of 12 s.
+    assert_eq!(
+        (good.outcome, good.duration_seconds),
+        (Outcome::Successful, 4.0 * 90.0 + 36.0)
+    );
+    assert_eq!(good.readied(), new(&[2, 1, 0]));
+    assert_eq!(good.most_unavailable, 1);
+    let held = preview(vec![set(3), phased(check)], &["metric=fails@step3"]);
+    assert_eq!(held.outcome, Outcome::Held, "{}", text(&held, PLAIN).join("\n"));
+    assert_eq!(held.readied(), new(&[2]));
+}
+
+#[test]
+fn a_phased_rollout_that_skips_its_checks_is_kubernetes_own() {
+    let mut rollout = phased(json!({}));
+    rollout["spec"]["skipCheck"] = json!(true);
+    let preview = preview(vec![set(3), rollout], &[]);
+    assert_eq!(
+        (preview.outcome, preview.duration_seconds),
+        (Outcome::Successful, 36.0)
+    );
+}
+
+/// As a cluster has it: at the pause of its second step, for 30 seconds.
+#[test]
+fn a_rollout_under_way_is_played_from_where_it_stands() {
+    let mut standing = four_steps();
+    standing["status"] = json!({
+        "observedGeneration": 1, "phase": "Paused", "currentStepIndex": 1, "currentStepHash": "h",
+        "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
+        "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:30Z"}],
+        "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
+        "stableTemplate": set(5)["spec"]["template"],
+    });
+    let mut present = set(5);
+    present["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:3.0");
+    present["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 4}});
+    let mut subject = Subject::default();
+    subject.add_rollout(standing);
+    subject.add_present_set(present);
+    let preview = played(&subject, &["pod=4:crash"]).unwrap();
+    assert_eq!(
+        preview.entries[0].what,
+        Happening::Waits {
+            command: "stateward promote db".into()
+        },
+        "{}",
+        text(&preview, PLAIN).join("\n")
+    );
+    assert_eq!(
+        preview.pods[4].spans[0].version,
+        Version::New,
+        "that pod was new before"
+    );
+    assert_eq!(preview.outcome, Outcome::RolledBack);
+}
+
+#[test]
+fn a_file_is_played_against_what_the_cluster_has() {
+    let mut present = set(4);
+    present["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:1.0");
+    let mut to_be = set(4);
+    to_be["spec"].as_object_mut().unwrap().remove("replicas");
+    let mut subject = subject(vec![to_be.clone(), four_steps()]);
+    subject.add_present_set(present.clone());
+    let preview = played(&subject, &[]).unwrap();
+    assert_eq!((preview.replicas, preview.outcome), (4, Outcome::Successful));
+    // The same once more changes nothing.
+    to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:1.0");
+    let mut again = self::subject(vec![to_be, four_steps()]);
+    again.add_present_set(present);
+    assert_eq!(
+        played(&again, &[]).unwrap_err(),
+        "StatefulSet db runs what the file asks for already; nothing would be rolled"
+    );
+}
+
+#[rstest]
+#[case::no_rollout(vec![set(5)], &[], "there is no RolloutPlugin and no PhasedRollout among what was given")]
+#[case::no_set(vec![four_steps()], &[], "rolloutplugin/db needs StatefulSet db, which was not given; name its file as well")]
+#[case::two_rollouts(vec![set(5), four_steps(), phased(json!({}))], &[], "there are two: RolloutPlugin db and PhasedRollout db")]
+#[case::no_such_step(vec![set(5), four_steps()], &["scale=7@step9"], "--what-if scale=7@step9: there is no step 9; rolloutplugin/db has 4")]
+#[case::no_such_pod(vec![set(5), four_steps()], &["pod=5:crash"], "--what-if pod=5:crash: there is no pod 5; the set has 0 to 4")]
+#[case::no_analysis(vec![set(5), four_steps()], &["metric=fails"], "--what-if metric=fails: rolloutplugin/db asks for no analysis")]
+#[case::a_bad_step(
+    vec![set(5), rollout(json!([{"setWeight": 140}]))],
+    &[],
+    "rolloutplugin/db would not be rolled: spec.strategy.canary.steps[0].setWeight: 140 is not between 0 and 100"
+)]
+#[case::a_bad_set(
+    vec![{ let mut set = set(5); set["spec"]["template"]["metadata"]["labels"]["app"] = json!("web"); set }, four_steps()],
+    &[],
+    "StatefulSet db is refused: "
+)]
+#[case::a_set_that_cannot_be_rolled(
+    vec![{ let mut set = set(5); set["spec"]["updateStrategy"] = json!({"type": "OnDelete"}); set }, four_steps()],
+    &[],
+    "rolloutplugin/db would not be rolled: "
+)]
+fn what_cannot_be_played_says_why(#[case] objects: Vec<Value>, #[case] what_ifs: &[&str], #[case] why: &str) {
+    let mut subject = Subject::default();
+    let refused = subject
+        .add_manifests(objects)
+        .map_err(|error| error.to_string())
+        .and_then(|()| played(&subject, what_ifs));
+    let refused = refused.unwrap_err();
+    assert!(refused.starts_with(why), "{refused}");
+}
+
+#[test]
+fn the_same_is_played_the_same_way_again() {
+    let once = preview(vec![set(5), four_steps()], &["pod=1:crash"]);
+    assert_eq!(once, preview(vec![set(5), four_steps()], &["pod=1:crash"]));
+}
+
+#[test]
+fn a_picture_shows_every_pod_and_keeps_markup_out() {
+    let preview = preview(vec![set(3), four_steps()], &["image=crash"]);
+    let picture = svg(&preview);
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    for piece in [
+        ">db-0</text>",
+        "class=\"unwell\"",
+        "every pod returns",
+        "prefers-color-scheme:dark",
+        "RolledBack after 16s, at most 1 of 3 pods unavailable",
+    ] {
+        assert!(picture.contains(piece), "{piece} is not in {picture}");
+    }
+}
+
+#[test]
+fn many_pods_share_a_line() {
+    let preview = preview(vec![set(60), rollout(json!([{"setWeight": 50}]))], &[]);
+    let told = text(&preview, PLAIN);
+    assert!(told.len() < 20, "{}", told.join("\n"));
+    assert!(
+        told.iter()
+            .any(|line| line.ends_with("db-59 to db-30 are Ready on the new version, 30 in all")),
+        "{}",
+        told.join("\n")
+    );
+}

@@ -1,0 +1,224 @@
+//! `stateward plan`: what a rollout would do, before it does.
+//!
+//! Reads files, or a cluster with nothing but `get`, and plays the rollout in virtual time; a cluster is never written to.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::{Context, Result, bail};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
+use stateward_api::duration;
+use stateward_cli::{Access, Exit, Name, Session, Style};
+use stateward_clock::Clock;
+use stateward_preview::{Look, Missing, Preview, Subject, WhatIf};
+
+use crate::say;
+
+/// More pods than this are not asked how long they took.
+const ASKED: usize = 20;
+
+/// How many requests may be under way.
+const AT_ONCE: usize = 8;
+
+/// `stateward plan …`
+#[derive(clap::Args)]
+#[command(after_help = "\
+Files hold a RolloutPlugin or PhasedRollout, its StatefulSet, and the analysis templates that it names. A NAME is read from the
+cluster, with nothing but get: as it is, or with the files of -f in place of what is there.
+
+What can be supposed, as often as you like:
+  pod=2:never-ready       the new pod with this ordinal; also crash, no-image, out-of-memory, ready-after=5m
+  image=crash             every new pod
+  scale=7@step2           somebody scales the set at this step
+  operator-down=5m        nobody decides for so long; from the beginning, or @step2
+  metric=fails@step3      also inconclusive, silent, succeeds; metric=errors:fails is just that one
+  people=10m              how long people take to answer; people=never
+  abort@step2             somebody aborts")]
+pub(crate) struct Args {
+    /// FILE… or the NAME of a rollout on the cluster: NAME, rp/NAME or phased/NAME
+    #[arg(required_unless_present = "filename", value_name = "FILE|NAME")]
+    what: Vec<String>,
+    /// Files to take in place of what the cluster has
+    #[arg(short, long, value_name = "FILE")]
+    filename: Vec<PathBuf>,
+    /// Something that is supposed to happen
+    #[arg(long, value_name = "WHAT", value_parser = |text: &str| text.parse::<WhatIf>())]
+    what_if: Vec<WhatIf>,
+    /// Time from a new pod to a Ready one; otherwise as the pods took that are there, or a guess
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    ready_after: Option<Duration>,
+    /// Time that a pod takes to stop
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    stop_after: Option<Duration>,
+    /// Another form
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// A timeline and a chart
+    Text,
+    /// Everything, for machines
+    Json,
+    /// A picture: pods over time
+    Svg,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let parsed = duration::parse(&IntOrString::String(text.to_owned()));
+    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
+    Duration::try_from(parsed).map_err(|error| error.to_string())
+}
+
+/// Shows it. A rollout that would fail is no failure of ours.
+pub(crate) async fn run(args: Args, program: &str) -> Exit {
+    match shown(args, program).await {
+        Ok(text) => {
+            let written = io::stdout().write_all(text.as_bytes());
+            // Whoever read has seen enough.
+            written.map_or(Exit::Done, |()| Exit::Done)
+        }
+        Err(error) => {
+            say(format_args!("{program}: {error:#}"));
+            error
+                .downcast_ref::<stateward_cli::Error>()
+                .map_or(Exit::Error, stateward_cli::Error::exit)
+        }
+    }
+}
+
+async fn shown(args: Args, program: &str) -> Result<String> {
+    let mut subject = Subject::default();
+    for file in &args.filename {
+        subject.add_manifests(read(file)?)?;
+    }
+    match args.what.as_slice() {
+        [] => {}
+        [name] if !is_file(name) => {
+            let name = name.parse().map_err(anyhow::Error::msg)?;
+            look_up(&mut subject, &name, &args.access, program).await?;
+        }
+        files => {
+            for file in files {
+                subject.add_manifests(read(Path::new(file))?)?;
+            }
+        }
+    }
+    let pace = subject.pace(args.ready_after, args.stop_after);
+    let now = Clock::wall().now();
+    let preview = stateward_preview::play(&subject, &args.what_if, pace, now, program)?;
+    drawn(&preview, args.output)
+}
+
+fn drawn(preview: &Preview, output: Output) -> Result<String> {
+    Ok(match output {
+        Output::Json => serde_json::to_string_pretty(preview)? + "\n",
+        Output::Svg => stateward_preview::svg(preview),
+        Output::Text => {
+            let Style { colour, ascii } = Style::of_the_terminal();
+            let width = terminal_size::terminal_size().map_or(100, |(width, _)| width.0.into());
+            let look = Look { colour, ascii, width };
+            stateward_preview::text(preview, look).join("\n") + "\n"
+        }
+    })
+}
+
+/// A rollout may be called as a file is; whoever means it writes `rp/NAME`.
+fn is_file(what: &str) -> bool {
+    let path = Path::new(what);
+    let named = path
+        .extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json");
+    what == "-" || named || path.is_file()
+}
+
+fn read(path: &Path) -> Result<Vec<Value>> {
+    let shown = path.display();
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.with_context(|| format!("cannot read {shown}"))?;
+    let documents = serde_saphyr::from_multiple::<Value>(&text);
+    let documents = documents.with_context(|| format!("{shown} is not YAML"))?;
+    Ok(documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect())
+}
+
+/// Reads from the cluster what the files do not have.
+async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &str) -> Result<()> {
+    let (client, namespace) = access.connect().await?;
+    let session = Session {
+        client: client.clone(),
+        namespace: namespace.clone(),
+        clock: Clock::wall(),
+        program,
+        style: Style::default(),
+        out: &mut io::sink(),
+        talk: &mut io::sink(),
+    };
+    let rollout = session.whole_rollout(name).await?;
+    subject.add_rollout(json!(rollout));
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
+    let set = subject.workload()?;
+    let found = sets.get_opt(&set).await;
+    match found.with_context(|| format!("cannot read statefulset {set}"))? {
+        Some(set) => subject.add_present_set(json!(set)),
+        None => bail!("statefulset {set} is not there in namespace {namespace}"),
+    }
+    // A template may name others.
+    loop {
+        let missing = subject.missing()?;
+        if missing.is_empty() {
+            break;
+        }
+        for missing in missing {
+            let found = template(&client, &namespace, &missing).await;
+            match found.with_context(|| format!("cannot read {missing}"))? {
+                Some(found) => subject.add_template(found),
+                None => bail!("{missing} is not there"),
+            }
+        }
+    }
+    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let names = subject.pod_names().into_iter().take(ASKED);
+    let pods: Vec<_> = stream::iter(names)
+        .map(|name| {
+            let pods = pods.clone();
+            async move { pods.get_opt(&name).await.ok().flatten() }
+        })
+        .buffer_unordered(AT_ONCE)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
+    subject.add_pods(pods);
+    Ok(())
+}
+
+async fn template(client: &Client, namespace: &str, missing: &Missing) -> kube::Result<Option<Value>> {
+    let Missing::Template(template) = missing else {
+        return Ok(None);
+    };
+    let name = &template.template_name;
+    if template.cluster_scope {
+        let api: Api<ClusterAnalysisTemplate> = Api::all(client.clone());
+        return Ok(api.get_opt(name).await?.map(|found| json!(found)));
+    }
+    let api: Api<AnalysisTemplate> = Api::namespaced(client.clone(), namespace);
+    Ok(api.get_opt(name).await?.map(|found| json!(found)))
+}
