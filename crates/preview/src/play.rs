@@ -124,8 +124,6 @@ struct Play {
     at: Option<usize>,
     /// The wait that somebody was told of.
     asked: Option<Waiting>,
-    /// Nobody will answer.
-    unanswered: bool,
     people: Vec<Person>,
     waited: f64,
     under_way: bool,
@@ -164,7 +162,6 @@ impl Play {
             due: Vec::new(),
             at: None,
             asked: None,
-            unanswered: false,
             people: Vec::new(),
             waited: 0.0,
             under_way: false,
@@ -352,7 +349,7 @@ impl Play {
         if self.asked.is_none() {
             self.ask(now);
         } else if self.waiting() != self.asked {
-            (self.asked, self.unanswered) = (None, false);
+            self.asked = None;
         }
     }
 
@@ -399,13 +396,10 @@ impl Play {
             What::People(time) => Some(time),
             _ => None,
         });
-        match people.unwrap_or(Some(Duration::ZERO)) {
-            Some(after) => {
-                let at = now + SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-                self.waited += after.as_secs_f64();
-                self.due.push((at, waiting.deed.clone(), command));
-            }
-            None => self.unanswered = true,
+        if let Some(after) = people.unwrap_or(Some(Duration::ZERO)) {
+            let at = now + SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+            self.waited += after.as_secs_f64();
+            self.due.push((at, waiting.deed.clone(), command));
         }
         self.asked = Some(waiting);
     }
@@ -486,9 +480,6 @@ impl Play {
         let status = &self.scribe.status;
         if self.cast.subject.is_left_alone() {
             return self.scribe.is_rolled().then_some(Outcome::Successful);
-        }
-        if self.asked.is_some() && self.unanswered && self.due.is_empty() {
-            return Some(Outcome::Waiting);
         }
         if !self.under_way || self.scribe.activity != Activity::Idle {
             return None;

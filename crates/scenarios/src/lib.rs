@@ -10,6 +10,7 @@
 //! - [`kubernetes`]: what Kubernetes itself does, with no operator at all. The yardstick for everything else.
 //! - [`simulation`]: the same under faults, with every commit checked.
 //! - [`phasedrollout`]: what the operator does for PhasedRollouts.
+//! - [`preview`]: what `stateward plan` says, held to what happens.
 //! - [`rolloutplugin`]: what the operator does for RolloutPlugins.
 //! - [`requests`]: random API requests, sent to both and compared answer by answer.
 
@@ -18,6 +19,7 @@ pub mod harness;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod phasedrollout;
+pub mod preview;
 pub mod requests;
 pub mod rolloutplugin;
 pub mod simulation;

@@ -9,12 +9,13 @@ fn main() -> anyhow::Result<ExitCode> {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(std::io::stderr)
         .init();
-    use stateward_scenarios::{kubernetes, phasedrollout, rolloutplugin};
+    use stateward_scenarios::{kubernetes, phasedrollout, preview, rolloutplugin};
     stateward_scenarios::harness::run_and_check_rights(
         [
             kubernetes::all(),
             phasedrollout::all(),
             phasedrollout::live(),
+            preview::all(),
             rolloutplugin::all(),
             rolloutplugin::live(),
         ]

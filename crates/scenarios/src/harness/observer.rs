@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::pod::PodRow;
+use super::rollout::partition;
 use super::timeline::Timeline;
 
 /// The objects of one namespace, by name, as the watches last showed them.
@@ -32,6 +33,8 @@ pub struct View {
     pub births: Vec<PodRow>,
     /// Every change of a pod, by name, in the order the watch told; `None` when it went.
     pub pod_changes: Vec<(String, Option<PodRow>)>,
+    /// Every partition that a set was given, by its name, in that order.
+    pub partitions: Vec<(String, i32)>,
     /// ControllerRevisions.
     pub revisions: BTreeMap<String, ControllerRevision>,
     /// PersistentVolumeClaims.
@@ -108,6 +111,11 @@ impl Observer {
                         now,
                         format!("{} {}", change.name(), after.as_deref().unwrap_or("gone")),
                     );
+                }
+                let was = seen.view.sets.get(change.name()).and_then(partition);
+                let is = change.object().and_then(partition);
+                if let Some(is) = is.filter(|is| Some(*is) != was) {
+                    seen.view.partitions.push((change.name().to_owned(), is));
                 }
                 replace(&mut seen.view.sets, change.name(), change.object().cloned());
             },

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Resource, ResourceExt};
@@ -355,6 +355,18 @@ impl<K: Kind> Rollout<'_, K> {
 
 /// What to expect of it.
 impl<K: Kind> Rollout<'_, K> {
+    /// The object with every field that the API server has.
+    pub async fn raw(&self) -> Outcome<Value> {
+        let resource = ApiResource::erase::<K>(&());
+        let client = self.cluster.client();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, self.cluster.namespace(), &resource);
+        let object = api
+            .get(&self.name)
+            .await
+            .doing(format!("read {} {}", K::word(), self.name))?;
+        Ok(json!(object))
+    }
+
     /// The object as the API server has it now.
     pub async fn get(&self) -> Outcome<K> {
         self.api()

@@ -1,0 +1,101 @@
+//! What `stateward plan` says, held to what happens afterwards: the same partitions and the same pods in the same order.
+
+mod phasedrollout;
+mod rolloutplugin;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stateward_preview::{Outcome as Ending, Preview, Subject, Version, play};
+
+use crate::harness::{Cluster, Kind, Outcome, Rollout, Scenario, Set};
+
+/// All of them.
+pub fn all() -> Vec<Scenario> {
+    [phasedrollout::all(), rolloutplugin::all()].concat()
+}
+
+/// Plays what the cluster has and is to have.
+async fn planned<K: Kind>(
+    cluster: &Cluster,
+    db: &Set<'_>,
+    rollout: &Rollout<'_, K>,
+    templates: Vec<Value>,
+    what_ifs: &[&str],
+) -> Outcome<Preview> {
+    let mut subject = Subject::default();
+    // With the copy of the stable template, which the types leave out.
+    subject.add_rollout(rollout.raw().await?);
+    let present = json!(db.get().await?);
+    let mut to_be = present.clone();
+    to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example.com/db:v2");
+    subject.add_present_set(present);
+    let added = subject.add_manifests(templates.into_iter().chain([to_be]));
+    let what_ifs: Result<Vec<_>, _> = what_ifs.iter().map(|what_if| what_if.parse()).collect();
+    let what_ifs = what_ifs.map_err(|why: String| cluster.unmet("what can happen", why))?;
+    let pace = subject.pace(Some(Duration::from_secs(1)), None);
+    let now = jiff::Timestamp::from_second(1_767_225_600).unwrap_or_default();
+    added
+        .and_then(|()| play(&subject, &what_ifs, pace, now, "stateward"))
+        .map_err(|why| cluster.unmet("a preview", why.to_string()))
+}
+
+/// What has happened to a set since then.
+struct Since {
+    partitions: usize,
+    pods: usize,
+}
+
+fn since(cluster: &Cluster) -> Since {
+    cluster.look(|view| Since {
+        partitions: view.partitions.len(),
+        pods: view.pod_changes.len(),
+    })
+}
+
+/// Holds what happened to what was planned.
+fn agrees(cluster: &Cluster, since: &Since, plan: &Preview) -> Outcome {
+    let (partitions, readied) = cluster.look(|view| {
+        let partitions: Vec<_> = view.partitions[since.partitions..]
+            .iter()
+            .map(|(_, partition)| *partition)
+            .collect();
+        let mut ready = std::collections::BTreeMap::new();
+        let mut readied = Vec::new();
+        for (count, (name, row)) in view.pod_changes.iter().enumerate() {
+            let is = row.as_ref().filter(|row| row.ready && !row.terminating);
+            let was = match is {
+                Some(row) => ready.insert(name.clone(), row.uid.clone()),
+                None => {
+                    ready.remove(name);
+                    continue;
+                }
+            };
+            if let Some(row) = is.filter(|row| was.as_ref() != Some(&row.uid) && count >= since.pods) {
+                let version = if row.image == "v2" {
+                    Version::New
+                } else {
+                    Version::Stable
+                };
+                readied.push((name.clone(), version));
+            }
+        }
+        (partitions, readied)
+    });
+    let same = partitions == plan.partitions() && readied == plan.readied();
+    if same {
+        return Ok(());
+    }
+    Err(cluster.unmet(
+        format!("partitions {:?}, pods {:?}", plan.partitions(), plan.readied()),
+        format!("partitions {partitions:?}, pods {readied:?}"),
+    ))
+}
+
+fn ends(cluster: &Cluster, plan: &Preview, ending: Ending) -> Outcome {
+    let what = format!(
+        "a plan that ends {ending:?}, not {:?}: {}",
+        plan.outcome, plan.message
+    );
+    cluster.expect(&what, plan.outcome == ending)
+}
