@@ -17,6 +17,9 @@ use crate::subject::{Cast, Start, Subject};
 use crate::what_if::{What, WhatIf};
 use crate::world::World;
 
+/// Nothing is played for longer, whatever happens.
+const HORIZON: SignedDuration = SignedDuration::from_hours(24 * 30);
+
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(2);
 
@@ -452,12 +455,13 @@ impl Play {
     /// Plays it to the end.
     async fn run(mut self) -> Result<Preview, Error> {
         let patience = PATIENCE + self.plan.deadline + longest_wait(&self.cast);
+        let horizon = self.now() + HORIZON;
         let outcome = loop {
             if let Some(outcome) = self.ended() {
                 break outcome;
             }
-            let limit = self.scribe.last + patience;
-            if !self.turn(limit).await? {
+            let limit = horizon.min(self.scribe.last + patience);
+            if !self.turn(limit).await? || self.now() >= horizon {
                 break match (self.scribe.status.phase.as_str(), &self.asked) {
                     (_, Some(_)) => Outcome::Waiting,
                     ("Failed", None) => Outcome::Held,
@@ -466,6 +470,13 @@ impl Play {
             }
         };
         let end = self.scribe.last;
+        if let (Outcome::Held, Some(at)) = (outcome, self.scribe.seconds(end)) {
+            self.people.push(Person {
+                at,
+                step: self.scribe.step().map(|step| step + 1),
+                command: self.command("abort"),
+            });
+        }
         self.scribe.tell(Happening::Ends { outcome }, end);
         if self.scribe.revision.update == self.scribe.revision.stable && !self.under_way {
             return Err(Error::Subject(format!(

@@ -37,6 +37,8 @@ pub(crate) struct Scribe {
     runs: BTreeMap<String, String>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) most_unavailable: u32,
+    /// The step whose failure was told.
+    failed_at: Option<usize>,
     /// What has to change for something to have happened that is no entry.
     pulse: String,
 }
@@ -84,6 +86,7 @@ impl Scribe {
             runs: BTreeMap::new(),
             entries: Vec::new(),
             most_unavailable: 0,
+            failed_at: None,
             pulse: String::new(),
         }
     }
@@ -349,7 +352,6 @@ impl Scribe {
         }
         let activity = record::memory(&status).activity;
         let before = self.step();
-        let was_failed = self.status.phase == "Failed";
         let was_returning = matches!(self.activity, Activity::Returning(_));
         self.observed = status.observed_generation.is_some();
         self.activity = activity;
@@ -375,7 +377,9 @@ impl Scribe {
                 .or_else(|| self.status.returning.clone())
                 .unwrap_or_default();
             self.tell(Happening::Returns { reason }, now);
-        } else if failed && !was_failed && !returning {
+        } else if failed && !returning && self.failed_at != self.step() {
+            // A pod that crashes again and again is one failure, however it is put.
+            self.failed_at = self.step();
             let reason = self.status.message.clone();
             self.tell(Happening::Fails { reason }, now);
         }

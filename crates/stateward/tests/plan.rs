@@ -1,0 +1,130 @@
+//! `stateward plan` as a user types it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "what a test cannot set up fails it"
+)]
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use rstest::rstest;
+use tempfile::TempDir;
+
+const ROLLOUT: &str = "\
+apiVersion: argoproj.io/v1alpha1
+kind: RolloutPlugin
+metadata: {name: db, namespace: prod}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+  plugin: {name: statefulset}
+  strategy: {canary: {steps: [{setWeight: 50}, {pause: {}}]}}
+";
+
+const SET: &str = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: 'db:2'}]}
+";
+
+fn files() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("rollout.yaml"), ROLLOUT).unwrap();
+    fs::write(dir.path().join("set.yaml"), SET).unwrap();
+    fs::write(dir.path().join("broken.yaml"), "a: [").unwrap();
+    dir
+}
+
+fn plan(dir: &TempDir, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .arg("plan")
+        .args(arguments)
+        .current_dir(dir.path())
+        .env_remove("KUBECONFIG")
+        .env("HOME", dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn texts(output: &Output) -> (String, String) {
+    (
+        String::from_utf8(output.stdout.clone()).unwrap(),
+        String::from_utf8(output.stderr.clone()).unwrap(),
+    )
+}
+
+/// A machine without any cluster is enough.
+#[test]
+fn files_are_played_without_any_cluster() {
+    let dir = files();
+    let ended = plan(&dir, &["rollout.yaml", "set.yaml", "--ready-after", "10s"], "");
+    let (out, talk) = texts(&ended);
+    assert_eq!((ended.status.code(), talk.as_str()), (Some(0), ""), "{out}");
+    assert!(!out.contains('\x1b'), "{out}");
+    assert!(
+        out.ends_with(
+            "outcome      Successful\nduration     24s, and the time that people take\n\
+             unavailable  1 of 2 pods at most\npeople       step 2: stateward promote db -n prod\n"
+        ),
+        "{out}"
+    );
+}
+
+#[test]
+fn machines_and_eyes_get_their_own_forms() {
+    let dir = files();
+    let both = format!("{ROLLOUT}---\n{SET}");
+    let (out, talk) = texts(&plan(
+        &dir,
+        &["-", "-o", "json", "--what-if", "image=crash"],
+        &both,
+    ));
+    let read: serde_json::Value =
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {talk}"));
+    assert_eq!(
+        (&read["outcome"], &read["whatIf"][0]),
+        (&"Held".into(), &"image=crash".into())
+    );
+    assert_eq!(read["people"][0]["command"], "stateward abort db -n prod");
+    let (picture, _) = texts(&plan(
+        &dir,
+        &["-f", "rollout.yaml", "-f", "set.yaml", "-o", "svg"],
+        "",
+    ));
+    assert!(
+        picture.starts_with("<svg ") && picture.contains(">db-1</text>"),
+        "{picture}"
+    );
+}
+
+#[rstest]
+#[case::no_file(&["none.yaml"], "stateward: cannot read none.yaml: ")]
+#[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml is not YAML: ")]
+#[case::half_of_it(&["rollout.yaml"], "stateward: rolloutplugin/db needs StatefulSet db, which was not given")]
+#[case::the_other_half(&["set.yaml"], "stateward: there is no RolloutPlugin and no PhasedRollout among what was given")]
+#[case::no_cluster(&["db", "--kubeconfig", "none"], "stateward: no cluster to talk to: ")]
+#[case::nothing(&[], "error: the following required arguments were not provided:\n  <FILE|NAME>...")]
+#[case::no_such_wonder(
+    &["rollout.yaml", "set.yaml", "--what-if", "scale=7@step9"],
+    "stateward: --what-if scale=7@step9: there is no step 9; rolloutplugin/db has 2"
+)]
+fn what_cannot_be_played_is_refused(#[case] arguments: &[&str], #[case] why: &str) {
+    let ended = plan(&files(), arguments, "");
+    let (out, talk) = texts(&ended);
+    assert_eq!((ended.status.code(), out.as_str()), (Some(1), ""), "{talk}");
+    assert!(talk.starts_with(why), "{talk}");
+}
