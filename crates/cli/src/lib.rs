@@ -15,10 +15,13 @@ mod answer;
 mod checks;
 mod columns;
 mod command;
+pub mod completion;
+mod dry_run;
 mod error;
 mod exit;
 mod get;
 mod look;
+mod manifest;
 mod name;
 mod output;
 mod pod_row;
@@ -30,12 +33,14 @@ mod status;
 mod steer;
 mod style;
 mod table;
+mod target;
 mod tree;
+mod watch;
 
 #[cfg(test)]
 mod fixtures;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 pub use self::error::Error;
 pub use self::exit::Exit;
@@ -50,6 +55,8 @@ use self::access::Access;
 pub enum Verb {
     /// Show rollouts as a table, or one of them as a tree with its steps and pods
     Get(get::Args),
+    /// Show rollouts as a table
+    List(get::ListArgs),
     /// Say in one line where a rollout stands; the exit code says it too
     Status(status::Args),
     /// End the pause that a rollout stands at, or skip all its remaining steps
@@ -68,6 +75,7 @@ impl Verb {
     fn access(&self) -> &Access {
         match self {
             Self::Get(args) => args.access(),
+            Self::List(args) => args.access(),
             Self::Status(args) => args.access(),
             Self::Promote(args) => args.access(),
             Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => args.access(),
@@ -86,6 +94,7 @@ impl Verb {
                     clock: stateward_clock::Clock::wall(),
                     program,
                     style: Style::of_the_terminal(),
+                    terminal: std::io::stdout().is_terminal(),
                     out: &mut out,
                     talk: &mut talk,
                 };
@@ -105,9 +114,11 @@ impl Verb {
     /// Does what was asked for.
     pub async fn perform(self, mut session: Session<'_>) -> Result<Exit, Error> {
         use command::Command;
+        session.namespace = self.access().namespace_or(&session.namespace);
         let session = &mut session;
         match self {
             Self::Get(args) => get::run(args, session).await,
+            Self::List(args) => get::list(args, session).await,
             Self::Status(args) => status::run(args, session).await,
             Self::Promote(args) => steer::promote(args, session).await,
             Self::Abort(args) => steer::run(Command::Abort, args, session).await,

@@ -1,5 +1,7 @@
 //! A cluster with a five-pod set and its rollout, and somebody who types commands.
 
+use std::time::Duration;
+
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -183,29 +185,69 @@ impl World {
         await_condition(self.rollouts(), "db", there).await.unwrap();
     }
 
+    /// Gives the rollout a label.
+    pub(crate) async fn label(&self, label: &str) {
+        let (key, value) = label.split_once('=').unwrap();
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        let params = PatchParams::default();
+        self.rollouts().patch("db", &params, &patch).await.unwrap();
+    }
+
+    pub(crate) async fn delete_rollout(&self) {
+        let params = kube::api::DeleteParams::default();
+        let _ = self.rollouts().delete("db", &params).await.unwrap();
+    }
+
     pub(crate) async fn version(&self) -> Option<String> {
         self.rollouts().get("db").await.unwrap().resource_version()
     }
 
     /// Types a command.
     pub(crate) async fn run(&self, line: &str) -> Said {
-        let words = ["stateward"].into_iter().chain(line.split(' '));
-        let verb = Line::try_parse_from(words).unwrap().verb;
-        let (mut out, mut talk) = (Vec::new(), Vec::new());
-        let namespace = match line.split_once("-n ") {
-            Some((_, namespace)) => namespace.to_owned(),
-            None => "default".to_owned(),
+        self.run_with(line, Style::default(), None).await
+    }
+
+    /// Types a command, and interrupts it after a while.
+    pub(crate) async fn run_for(&self, line: &str, patience: Duration) -> Said {
+        self.run_with(line, Style::default(), Some(patience)).await
+    }
+
+    pub(crate) async fn run_with(&self, line: &str, style: Style, patience: Option<Duration>) -> Said {
+        let words = ["stateward".to_owned()].into_iter().chain(words(line));
+        let verb = match Line::try_parse_from(words) {
+            Ok(line) => line.verb,
+            Err(error) => {
+                let (out, talk) = if error.use_stderr() {
+                    (String::new(), error.to_string())
+                } else {
+                    (error.to_string(), String::new())
+                };
+                let exit = if error.use_stderr() {
+                    Exit::Error
+                } else {
+                    Exit::Done
+                };
+                return Said { exit, out, talk };
+            }
         };
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
             client: self.client.clone(),
-            namespace,
+            namespace: "default".into(),
             clock: self.clock.clone(),
             program: "stateward",
-            style: Style::default(),
+            style,
+            terminal: false,
             out: &mut out,
             talk: &mut talk,
         };
-        let ended = verb.perform(session).await;
+        let performed = verb.perform(session);
+        let ended = match patience {
+            Some(patience) => tokio::time::timeout(patience, performed)
+                .await
+                .unwrap_or(Ok(Exit::Done)),
+            None => performed.await,
+        };
         let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
         let exit = ended.unwrap_or_else(|error| {
             talk.push_str(&error.to_string());
@@ -213,6 +255,47 @@ impl World {
         });
         Said { exit, out, talk }
     }
+
+    /// Types commands one after the other; gives back all that can be seen.
+    pub(crate) async fn transcript(&self, lines: &[&str]) -> String {
+        let mut seen = String::new();
+        for line in lines {
+            let said = self.run(line).await;
+            seen.push_str(&said.shown(line));
+        }
+        seen
+    }
+}
+
+impl Said {
+    /// As a terminal shows it, with talk and data told apart and the exit code below.
+    pub(crate) fn shown(&self, line: &str) -> String {
+        let mut shown = format!("$ stateward {line}\n");
+        for talk in self.talk.lines() {
+            shown.push_str(format!("! {talk}").trim_end());
+            shown.push('\n');
+        }
+        shown.push_str(&self.out);
+        if !self.out.is_empty() && !self.out.ends_with('\n') {
+            shown.push_str("%\n");
+        }
+        shown.push_str(&format!("[{}]\n\n", self.exit as u8));
+        shown
+    }
+}
+
+/// The words of a line, as a shell splits them; single quotes hold together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words
 }
 
 impl Drop for World {
