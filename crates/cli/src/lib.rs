@@ -16,18 +16,26 @@ mod checks;
 mod columns;
 mod command;
 pub mod completion;
+mod consequence;
+mod diff;
 mod dry_run;
 mod error;
 mod exit;
 mod get;
+mod history;
 mod look;
 mod manifest;
+mod mask;
 mod name;
+mod outcome;
 mod output;
 mod pod_row;
+mod restart;
+mod revisions;
 mod rollout;
 mod runs;
 mod session;
+mod set_image;
 mod stage;
 mod status;
 mod steer;
@@ -35,7 +43,9 @@ mod style;
 mod table;
 mod target;
 mod tree;
+mod undo;
 mod watch;
+mod workload;
 
 #[cfg(test)]
 mod fixtures;
@@ -69,6 +79,17 @@ pub enum Verb {
     Pause(steer::Args),
     /// Let a rollout go on that was stopped with pause
     Resume(steer::Args),
+    /// Put the template of a former revision back: the stable one while another is rolled, which then returns at once
+    Undo(undo::Args),
+    /// Show the revisions of a workload: their images, causes, ages, and what became of them
+    History(history::Args),
+    /// Show what the new version changes in the template; secrets are never shown
+    Diff(diff::Args),
+    /// Make every pod anew, through the steps of the rollout
+    Restart(restart::Args),
+    /// Change a part of the workload's template
+    #[command(subcommand)]
+    Set(set_image::Set),
 }
 
 impl Verb {
@@ -79,6 +100,11 @@ impl Verb {
             Self::Status(args) => args.access(),
             Self::Promote(args) => args.access(),
             Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => args.access(),
+            Self::Undo(args) => args.access(),
+            Self::History(args) => args.access(),
+            Self::Diff(args) => args.access(),
+            Self::Restart(args) => args.access(),
+            Self::Set(set_image::Set::Image(args)) => args.access(),
         }
     }
 
@@ -125,6 +151,11 @@ impl Verb {
             Self::Retry(args) => steer::run(Command::Retry, args, session).await,
             Self::Pause(args) => steer::run(Command::Pause, args, session).await,
             Self::Resume(args) => steer::run(Command::Resume, args, session).await,
+            Self::Undo(args) => undo::run(args, session).await,
+            Self::History(args) => history::run(args, session).await,
+            Self::Diff(args) => diff::run(args, session).await,
+            Self::Restart(args) => restart::run(args, session).await,
+            Self::Set(set_image::Set::Image(args)) => set_image::run(args, session).await,
         }
     }
 }

@@ -46,6 +46,24 @@ impl FromStr for Output {
     }
 }
 
+/// What `-o` may say where there are no objects of the server's to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For machines
+    Json,
+    /// For machines
+    Yaml,
+}
+
+impl Format {
+    pub(crate) fn write(self, value: &Value) -> Result<String, Error> {
+        match self {
+            Self::Json => to_json(value),
+            Self::Yaml => to_yaml(value),
+        }
+    }
+}
+
 pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
     serde_json::to_string_pretty(value).map_err(|error| Error::Format {
         format: "json",

@@ -11,5 +11,7 @@
 
 mod bulk;
 mod get;
+mod history;
 mod steering;
+mod template;
 mod world;

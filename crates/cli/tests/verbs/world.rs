@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -176,6 +177,86 @@ impl World {
             .unwrap();
     }
 
+    /// Changes the set's template.
+    pub(crate) async fn template(&self, template: serde_json::Value) {
+        let patch = json!({"spec": {"template": template}});
+        self.sets()
+            .patch("db", &PatchParams::default(), &Patch::Strategic(patch))
+            .await
+            .unwrap();
+    }
+
+    /// Gives the set an annotation.
+    pub(crate) async fn annotate_set(&self, key: &str, value: &str) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        self.sets()
+            .patch("db", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// The images of the pods, by ordinal.
+    pub(crate) async fn images(&self) -> Vec<String> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let mut pods = pods.list(&ListParams::default()).await.unwrap().items;
+        pods.sort_by_key(ResourceExt::name_any);
+        let image = |pod: Pod| pod.spec.unwrap().containers[0].image.clone().unwrap();
+        pods.into_iter().map(image).collect()
+    }
+
+    /// The rollout as it was before any operator saw it.
+    pub(crate) async fn recreate_rollout(&self) {
+        let params = PatchParams::default();
+        let mut object = self.rollouts().get("db").await.unwrap();
+        let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        self.rollouts().patch("db", &params, &let_go).await.unwrap();
+        self.delete_rollout().await;
+        object.metadata = kube::api::ObjectMeta {
+            name: Some("db".into()),
+            ..Default::default()
+        };
+        object.status = None;
+        self.rollouts()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    /// Types a command while somebody else changes the template between its look and its write.
+    pub(crate) async fn run_while_the_template_changes(&self, line: &str, tag: &'static str) -> Said {
+        let sets = self.sets();
+        let meddling = self.client_that(move || {
+            let sets = sets.clone();
+            async move {
+                let image = format!("db:{tag}");
+                let patch =
+                    json!({"spec": {"template": {"spec": {"containers": [{"name": "db", "image": image}]}}}});
+                let params = PatchParams::default();
+                sets.patch("db", &params, &Patch::Strategic(patch)).await.unwrap();
+            }
+        });
+        self.run_on(meddling, line, Style::default(), None).await
+    }
+
+    /// A client that lets something happen before each patch.
+    fn client_that<F, Fut>(&self, before: F) -> Client
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let (inner, before) = (self.client.clone(), std::sync::Arc::new(before));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (inner, before) = (inner.clone(), before.clone());
+            async move {
+                if request.method() == http::Method::PATCH {
+                    before().await;
+                }
+                inner.send(request).await
+            }
+        });
+        Client::new(service, "default")
+    }
+
     /// Waits for a phase.
     pub(crate) async fn until(&self, phase: &str) {
         let there = |rollout: Option<&RolloutPlugin>| {
@@ -213,6 +294,10 @@ impl World {
     }
 
     pub(crate) async fn run_with(&self, line: &str, style: Style, patience: Option<Duration>) -> Said {
+        self.run_on(self.client.clone(), line, style, patience).await
+    }
+
+    async fn run_on(&self, client: Client, line: &str, style: Style, patience: Option<Duration>) -> Said {
         let words = ["stateward".to_owned()].into_iter().chain(words(line));
         let verb = match Line::try_parse_from(words) {
             Ok(line) => line.verb,
@@ -232,7 +317,7 @@ impl World {
         };
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
-            client: self.client.clone(),
+            client,
             namespace: "default".into(),
             clock: self.clock.clone(),
             program: "stateward",
