@@ -19,12 +19,22 @@ pub struct Access {
     /// The namespace to look in
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
+    /// The user to act as
+    #[arg(long = "as", value_name = "USER")]
+    user: Option<String>,
+    /// A group to act as, together with --as; may be given more than once
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    groups: Vec<String>,
 }
 
 impl Access {
     /// A client, and the namespace that is meant.
     pub async fn connect(&self) -> Result<(Client, String), Error> {
-        let config = self.config().await?;
+        let mut config = self.config().await?;
+        if let Some(user) = &self.user {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = (!self.groups.is_empty()).then(|| self.groups.clone());
+        }
         let namespace = self.namespace_or(&config.default_namespace);
         let client = Client::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
         Ok((client, namespace))

@@ -2,23 +2,36 @@
 
 /// Rows with cells of equal width, three spaces apart, and nothing at the end of a line. Escape sequences have no width.
 pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..count)
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| width(cell)).max().unwrap_or(0)
-        })
-        .collect();
-    let line = |row: &Vec<String>| {
+    let mut widths = Widths::default();
+    rows.iter().for_each(|row| widths.fit(row));
+    rows.iter().map(|row| widths.set(row)).collect()
+}
+
+/// How wide the columns are, where rows come one after the other.
+#[derive(Default)]
+pub(crate) struct Widths(Vec<usize>);
+
+impl Widths {
+    /// Makes room for a row.
+    pub(crate) fn fit(&mut self, row: &[String]) {
+        if self.0.len() < row.len() {
+            self.0.resize(row.len(), 0);
+        }
+        for (wide, cell) in self.0.iter_mut().zip(row) {
+            *wide = (*wide).max(width(cell));
+        }
+    }
+
+    /// A row as a line.
+    pub(crate) fn set(&self, row: &[String]) -> String {
         let mut line = String::new();
-        for (cell, wanted) in row.iter().zip(&widths) {
+        for (cell, wanted) in row.iter().zip(&self.0) {
             line.push_str(cell);
-            line.push_str(&" ".repeat(wanted - width(cell) + 3));
+            line.push_str(&" ".repeat(wanted.saturating_sub(width(cell)) + 3));
         }
         line.truncate(line.trim_end().len());
         line
-    };
-    rows.iter().map(line).collect()
+    }
 }
 
 /// How many places a text takes on a screen.

@@ -11,11 +11,23 @@ pub enum Error {
     #[error("no cluster to talk to: {0}; set KUBECONFIG, or name one with --kubeconfig or --context")]
     Access(String),
     /// There is no such object.
-    #[error("{name} is not there in namespace {namespace}; see what is with: {program} get -A")]
+    #[error("{name} is not there in namespace {namespace}; {hint}")]
     NotFound {
         /// Its kind, if that was said, and its name.
         name: String,
         /// Where it was looked for.
+        namespace: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// There is no rollout for a workload.
+    #[error(
+        "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -n {namespace} -o wide"
+    )]
+    Unmanaged {
+        /// The workload.
+        name: String,
+        /// Where a rollout was looked for.
         namespace: String,
         /// How the user calls us.
         program: String,
@@ -73,7 +85,7 @@ impl Error {
     /// The code to end with.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NotFound { .. } => Exit::NotFound,
+            Self::NotFound { .. } | Self::Unmanaged { .. } => Exit::NotFound,
             _ if self.is_nobody_listening() => Exit::Done,
             _ => Exit::Error,
         }

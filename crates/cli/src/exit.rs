@@ -40,6 +40,15 @@ Exit codes:
   4  the command was given, but no operator has answered before the --timeout
   5  there is no such rollout";
 
+/// For the help texts of what changes the template.
+pub(crate) const CHANGE_HELP: &str = "\
+It is bound to the template that was seen: where somebody else has changed it meanwhile, nothing is done.
+
+Exit codes:
+  0  the template was changed; what comes of it: status NAME --watch
+  1  it was refused, or the template has changed meanwhile: nothing was changed
+  5  there is no such rollout";
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -1,28 +1,48 @@
-//! `get`: a table of all, or a tree of one.
+//! `get` and `list`: a table of all, or a tree of one.
 
-use kube::ResourceExt;
+use std::path::PathBuf;
+
+use futures::future::join_all;
 use kube::api::{DynamicObject, ListParams};
-use kube::core::TypeMeta;
 
 use crate::access::Access;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::manifest;
 use crate::name::Name;
-use crate::output::{Objects, Output};
-use crate::rollout::{Kind, parse};
+use crate::output::{self, Objects, Output};
+use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::table::{View, table};
+use crate::watch::{self, Watched};
 
 /// `get …`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The rollout to show as a tree: NAME, rp/NAME or phased/NAME
-    name: Option<Name>,
+    /// The rollouts, one of them as a tree: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(value_name = "NAME", add = crate::completion::rollout_names(), conflicts_with_all = ["all_namespaces", "selector"])]
+    names: Vec<Name>,
+    /// Those that this manifest has, or whose StatefulSets it has; - is standard input
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["names", "all_namespaces", "selector"])]
+    filename: Option<PathBuf>,
+    #[command(flatten)]
+    args: ListArgs,
+}
+
+/// `list …`
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
     /// Look in all namespaces
-    #[arg(short = 'A', long, conflicts_with = "name")]
+    #[arg(short = 'A', long)]
     all_namespaces: bool,
+    /// Only those with these labels
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+    /// Go on with a row for every change, until interrupted
+    #[arg(short, long)]
+    watch: bool,
     /// Another form
-    #[arg(short, long, value_enum)]
+    #[arg(short, long, value_name = output::FORMS)]
     output: Option<Output>,
     #[command(flatten)]
     access: Access,
@@ -30,90 +50,150 @@ pub struct Args {
 
 impl Args {
     pub(crate) fn access(&self) -> &Access {
+        &self.args.access
+    }
+}
+
+impl ListArgs {
+    pub(crate) fn access(&self) -> &Access {
         &self.access
+    }
+
+    fn params(&self) -> ListParams {
+        match &self.selector {
+            Some(selector) => ListParams::default().labels(selector),
+            None => ListParams::default(),
+        }
     }
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    match &args.name {
-        Some(name) => one(name, args.output, session).await?,
-        None => all(&args, session).await?,
+    let Args {
+        mut names,
+        filename,
+        args,
+    } = args;
+    if let Some(file) = &filename {
+        names = manifest::names(file, &session.namespace)?;
     }
-    Ok(Exit::Done)
+    match names.as_slice() {
+        [] if filename.is_none() => all(&args, session).await,
+        [name] => one(name, &args, session).await,
+        names => some(names, &args, session).await,
+    }
 }
 
-async fn one(name: &Name, output: Option<Output>, session: &mut Session<'_>) -> Result<(), Error> {
+pub(crate) async fn list(args: ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
+    all(&args, session).await
+}
+
+async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let output = args.output.as_ref();
     let object = session.whole_rollout(name).await?;
-    match output {
-        Some(Output::Json) => return session.print(&Objects::One(Box::new(object)).json()?),
-        Some(Output::Yaml) => return session.print(&Objects::One(Box::new(object)).yaml()?),
-        Some(Output::Name) => {
-            let kind = Kind::of(object.types.as_ref());
-            return session.print(&kind.full_name(name.as_str()));
-        }
-        Some(Output::Wide) | None => {}
+    if args.watch {
+        // A live view of one rollout belongs here: where `session.terminal` and nobody asks for a form.
+        return rows(vec![object], Watched::Named, args, session).await;
+    }
+    if Objects::One(Box::new(object.clone())).print(output, session)? {
+        return Ok(Exit::Done);
+    }
+    if output == Some(&Output::Wide) {
+        draw(vec![object], View::wide(), session)?;
+        return Ok(Exit::Done);
     }
     let picture = session.picture(parse(object)?).await?;
     let lines = picture.draw(session.style, session.clock.now());
-    session.print(&lines.join("\n"))
+    session.print(&lines.join("\n"))?;
+    Ok(Exit::Done)
 }
 
-async fn all(args: &Args, session: &mut Session<'_>) -> Result<(), Error> {
-    let objects = list(args.all_namespaces, session).await?;
-    match args.output {
-        Some(Output::Json) => return session.print(&Objects::Many(objects).json()?),
-        Some(Output::Yaml) => return session.print(&Objects::Many(objects).yaml()?),
-        Some(Output::Name) => {
-            let names: Vec<_> = objects
-                .iter()
-                .map(|object| Kind::of(object.types.as_ref()).full_name(&object.name_any()))
-                .collect();
-            return names.iter().try_for_each(|name| session.print(name));
+/// Those that are there are shown, those that are not are told.
+async fn some(names: &[Name], args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let looks = join_all(names.iter().map(|name| session.whole_rollout(name))).await;
+    let (mut objects, mut missing) = (Vec::new(), None);
+    for look in looks {
+        match look {
+            Ok(object) => objects.push(object),
+            Err(error @ (Error::NotFound { .. } | Error::Unmanaged { .. })) => {
+                session.complain(&error);
+                missing = Some(Exit::NotFound);
+            }
+            Err(error) => return Err(error),
         }
-        Some(Output::Wide) | None => {}
     }
-    if objects.is_empty() {
+    if args.watch {
+        return rows(objects, Watched::Named, args, session).await;
+    }
+    show(objects, args, session)?;
+    Ok(missing.unwrap_or(Exit::Done))
+}
+
+async fn all(args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let params = args.params();
+    let objects = session.list(args.all_namespaces, &params).await?;
+    if args.watch {
+        let watched = Watched::Labelled {
+            everywhere: args.all_namespaces,
+            selector: args.selector.clone(),
+        };
+        return rows(objects, watched, args, session).await;
+    }
+    if objects.is_empty() && matches!(args.output, None | Some(Output::Wide)) {
         session.say(&if args.all_namespaces {
             "no rollouts found".to_owned()
         } else {
             format!("no rollouts found in namespace {}", session.namespace)
         });
+        return Ok(Exit::Done);
+    }
+    show(objects, args, session)?;
+    Ok(Exit::Done)
+}
+
+fn show(objects: Vec<DynamicObject>, args: &ListArgs, session: &mut Session<'_>) -> Result<(), Error> {
+    if Objects::Many(objects.clone()).print(args.output.as_ref(), session)? || objects.is_empty() {
         return Ok(());
     }
-    let rollouts: Vec<_> = objects.into_iter().map(parse).collect::<Result<_, _>>()?;
-    let first = rollouts.first().map(|rollout| rollout.kind);
     let view = View {
         namespaces: args.all_namespaces,
-        kinds: rollouts.iter().any(|rollout| Some(rollout.kind) != first),
+        kinds: false,
         wide: args.output == Some(Output::Wide),
+    };
+    draw(objects, view, session)
+}
+
+fn draw(objects: Vec<DynamicObject>, view: View, session: &mut Session<'_>) -> Result<(), Error> {
+    let rollouts: Vec<_> = objects.into_iter().map(parse).collect::<Result<_, _>>()?;
+    let view = View {
+        kinds: mixed(&rollouts),
+        ..view
     };
     let lines = table(&rollouts, view, session.style, session.clock.now());
     session.print(&lines.join("\n"))
 }
 
-/// The rollouts of every kind that the server knows.
-async fn list(everywhere: bool, session: &Session<'_>) -> Result<Vec<DynamicObject>, Error> {
-    let mut objects = Vec::new();
-    let mut unserved = 0;
-    for kind in Kind::ALL {
-        let api = session.whole_rollouts(kind, everywhere);
-        let listed = api.list(&ListParams::default()).await;
-        match listed.map_err(Error::api(format!("list {}s", kind.word()))) {
-            Ok(list) => objects.extend(list.items.into_iter().map(|mut object| {
-                let resource = kind.resource();
-                // The items of a list do not say what they are.
-                object.types.get_or_insert(TypeMeta {
-                    api_version: resource.api_version,
-                    kind: resource.kind,
-                });
-                object
-            })),
-            Err(Error::Unserved) => unserved += 1,
-            Err(error) => return Err(error),
-        }
-    }
-    if unserved == Kind::ALL.len() {
-        return Err(Error::Unserved);
-    }
-    Ok(objects)
+/// Whether there is more than one kind.
+fn mixed(rollouts: &[Rollout]) -> bool {
+    let first = rollouts.first().map(|rollout| rollout.kind);
+    rollouts.iter().any(|rollout| Some(rollout.kind) != first)
+}
+
+async fn rows(
+    objects: Vec<DynamicObject>,
+    watched: Watched,
+    args: &ListArgs,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let kinds = {
+        let first = objects.first().map(crate::look::kind);
+        objects
+            .iter()
+            .any(|object| Some(crate::look::kind(object)) != first)
+    };
+    let view = View {
+        namespaces: args.all_namespaces,
+        kinds,
+        wide: args.output == Some(Output::Wide),
+    };
+    watch::rows(objects, &watched, view, args.output.as_ref(), session).await
 }

@@ -15,27 +15,42 @@ mod answer;
 mod checks;
 mod columns;
 mod command;
+pub mod completion;
+mod consequence;
+mod diff;
+mod dry_run;
 mod error;
 mod exit;
 mod get;
+mod history;
 mod look;
+mod manifest;
+mod mask;
 mod name;
+mod outcome;
 mod output;
 mod pod_row;
+mod restart;
+mod revisions;
 mod rollout;
 mod runs;
 mod session;
+mod set_image;
 mod stage;
 mod status;
 mod steer;
 mod style;
 mod table;
+mod target;
 mod tree;
+mod undo;
+mod watch;
+mod workload;
 
 #[cfg(test)]
 mod fixtures;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 pub use self::access::Access;
 pub use self::error::Error;
@@ -49,6 +64,8 @@ pub use self::style::Style;
 pub enum Verb {
     /// Show rollouts as a table, or one of them as a tree with its steps and pods
     Get(get::Args),
+    /// Show rollouts as a table
+    List(get::ListArgs),
     /// Say in one line where a rollout stands; the exit code says it too
     Status(status::Args),
     /// End the pause that a rollout stands at, or skip all its remaining steps
@@ -61,15 +78,32 @@ pub enum Verb {
     Pause(steer::Args),
     /// Let a rollout go on that was stopped with pause
     Resume(steer::Args),
+    /// Put the template of a former revision back: the stable one while another is rolled, which then returns at once
+    Undo(undo::Args),
+    /// Show the revisions of a workload: their images, causes, ages, and what became of them
+    History(history::Args),
+    /// Show what the new version changes in the template; secrets are never shown
+    Diff(diff::Args),
+    /// Make every pod anew, through the steps of the rollout
+    Restart(restart::Args),
+    /// Change a part of the workload's template
+    #[command(subcommand)]
+    Set(set_image::Set),
 }
 
 impl Verb {
     fn access(&self) -> &Access {
         match self {
             Self::Get(args) => args.access(),
+            Self::List(args) => args.access(),
             Self::Status(args) => args.access(),
             Self::Promote(args) => args.access(),
             Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => args.access(),
+            Self::Undo(args) => args.access(),
+            Self::History(args) => args.access(),
+            Self::Diff(args) => args.access(),
+            Self::Restart(args) => args.access(),
+            Self::Set(set_image::Set::Image(args)) => args.access(),
         }
     }
 
@@ -85,6 +119,7 @@ impl Verb {
                     clock: stateward_clock::Clock::wall(),
                     program,
                     style: Style::of_the_terminal(),
+                    terminal: std::io::stdout().is_terminal(),
                     out: &mut out,
                     talk: &mut talk,
                 };
@@ -104,15 +139,22 @@ impl Verb {
     /// Does what was asked for.
     pub async fn perform(self, mut session: Session<'_>) -> Result<Exit, Error> {
         use command::Command;
+        session.namespace = self.access().namespace_or(&session.namespace);
         let session = &mut session;
         match self {
             Self::Get(args) => get::run(args, session).await,
+            Self::List(args) => get::list(args, session).await,
             Self::Status(args) => status::run(args, session).await,
             Self::Promote(args) => steer::promote(args, session).await,
             Self::Abort(args) => steer::run(Command::Abort, args, session).await,
             Self::Retry(args) => steer::run(Command::Retry, args, session).await,
             Self::Pause(args) => steer::run(Command::Pause, args, session).await,
             Self::Resume(args) => steer::run(Command::Resume, args, session).await,
+            Self::Undo(args) => undo::run(args, session).await,
+            Self::History(args) => history::run(args, session).await,
+            Self::Diff(args) => diff::run(args, session).await,
+            Self::Restart(args) => restart::run(args, session).await,
+            Self::Set(set_image::Set::Image(args)) => set_image::run(args, session).await,
         }
     }
 }

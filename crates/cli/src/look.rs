@@ -1,9 +1,10 @@
 //! Reading the cluster.
 
+use futures::future::{join, join_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DynamicObject, ListParams};
-use kube::core::Selector;
+use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 
@@ -28,12 +29,17 @@ impl Session<'_> {
 
     /// One of them; of the kind that the name says, or of the only kind that has one of that name.
     pub async fn whole_rollout(&self, name: &Name) -> Result<DynamicObject, Error> {
-        let mut found = Vec::new();
-        for kind in name.kinds() {
-            let api = self.whole_rollouts(*kind, false);
-            let object = api.get_opt(name.as_str()).await;
+        if name.is_of_a_set() {
+            return self.whole_rollout_of_set(name).await;
+        }
+        let looks = name.kinds().iter().map(|kind| async move {
+            let object = self.whole_rollouts(*kind, false).get_opt(name.as_str()).await;
             let object = object.map_err(Error::api(format!("read {} {name}", kind.word())))?;
-            found.extend(object.map(|object| (*kind, object)));
+            Ok::<_, Error>(object.map(|object| (*kind, object)))
+        });
+        let mut found = Vec::new();
+        for look in join_all(looks).await {
+            found.extend(look?);
         }
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
@@ -49,6 +55,58 @@ impl Session<'_> {
         }
     }
 
+    /// The one that rolls a set.
+    async fn whole_rollout_of_set(&self, name: &Name) -> Result<DynamicObject, Error> {
+        let rollouts = self.list(false, &ListParams::default()).await?;
+        let of_the_set = rollouts.into_iter().filter(|object| {
+            parse(object.clone()).is_ok_and(|rollout| {
+                rollout.workload_kind == "StatefulSet" && rollout.workload == name.as_str()
+            })
+        });
+        let mut found: Vec<_> = of_the_set.collect();
+        match (found.pop(), found.is_empty()) {
+            (Some(object), true) => Ok(object),
+            (None, _) => Err(Error::Unmanaged {
+                name: name.title(),
+                namespace: self.namespace.clone(),
+                program: self.program.to_owned(),
+            }),
+            (Some(last), false) => {
+                let names: Vec<_> = found.iter().chain([&last]).map(full_name).collect();
+                Err(Error::Refused(format!(
+                    "{} is meant by more than one: {}; say which",
+                    name.title(),
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// The rollouts of every kind that the server knows.
+    pub(crate) async fn list(
+        &self,
+        everywhere: bool,
+        params: &ListParams,
+    ) -> Result<Vec<DynamicObject>, Error> {
+        let lists = Kind::ALL.map(|kind| async move {
+            let listed = self.whole_rollouts(kind, everywhere).list(params).await;
+            let listed = listed.map_err(Error::api(format!("list {}s", kind.word())));
+            (kind, listed)
+        });
+        let (mut objects, mut unserved) = (Vec::new(), 0);
+        for (kind, listed) in join_all(lists).await {
+            match listed {
+                Ok(list) => objects.extend(list.items.into_iter().map(|object| said(kind, object))),
+                Err(Error::Unserved) => unserved += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        if unserved == Kind::ALL.len() {
+            return Err(Error::Unserved);
+        }
+        Ok(objects)
+    }
+
     /// One of them, as the types know it.
     pub(crate) async fn rollout(&self, name: &Name) -> Result<Rollout, Error> {
         parse(self.whole_rollout(name).await?)
@@ -56,21 +114,32 @@ impl Session<'_> {
 
     /// Why there is none of this name: perhaps the server knows no such kind at all.
     async fn missing(&self, name: &Name) -> Error {
-        let some = ListParams::default().limit(1);
-        for kind in name.kinds() {
-            match self.whole_rollouts(*kind, false).list(&some).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                _ => return self.not_found(name),
-            }
+        match self.list(false, &ListParams::default()).await {
+            Err(Error::Unserved) => Error::Unserved,
+            Ok(there) => self.not_found_among(name, &there),
+            Err(_) => self.not_found(name),
         }
-        Error::Unserved
     }
 
     pub(crate) fn not_found(&self, name: &Name) -> Error {
+        self.not_found_among(name, &[])
+    }
+
+    /// Names those that begin alike: a name is never guessed, but it may be shown.
+    fn not_found_among(&self, name: &Name, there: &[DynamicObject]) -> Error {
+        let alike = there.iter().filter(|object| {
+            name.kinds().contains(&Kind::of(object.types.as_ref()))
+                && object.name_any().starts_with(name.as_str())
+        });
+        let alike: Vec<_> = alike.map(ResourceExt::name_any).collect();
         Error::NotFound {
             name: name.title(),
             namespace: self.namespace.clone(),
-            program: self.program.to_owned(),
+            hint: if alike.is_empty() {
+                format!("see what is with: {} get -A", self.program)
+            } else {
+                format!("there is {}", alike.join(", "))
+            },
         }
     }
 
@@ -88,12 +157,16 @@ impl Session<'_> {
 
     /// A rollout with all that hangs on it.
     pub(crate) async fn picture(&self, rollout: Rollout) -> Result<Picture, Error> {
-        let set = self.set(&rollout).await;
-        let pods = match &set {
-            Some(set) => self.pods(set).await?,
-            None => Vec::new(),
+        let workload = async {
+            let set = self.set(&rollout).await;
+            let pods = match &set {
+                Some(set) => self.pod_rows(set).await?,
+                None => Vec::new(),
+            };
+            Ok::<_, Error>((set, pods))
         };
-        let runs = self.runs(&rollout).await;
+        let (workload, runs) = join(workload, self.runs(&rollout)).await;
+        let (set, pods) = workload?;
         Ok(Picture {
             rollout,
             set,
@@ -103,17 +176,23 @@ impl Session<'_> {
     }
 
     /// The runs of analysis that a rollout waits for, or that decided about it. None, where they are not ours to read.
-    async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
+    pub(crate) async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
         let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
-        let mut runs = Vec::new();
         let status = rollout.status.clone().unwrap_or_default();
-        for name in runs::concerned(&status) {
-            runs.extend(api.get_opt(name).await.ok().flatten());
-        }
-        runs
+        let looks = runs::concerned(&status).into_iter().map(|name| api.get_opt(name));
+        let seen = join_all(looks).await;
+        seen.into_iter().filter_map(|run| run.ok().flatten()).collect()
     }
 
-    async fn pods(&self, set: &StatefulSet) -> Result<Vec<PodRow>, Error> {
+    async fn pod_rows(&self, set: &StatefulSet) -> Result<Vec<PodRow>, Error> {
+        let pods = self.pods(set).await?;
+        let mut rows: Vec<PodRow> = pods.iter().filter_map(PodRow::of).collect();
+        rows.sort_by_key(|pod| pod.ordinal);
+        Ok(rows)
+    }
+
+    /// The pods of a set.
+    pub(crate) async fn pods(&self, set: &StatefulSet) -> Result<Vec<Pod>, Error> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         let selector = set.spec.as_ref().map(|spec| spec.selector.clone());
         let selector: Option<Selector> = selector.and_then(|selector| selector.try_into().ok());
@@ -125,12 +204,29 @@ impl Session<'_> {
             .list(&params)
             .await
             .map_err(Error::api(format!("list the pods of {}", set.name_any())))?;
-        let owned = |pod: &&Pod| {
+        let owned = |pod: &Pod| {
             let mut owners = pod.owner_references().iter();
             owners.any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
         };
-        let mut rows: Vec<PodRow> = pods.iter().filter(owned).filter_map(PodRow::of).collect();
-        rows.sort_by_key(|pod| pod.ordinal);
-        Ok(rows)
+        Ok(pods.items.into_iter().filter(owned).collect())
     }
+}
+
+/// The items of a list do not say what they are.
+pub(crate) fn said(kind: Kind, mut object: DynamicObject) -> DynamicObject {
+    let resource = kind.resource();
+    object.types.get_or_insert(TypeMeta {
+        api_version: resource.api_version,
+        kind: resource.kind,
+    });
+    object
+}
+
+pub(crate) fn kind(object: &DynamicObject) -> Kind {
+    Kind::of(object.types.as_ref())
+}
+
+/// `rolloutplugin.argoproj.io/db`
+fn full_name(object: &DynamicObject) -> String {
+    kind(object).full_name(&object.name_any())
 }

@@ -1,16 +1,33 @@
-//! Names as people type them: `db`, `rp/db`, `rolloutplugin/db`, `phased/db`.
+//! Names as people type them: `db`, `rp/db`, `rolloutplugin/db`, `phased/db`, or by what is rolled: `sts/db`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::rollout::Kind;
 
-/// The name of a rollout, with or without its kind before it.
+/// The name of a rollout, with or without its kind before it, or that of the workload it rolls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    kind: Option<Kind>,
+    what: What,
     name: String,
 }
+
+/// What a name names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// A rollout of any kind.
+    Rollout,
+    /// One of this kind.
+    Kind(Kind),
+    /// The StatefulSet of one.
+    Set,
+}
+
+/// How the kinds of workloads may be written.
+const SETS: [&str; 3] = ["sts", "statefulset", "statefulsets"];
+
+/// How a name may be given, for what people read.
+const FORMS: &str = "NAME, rp/NAME, phased/NAME or sts/NAME";
 
 /// How a kind may be written, and what it is.
 const KINDS: [(&str, Kind); 6] = [
@@ -23,40 +40,44 @@ const KINDS: [(&str, Kind); 6] = [
 ];
 
 /// `rolloutplugins.v1alpha1.argoproj.io` and `rolloutplugins.argoproj.io` are the same kind.
-fn kind(text: &str) -> Option<Kind> {
+fn what(text: &str) -> Option<What> {
     let text = text.to_ascii_lowercase();
     let (word, group) = match text.split_once('.') {
         Some((word, group)) => (word, Some(group)),
         None => (text.as_str(), None),
     };
+    if SETS.contains(&word) {
+        let group = group.map(|group| group.strip_prefix("v1.").unwrap_or(group));
+        return group.is_none_or(|group| group == "apps").then_some(What::Set);
+    }
     let (_, kind) = KINDS.iter().find(|(known, _)| *known == word)?;
     let group = group.map(|group| group.strip_prefix("v1alpha1.").unwrap_or(group));
-    group.is_none_or(|group| group == kind.group()).then_some(*kind)
+    group
+        .is_none_or(|group| group == kind.group())
+        .then_some(What::Kind(*kind))
 }
 
 impl FromStr for Name {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, name) = match text.split_once('/') {
-            Some((written, name)) => match kind(written) {
-                Some(kind) => (Some(kind), name),
+        let (what, name) = match text.split_once('/') {
+            Some((written, name)) => match what(written) {
+                Some(what) => (what, name),
                 None => {
                     return Err(format!(
-                        "{:?} is not a kind of rollout; name one as NAME, rp/NAME or phased/NAME",
+                        "{:?} is not a kind of rollout; name one as {FORMS}",
                         written.to_ascii_lowercase()
                     ));
                 }
             },
-            None => (None, text),
+            None => (What::Rollout, text),
         };
         if name.is_empty() || name.contains('/') {
-            return Err(format!(
-                "{text:?} has no name in it; name a rollout as NAME, rp/NAME or phased/NAME"
-            ));
+            return Err(format!("{text:?} has no name in it; name a rollout as {FORMS}"));
         }
         Ok(Self {
-            kind,
+            what,
             name: name.to_owned(),
         })
     }
@@ -70,15 +91,32 @@ impl Name {
 
     /// The kinds that may be meant.
     pub(crate) fn kinds(&self) -> &[Kind] {
-        match &self.kind {
-            Some(kind) => std::slice::from_ref(kind),
-            None => &Kind::ALL,
+        match &self.what {
+            What::Kind(kind) => std::slice::from_ref(kind),
+            What::Rollout | What::Set => &Kind::ALL,
+        }
+    }
+
+    /// Whether it is the name of what is rolled, and not of the rollout.
+    pub(crate) fn is_of_a_set(&self) -> bool {
+        self.what == What::Set
+    }
+
+    /// That of a rollout that was found.
+    pub(crate) fn of(kind: Kind, name: impl Into<String>) -> Self {
+        Self {
+            what: What::Kind(kind),
+            name: name.into(),
         }
     }
 
     /// `rollout db`, or with the kind that was said.
     pub(crate) fn title(&self) -> String {
-        let kind = self.kind.map_or("rollout", Kind::word);
+        let kind = match self.what {
+            What::Rollout => "rollout",
+            What::Kind(kind) => kind.word(),
+            What::Set => "statefulset",
+        };
         format!("{kind} {}", self.name)
     }
 }
@@ -116,22 +154,38 @@ mod tests {
     }
 
     #[rstest]
+    #[case("sts/db")]
+    #[case("StatefulSet/db")]
+    #[case("statefulsets.apps/db")]
+    #[case("statefulset.v1.apps/db")]
+    fn a_name_may_be_that_of_what_is_rolled(#[case] text: &str) {
+        let name = text.parse::<Name>().unwrap();
+        assert_eq!(
+            (name.is_of_a_set(), name.title().as_str()),
+            (true, "statefulset db")
+        );
+    }
+
+    #[rstest]
     #[case(
-        "sts/db",
-        "\"sts\" is not a kind of rollout; name one as NAME, rp/NAME or phased/NAME"
+        "deploy/db",
+        "\"deploy\" is not a kind of rollout; name one as NAME, rp/NAME, phased/NAME or sts/NAME"
     )]
     #[case(
         "rp.apps/db",
-        "\"rp.apps\" is not a kind of rollout; name one as NAME, rp/NAME or phased/NAME"
+        "\"rp.apps\" is not a kind of rollout; name one as NAME, rp/NAME, phased/NAME or sts/NAME"
     )]
     #[case(
         "rp/",
-        "\"rp/\" has no name in it; name a rollout as NAME, rp/NAME or phased/NAME"
+        "\"rp/\" has no name in it; name a rollout as NAME, rp/NAME, phased/NAME or sts/NAME"
     )]
-    #[case("", "\"\" has no name in it; name a rollout as NAME, rp/NAME or phased/NAME")]
+    #[case(
+        "",
+        "\"\" has no name in it; name a rollout as NAME, rp/NAME, phased/NAME or sts/NAME"
+    )]
     #[case(
         "rp/a/b",
-        "\"rp/a/b\" has no name in it; name a rollout as NAME, rp/NAME or phased/NAME"
+        "\"rp/a/b\" has no name in it; name a rollout as NAME, rp/NAME, phased/NAME or sts/NAME"
     )]
     fn what_is_no_rollout_is_refused(#[case] text: &str, #[case] why: &str) {
         assert_eq!(text.parse::<Name>().unwrap_err(), why);

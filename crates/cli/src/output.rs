@@ -1,21 +1,82 @@
 //! `-o`: objects for machines.
 
+use std::str::FromStr;
+
+use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use stateward_jsonpath::Template;
 
 use crate::error::Error;
+use crate::rollout::Kind;
+use crate::session::Session;
 
 /// What `-o` may say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
-    /// The whole object
     Json,
-    /// The whole object
     Yaml,
     /// kind.group/name
     Name,
-    /// More columns
+    /// More columns.
     Wide,
+    /// kubectl's templates.
+    JsonPath(Template),
+}
+
+/// For the help texts of what shows objects.
+pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=…";
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "json" => Ok(Self::Json),
+            "yaml" => Ok(Self::Yaml),
+            "name" => Ok(Self::Name),
+            "wide" => Ok(Self::Wide),
+            _ => match text.strip_prefix("jsonpath=") {
+                Some(template) => Template::parse(template)
+                    .map(Self::JsonPath)
+                    .map_err(|error| error.to_string()),
+                None => Err(format!("there is {FORMS}")),
+            },
+        }
+    }
+}
+
+/// What `-o` may say where there are no objects of the server's to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For machines
+    Json,
+    /// For machines
+    Yaml,
+}
+
+impl Format {
+    pub(crate) fn write(self, value: &Value) -> Result<String, Error> {
+        match self {
+            Self::Json => to_json(value),
+            Self::Yaml => to_yaml(value),
+        }
+    }
+}
+
+pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
+    serde_json::to_string_pretty(value).map_err(|error| Error::Format {
+        format: "json",
+        why: error.to_string(),
+    })
+}
+
+pub(crate) fn to_yaml(value: &Value) -> Result<String, Error> {
+    let text = serde_saphyr::to_string(value).map_err(|error| Error::Format {
+        format: "yaml",
+        why: error.to_string(),
+    })?;
+    Ok(text.trim_end().to_owned())
 }
 
 /// What to write, and how.
@@ -35,19 +96,41 @@ impl Objects {
         }
     }
 
-    pub(crate) fn json(self) -> Result<String, Error> {
-        serde_json::to_string_pretty(&self.value()).map_err(|error| Error::Format {
-            format: "json",
-            why: error.to_string(),
-        })
+    /// Writes them for machines; `false` where people are to read it.
+    pub(crate) fn print(self, output: Option<&Output>, session: &mut Session<'_>) -> Result<bool, Error> {
+        if let Some(Output::Name) = output
+            && self.objects().next().is_none()
+        {
+            return Ok(true);
+        }
+        let text = match output {
+            None | Some(Output::Wide) => return Ok(false),
+            Some(Output::Json) => to_json(&self.value())?,
+            Some(Output::Yaml) => to_yaml(&self.value())?,
+            Some(Output::JsonPath(template)) => {
+                let rendered = template.render(&self.value());
+                let text = rendered
+                    .map_err(|error| Error::Refused(format!("the template of -o jsonpath, {error}")))?;
+                // As kubectl does: whoever wants an end of line asks for it.
+                return session.print_raw(&text).map(|()| true);
+            }
+            Some(Output::Name) => {
+                let names = self.objects().map(|object| {
+                    let kind = Kind::of(object.types.as_ref());
+                    kind.full_name(&object.name_any())
+                });
+                names.collect::<Vec<_>>().join("\n")
+            }
+        };
+        session.print(&text).map(|()| true)
     }
 
-    pub(crate) fn yaml(self) -> Result<String, Error> {
-        let text = serde_saphyr::to_string(&self.value()).map_err(|error| Error::Format {
-            format: "yaml",
-            why: error.to_string(),
-        })?;
-        Ok(text.trim_end().to_owned())
+    fn objects(&self) -> impl Iterator<Item = &DynamicObject> {
+        let (one, many) = match self {
+            Self::One(object) => (Some(object.as_ref()), &[][..]),
+            Self::Many(objects) => (None, objects.as_slice()),
+        };
+        one.into_iter().chain(many)
     }
 }
 

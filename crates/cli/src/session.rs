@@ -20,6 +20,8 @@ pub struct Session<'a> {
     pub program: &'a str,
     /// How output looks.
     pub style: Style,
+    /// Data goes to a terminal, which can be drawn on.
+    pub terminal: bool,
     /// For data.
     pub out: &'a mut (dyn Write + Send),
     /// For talk.
@@ -32,6 +34,19 @@ impl Session<'_> {
         writeln!(self.out, "{line}")
             .and_then(|()| self.out.flush())
             .map_err(Error::Output)
+    }
+
+    /// Data as it is, without an end of line.
+    pub(crate) fn print_raw(&mut self, text: &str) -> Result<(), Error> {
+        write!(self.out, "{text}")
+            .and_then(|()| self.out.flush())
+            .map_err(Error::Output)
+    }
+
+    /// An error that is not the end yet.
+    pub(crate) fn complain(&mut self, error: &Error) {
+        let line = format!("{}: {error}", self.program);
+        self.say(&line);
     }
 
     /// A line of talk. That nobody listens is no failure.

@@ -19,12 +19,14 @@ use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::watch::is_final;
 
 /// `status …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME or phased/NAME
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
     name: Name,
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
@@ -193,18 +195,6 @@ async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Res
         }
     }
     Ok(Exit::Error)
-}
-
-/// Asking again will not help.
-fn is_final(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
-        _ => None,
-    };
-    status.is_some_and(|status| matches!(status.code, 401 | 403 | 404))
 }
 
 #[cfg(test)]

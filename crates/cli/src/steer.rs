@@ -2,30 +2,36 @@
 
 use std::time::Duration;
 
-use kube::api::{DynamicObject, Patch, PatchParams};
+use futures::StreamExt;
+use futures::stream;
+use kube::api::{DynamicObject, Patch};
 
 use crate::access::Access;
 use crate::answer::{self, Answer};
 use crate::command::Command;
+use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::status::parse_duration;
+use crate::target::Targets;
 
 /// `abort …`, and the others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::COMMAND_HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME or phased/NAME
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// Do it only if this is the revision that is being rolled; the hash at its end will do
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
     revision: Option<String>,
     /// How long to wait for the operator's answer; 0 does not wait
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     timeout: Duration,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     #[command(flatten)]
     access: Access,
 }
@@ -64,27 +70,112 @@ pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Res
 }
 
 pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let seen = session.rollout(&args.name).await?;
-    if let Some(wanted) = &args.revision {
-        pin(wanted, &seen)?;
+    let mut seen = Vec::new();
+    for object in session.whole_targets(&args.targets).await? {
+        seen.push(object.and_then(parse));
     }
-    command
-        .objection(&seen, session.program)
-        .map_err(Error::Refused)?;
-    let written = send(command, &seen, session).await?;
-    session.say(&command.effect(&seen, session.program));
-    let name = seen.name_any();
-    if args.timeout.is_zero() {
-        session.say("not waiting for the operator");
-        return Ok(Exit::Done);
+    if let [_] = seen.as_slice()
+        && !args.targets.is_bulk()
+        && let Some(one) = seen.pop()
+    {
+        let done = give(command, &one?, &args, session).await;
+        return tell(command, done, &args, session);
     }
-    let answered = tokio::time::timeout(args.timeout, answer::wait(command, &seen, &written, session)).await;
-    match answered {
-        Ok(Answer::Taken) => {
-            session.print(&format!("{} {}", seen.kind.full_name(&name), command.done()))?;
-            Ok(Exit::Done)
+    several(command, seen, &args, session).await
+}
+
+/// Every one is bound to what was seen of it, and none waits for another.
+async fn several(
+    command: Command,
+    seen: Vec<Result<Rollout, Error>>,
+    args: &Args,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let bulk = args.targets.is_bulk();
+    let (mut meant, mut exits) = (Vec::new(), Vec::new());
+    for seen in seen {
+        let objection = seen.map(|seen| {
+            let objection = command.objection(&seen, session.program).err();
+            (seen, objection)
+        });
+        match objection {
+            // Nobody has named it: it is one of those that need nothing.
+            Ok((_, Some(why))) if bulk => session.say(&format!("skipped: {why}")),
+            Ok((seen, _)) => meant.push(seen),
+            Err(error) => {
+                session.complain(&error);
+                exits.push(error.exit());
+            }
         }
-        Ok(Answer::Refused) => {
+    }
+    if meant.is_empty() && exits.is_empty() {
+        return Err(Error::Refused(format!(
+            "there is nothing to {} {}",
+            command.verb(),
+            args.targets.in_words(session)
+        )));
+    }
+    let given = {
+        let session = &*session;
+        let give = |seen: Rollout| async move { give(command, &seen, args, session).await };
+        stream::iter(meant)
+            .map(give)
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await
+    };
+    for done in given {
+        let told = tell(command, done, args, session);
+        exits.push(told.unwrap_or_else(|error| {
+            session.complain(&error);
+            error.exit()
+        }));
+    }
+    // Where they differ there is no code that says it all.
+    Ok(match exits.split_first() {
+        Some((first, rest)) if rest.iter().all(|exit| exit == first) => *first,
+        _ => Exit::Error,
+    })
+}
+
+/// How many are asked and waited for together.
+const AT_ONCE: usize = 16;
+
+/// How a command went.
+struct Done {
+    /// `rolloutplugin.argoproj.io/db`
+    name: String,
+    title: String,
+    /// What will come of it.
+    effect: String,
+    /// `None` when none came in time, or none was waited for.
+    answer: Option<Answer>,
+}
+
+/// Looks whether it makes sense, asks for it, and waits for the answer.
+async fn give(command: Command, seen: &Rollout, args: &Args, session: &Session<'_>) -> Result<Done, Error> {
+    if let Some(wanted) = &args.revision {
+        pin(wanted, seen)?;
+    }
+    command.objection(seen, session.program).map_err(Error::Refused)?;
+    let dry_run = args.dry_run.dry_run;
+    let mut done = Done {
+        name: seen.kind.full_name(&seen.name_any()),
+        title: seen.title(),
+        effect: command.effect(seen, session.program),
+        answer: None,
+    };
+    if dry_run == DryRun::Client {
+        return Ok(done);
+    }
+    let written = send(command, seen, dry_run, session).await?;
+    if dry_run == DryRun::Server || args.timeout.is_zero() {
+        return Ok(done);
+    }
+    let answered = tokio::time::timeout(args.timeout, answer::wait(command, seen, &written, session)).await;
+    done.answer = answered.ok();
+    match done.answer {
+        Some(Answer::Refused) => {
             let reason = answer::reason(command, &written, session).await;
             let reason = reason.unwrap_or_else(|| "it gives no reason".into());
             Err(Error::Refused(format!(
@@ -93,16 +184,34 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
                 seen.title()
             )))
         }
-        Ok(Answer::Gone) => Err(session.not_found(&args.name)),
-        Err(_) => {
-            session.say(&format!(
-                "no operator has answered within {:?}; is one running? the command waits for it in {}",
-                args.timeout,
-                seen.title()
-            ));
-            Ok(Exit::Timeout)
-        }
+        Some(Answer::Gone) => Err(session.not_found(&Name::of(seen.kind, seen.name_any()))),
+        Some(Answer::Taken) | None => Ok(done),
     }
+}
+
+/// Says how it went.
+fn tell(
+    command: Command,
+    done: Result<Done, Error>,
+    args: &Args,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let done = done?;
+    let dry_run = args.dry_run.dry_run;
+    session.say(&done.effect);
+    if dry_run == DryRun::None && done.answer.is_none() {
+        if args.timeout.is_zero() {
+            session.say("not waiting for the operator");
+            return Ok(Exit::Done);
+        }
+        session.say(&format!(
+            "no operator has answered within {:?}; is one running? the command waits for it in {}",
+            args.timeout, done.title
+        ));
+        return Ok(Exit::Timeout);
+    }
+    session.print(&format!("{} {}{}", done.name, command.done(), dry_run.suffix()))?;
+    Ok(Exit::Done)
 }
 
 /// Refuses to act on any other revision than the one that is meant.
@@ -123,7 +232,12 @@ fn pin(wanted: &str, seen: &Rollout) -> Result<(), Error> {
 }
 
 /// Asks for it, bound to what was seen.
-pub(crate) async fn send(command: Command, seen: &Rollout, session: &Session<'_>) -> Result<Rollout, Error> {
+async fn send(
+    command: Command,
+    seen: &Rollout,
+    dry_run: DryRun,
+    session: &Session<'_>,
+) -> Result<Rollout, Error> {
     let name = seen.name_any();
     let doing = format!("{} {}", command.verb(), seen.title());
     let patch = command.patch(seen).map_err(|error| Error::Format {
@@ -131,10 +245,7 @@ pub(crate) async fn send(command: Command, seen: &Rollout, session: &Session<'_>
         why: error.to_string(),
     })?;
     let patch: Patch<DynamicObject> = Patch::Json(patch);
-    let params = PatchParams {
-        field_manager: Some("stateward-cli".into()),
-        ..PatchParams::default()
-    };
+    let params = dry_run.params();
     let api = session.whole_rollouts(seen.kind, false);
     let sent = if command.is_to_status() {
         api.patch_status(&name, &params, &patch).await
@@ -162,7 +273,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{NOW, paused, plugin};
     use crate::style::Style;
-    use kube::api::{ObjectMeta, PostParams};
+    use kube::api::{ObjectMeta, PatchParams, PostParams};
     use kube::runtime::wait::{await_condition, conditions};
     use kube::{Api, ResourceExt};
     use rstest::rstest;
@@ -227,15 +338,16 @@ mod tests {
             clock,
             program: "stateward",
             style: Style::default(),
+            terminal: false,
             out: &mut out,
             talk: &mut talk,
         };
-        let refused = send(command, &seen, &session).await.unwrap_err();
+        let refused = send(command, &seen, DryRun::None, &session).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
             "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
         );
         assert_eq!(api.get("db").await.unwrap(), stored);
-        assert!(send(command, &now, &session).await.is_ok());
+        assert!(send(command, &now, DryRun::None, &session).await.is_ok());
     }
 }

@@ -79,6 +79,21 @@ impl Style {
         self.paint("1", text)
     }
 
+    /// What is told beside the matter.
+    pub(crate) fn note(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    /// A line that is there no more.
+    pub(crate) fn gone(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// A line that is new.
+    pub(crate) fn come(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         if self.colour {
             format!("\x1b[{code}m{text}\x1b[0m")

@@ -17,8 +17,23 @@ pub(crate) struct View {
     pub(crate) wide: bool,
 }
 
+impl View {
+    pub(crate) fn wide() -> Self {
+        Self {
+            wide: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// One line per rollout, under a heading.
 pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timestamp) -> Vec<String> {
+    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
+    columns(&std::iter::once(heading(view)).chain(rows).collect::<Vec<_>>())
+}
+
+/// What stands above.
+pub(crate) fn heading(view: View) -> Vec<String> {
     let mut heading = vec![
         "NAME", "STATUS", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
     ];
@@ -28,12 +43,11 @@ pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timesta
     if view.wide {
         heading.extend(["WORKLOAD", "STABLE", "REVISION", "MESSAGE"]);
     }
-    let heading = heading.into_iter().map(str::to_owned).collect();
-    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
-    columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+    heading.into_iter().map(str::to_owned).collect()
 }
 
-fn row(object: &Rollout, view: View, style: Style, now: Timestamp) -> Vec<String> {
+/// One rollout, cell by cell.
+pub(crate) fn row(object: &Rollout, view: View, style: Style, now: Timestamp) -> Vec<String> {
     let stage = Stage::of(object);
     let status = &stage.status;
     let none = || "-".to_owned();

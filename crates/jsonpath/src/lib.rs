@@ -1,15 +1,19 @@
 //! JSONPath as Kubernetes speaks it: `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! Not RFC 9535: fields need no `$`, and a missing key is nothing rather than an error. Reading one is in `parse`. What flows in
-//! is a path and a value; what flows out are the parts of the value. Nothing of Kubernetes is imported.
+//! Not RFC 9535: fields need no `$`, and a missing key is nothing rather than an error. Reading one is in `parse`; texts around
+//! paths, as kubectl prints them, are in `template`. What flows in is a path and a value; what flows out are the parts of the
+//! value. Nothing of Kubernetes is imported.
 
 mod parse;
+mod template;
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::cmp::Ordering;
 
 use serde_json::Value;
+
+pub use self::template::{Template, TemplateError};
 
 /// A path that was read.
 #[derive(Clone, Debug, PartialEq)]

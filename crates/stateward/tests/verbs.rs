@@ -191,7 +191,7 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
 
 #[rstest]
 #[case(&["status"], 1)]
-#[case(&["get", "sts/db"], 1)]
+#[case(&["get", "deploy/db"], 1)]
 #[case(&["get", "db", "-A"], 1)]
 #[case(&["no-such-verb"], 1)]
 #[case(&["status", "--help"], 0)]

@@ -215,6 +215,7 @@ impl Story<'_> {
                 colour: false,
                 ..Style::of_the_terminal()
             },
+            terminal: false,
             out: &mut out,
             talk: &mut talk,
         };

@@ -1,9 +1,12 @@
 //! A cluster with a five-pod set and its rollout, and somebody who types commands.
 
+use std::time::Duration;
+
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -174,6 +177,86 @@ impl World {
             .unwrap();
     }
 
+    /// Changes the set's template.
+    pub(crate) async fn template(&self, template: serde_json::Value) {
+        let patch = json!({"spec": {"template": template}});
+        self.sets()
+            .patch("db", &PatchParams::default(), &Patch::Strategic(patch))
+            .await
+            .unwrap();
+    }
+
+    /// Gives the set an annotation.
+    pub(crate) async fn annotate_set(&self, key: &str, value: &str) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        self.sets()
+            .patch("db", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// The images of the pods, by ordinal.
+    pub(crate) async fn images(&self) -> Vec<String> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let mut pods = pods.list(&ListParams::default()).await.unwrap().items;
+        pods.sort_by_key(ResourceExt::name_any);
+        let image = |pod: Pod| pod.spec.unwrap().containers[0].image.clone().unwrap();
+        pods.into_iter().map(image).collect()
+    }
+
+    /// The rollout as it was before any operator saw it.
+    pub(crate) async fn recreate_rollout(&self) {
+        let params = PatchParams::default();
+        let mut object = self.rollouts().get("db").await.unwrap();
+        let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        self.rollouts().patch("db", &params, &let_go).await.unwrap();
+        self.delete_rollout().await;
+        object.metadata = kube::api::ObjectMeta {
+            name: Some("db".into()),
+            ..Default::default()
+        };
+        object.status = None;
+        self.rollouts()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    /// Types a command while somebody else changes the template between its look and its write.
+    pub(crate) async fn run_while_the_template_changes(&self, line: &str, tag: &'static str) -> Said {
+        let sets = self.sets();
+        let meddling = self.client_that(move || {
+            let sets = sets.clone();
+            async move {
+                let image = format!("db:{tag}");
+                let patch =
+                    json!({"spec": {"template": {"spec": {"containers": [{"name": "db", "image": image}]}}}});
+                let params = PatchParams::default();
+                sets.patch("db", &params, &Patch::Strategic(patch)).await.unwrap();
+            }
+        });
+        self.run_on(meddling, line, Style::default(), None).await
+    }
+
+    /// A client that lets something happen before each patch.
+    fn client_that<F, Fut>(&self, before: F) -> Client
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let (inner, before) = (self.client.clone(), std::sync::Arc::new(before));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (inner, before) = (inner.clone(), before.clone());
+            async move {
+                if request.method() == http::Method::PATCH {
+                    before().await;
+                }
+                inner.send(request).await
+            }
+        });
+        Client::new(service, "default")
+    }
+
     /// Waits for a phase.
     pub(crate) async fn until(&self, phase: &str) {
         let there = |rollout: Option<&RolloutPlugin>| {
@@ -183,29 +266,73 @@ impl World {
         await_condition(self.rollouts(), "db", there).await.unwrap();
     }
 
+    /// Gives the rollout a label.
+    pub(crate) async fn label(&self, label: &str) {
+        let (key, value) = label.split_once('=').unwrap();
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        let params = PatchParams::default();
+        self.rollouts().patch("db", &params, &patch).await.unwrap();
+    }
+
+    pub(crate) async fn delete_rollout(&self) {
+        let params = kube::api::DeleteParams::default();
+        let _ = self.rollouts().delete("db", &params).await.unwrap();
+    }
+
     pub(crate) async fn version(&self) -> Option<String> {
         self.rollouts().get("db").await.unwrap().resource_version()
     }
 
     /// Types a command.
     pub(crate) async fn run(&self, line: &str) -> Said {
-        let words = ["stateward"].into_iter().chain(line.split(' '));
-        let verb = Line::try_parse_from(words).unwrap().verb;
-        let (mut out, mut talk) = (Vec::new(), Vec::new());
-        let namespace = match line.split_once("-n ") {
-            Some((_, namespace)) => namespace.to_owned(),
-            None => "default".to_owned(),
+        self.run_with(line, Style::default(), None).await
+    }
+
+    /// Types a command, and interrupts it after a while.
+    pub(crate) async fn run_for(&self, line: &str, patience: Duration) -> Said {
+        self.run_with(line, Style::default(), Some(patience)).await
+    }
+
+    pub(crate) async fn run_with(&self, line: &str, style: Style, patience: Option<Duration>) -> Said {
+        self.run_on(self.client.clone(), line, style, patience).await
+    }
+
+    async fn run_on(&self, client: Client, line: &str, style: Style, patience: Option<Duration>) -> Said {
+        let words = ["stateward".to_owned()].into_iter().chain(words(line));
+        let verb = match Line::try_parse_from(words) {
+            Ok(line) => line.verb,
+            Err(error) => {
+                let (out, talk) = if error.use_stderr() {
+                    (String::new(), error.to_string())
+                } else {
+                    (error.to_string(), String::new())
+                };
+                let exit = if error.use_stderr() {
+                    Exit::Error
+                } else {
+                    Exit::Done
+                };
+                return Said { exit, out, talk };
+            }
         };
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
-            client: self.client.clone(),
-            namespace,
+            client,
+            namespace: "default".into(),
             clock: self.clock.clone(),
             program: "stateward",
-            style: Style::default(),
+            style,
+            terminal: false,
             out: &mut out,
             talk: &mut talk,
         };
-        let ended = verb.perform(session).await;
+        let performed = verb.perform(session);
+        let ended = match patience {
+            Some(patience) => tokio::time::timeout(patience, performed)
+                .await
+                .unwrap_or(Ok(Exit::Done)),
+            None => performed.await,
+        };
         let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
         let exit = ended.unwrap_or_else(|error| {
             talk.push_str(&error.to_string());
@@ -213,6 +340,47 @@ impl World {
         });
         Said { exit, out, talk }
     }
+
+    /// Types commands one after the other; gives back all that can be seen.
+    pub(crate) async fn transcript(&self, lines: &[&str]) -> String {
+        let mut seen = String::new();
+        for line in lines {
+            let said = self.run(line).await;
+            seen.push_str(&said.shown(line));
+        }
+        seen
+    }
+}
+
+impl Said {
+    /// As a terminal shows it, with talk and data told apart and the exit code below.
+    pub(crate) fn shown(&self, line: &str) -> String {
+        let mut shown = format!("$ stateward {line}\n");
+        for talk in self.talk.lines() {
+            shown.push_str(format!("! {talk}").trim_end());
+            shown.push('\n');
+        }
+        shown.push_str(&self.out);
+        if !self.out.is_empty() && !self.out.ends_with('\n') {
+            shown.push_str("%\n");
+        }
+        shown.push_str(&format!("[{}]\n\n", self.exit as u8));
+        shown
+    }
+}
+
+/// The words of a line, as a shell splits them; single quotes hold together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words
 }
 
 impl Drop for World {

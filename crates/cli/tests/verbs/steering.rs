@@ -1,15 +1,8 @@
-//! The verbs against the embedded cluster, in virtual time, with an operator beside them or without.
-
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "what a test cannot set up fails it"
-)]
-
-mod world;
+//! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
 
 use stateward_cli::Exit;
-use world::World;
+
+use crate::world::World;
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {

@@ -1,0 +1,136 @@
+//! `diff`: what the new version changes in the template.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::access::Access;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::mask::mask;
+use crate::name::Name;
+use crate::output::to_yaml;
+use crate::revisions::Revision;
+use crate::session::Session;
+use crate::stage::Stage;
+use crate::style::Style;
+use crate::workload::without_nulls;
+
+/// `diff …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Values that look like secrets are never shown, only whether they differ.
+
+Exit codes (not those of kubectl diff: here 2 is a failed rollout):
+  0  the difference, if there is one, was shown
+  1  an error
+  5  there is no such rollout")]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    /// Compare from this revision on, by its number in the history, instead of from the stable version
+    #[arg(long, value_name = "NUMBER")]
+    from_revision: Option<i64>,
+    /// Compare with this revision instead of with the template as it is
+    #[arg(long, value_name = "NUMBER")]
+    to_revision: Option<i64>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+/// A template, and what people call it.
+struct Side {
+    title: String,
+    template: Value,
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let workload = session.workload(&args.name).await?;
+    let revisions = session.revisions(&workload.set).await?;
+    let stage = Stage::of(&workload.rollout);
+    let numbered = |number: i64| {
+        let found = revisions.iter().find(|revision| revision.number == number);
+        found.map(side).ok_or_else(|| {
+            Error::Refused(format!(
+                "there is no revision {number} of statefulset {}",
+                workload.rollout.workload
+            ))
+        })
+    };
+    let stable = || {
+        let name = stage.status.stable_revision.as_deref();
+        let kept = revisions
+            .iter()
+            .find(|revision| Some(revision.name.as_str()) == name);
+        let remembered = workload.stable_template.clone().map(|template| Side {
+            title: name.unwrap_or("stable").to_owned(),
+            template,
+        });
+        kept.map(side).or(remembered).ok_or_else(|| {
+            Error::Refused(format!(
+                "{} has no stable version yet to compare with",
+                workload.rollout.title()
+            ))
+        })
+    };
+    let before = args.from_revision.map_or_else(stable, numbered)?;
+    let after = match args.to_revision {
+        Some(number) => numbered(number)?,
+        None => Side {
+            title: format!("statefulset {}", workload.rollout.workload),
+            template: workload.template(),
+        },
+    };
+    let text = text(&before, &after, session.style)?;
+    if text.is_empty() {
+        session.say(&format!(
+            "{} and {} have the same template",
+            before.title, after.title
+        ));
+    } else {
+        session.print_raw(&text)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn side(revision: &Revision) -> Side {
+    Side {
+        title: revision.title(),
+        template: revision.template.clone(),
+    }
+}
+
+/// The lines that differ, with three around them; nothing, where none does.
+fn text(before: &Side, after: &Side, style: Style) -> Result<String, Error> {
+    let (old, new) = mask(&without_nulls(&before.template), &without_nulls(&after.template));
+    let (old, new) = (to_yaml(&old)? + "\n", to_yaml(&new)? + "\n");
+    let diff = TextDiff::from_lines(&old, &new);
+    let mut out = String::new();
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        if out.is_empty() {
+            let heading = format!("--- {}\n+++ {}", before.title, after.title);
+            for line in heading.lines() {
+                let _ = writeln!(out, "{}", style.strong(line));
+            }
+        }
+        let _ = writeln!(out, "{}", style.note(hunk.header().to_string().trim_end()));
+        for change in hunk.iter_changes() {
+            let line = change.value().trim_end_matches('\n');
+            let line = match change.tag() {
+                ChangeTag::Equal => format!(" {line}"),
+                ChangeTag::Delete => style.gone(&format!("-{line}")),
+                ChangeTag::Insert => style.come(&format!("+{line}")),
+            };
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    Ok(out)
+}

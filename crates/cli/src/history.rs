@@ -1,0 +1,107 @@
+//! `history`: the revisions of a set, and what became of them.
+
+use futures::future::join;
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::columns::columns;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::mask::mask;
+use crate::name::Name;
+use crate::outcome;
+use crate::output::{Format, to_yaml};
+use crate::revisions::Revision;
+use crate::session::Session;
+use crate::table::age;
+use crate::workload::same;
+
+/// `history …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The outcome comes from the rollout's status, and where that is silent from the events that the cluster still keeps (an hour, as a \
+rule). Where neither tells, it is unknown.")]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    /// Show the template of this revision; values that look like secrets are hidden
+    #[arg(long, value_name = "NUMBER")]
+    revision: Option<i64>,
+    /// For machines
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "json|yaml",
+        hide_possible_values = true
+    )]
+    output: Option<Format>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let workload = session.workload(&args.name).await?;
+    let rollout = &workload.rollout;
+    let (revisions, events) = join(session.revisions(&workload.set), session.events_of(rollout.uid())).await;
+    let revisions = revisions?;
+    if let Some(number) = args.revision {
+        let found = revisions.iter().find(|revision| revision.number == number);
+        let found = found.ok_or_else(|| {
+            Error::Refused(format!(
+                "there is no revision {number} of statefulset {}",
+                rollout.workload
+            ))
+        })?;
+        return show(found, args.output, session);
+    }
+    let now = session.clock.now();
+    let template = workload.template();
+    let outcome_of = |revision: &Revision| {
+        let asked = same(&revision.template, &template);
+        outcome::of(&revision.name, asked, rollout, &events)
+    };
+    if let Some(format) = args.output {
+        let item = |revision: &Revision| {
+            let outcome = outcome_of(revision);
+            json!({
+                "revision": revision.number, "name": revision.name, "images": revision.images(), "cause": revision.cause,
+                "created": revision.created, "outcome": outcome.word(), "message": outcome.in_words(now),
+            })
+        };
+        let list: Vec<Value> = revisions.iter().map(item).collect();
+        session.print(&format.write(&json!(list))?)?;
+        return Ok(Exit::Done);
+    }
+    let heading = ["REVISION", "NAME", "IMAGES", "AGE", "CAUSE", "OUTCOME"];
+    let row = |revision: &Revision| {
+        vec![
+            revision.number.to_string(),
+            revision.name.clone(),
+            revision.images().join(","),
+            age(revision.created, now),
+            revision.cause.clone().unwrap_or_else(|| "<none>".into()),
+            outcome_of(revision).in_words(now),
+        ]
+    };
+    let rows = std::iter::once(heading.map(str::to_owned).to_vec()).chain(revisions.iter().map(row));
+    session.print(&columns(&rows.collect::<Vec<_>>()).join("\n"))?;
+    Ok(Exit::Done)
+}
+
+fn show(revision: &Revision, output: Option<Format>, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let (template, _) = mask(&revision.template, &revision.template);
+    let text = match output {
+        Some(format) => format.write(&template)?,
+        None => to_yaml(&template)?,
+    };
+    session.print(&text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,118 @@
+//! `restart`: new pods of the same version, through the steps of the rollout.
+
+use serde_json::{Value, json};
+use stateward_core::memory::Activity;
+
+use crate::access::Access;
+use crate::consequence;
+use crate::dry_run::DryRunFlag;
+use crate::error::Error;
+use crate::exit::{self, Exit};
+use crate::name::Name;
+use crate::rollout::Rollout;
+use crate::session::Session;
+use crate::stage::Stage;
+
+/// `restart …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::CHANGE_HELP)]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+/// kubectl's own stamp.
+const STAMP: &str = "kubectl.kubernetes.io/restartedAt";
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let dry_run = args.dry_run.dry_run;
+    let workload = session.workload(&args.name).await?;
+    consequence::objection(&workload.rollout)
+        .and_then(|()| objection(&workload.rollout, session.program))
+        .map_err(Error::Refused)?;
+    let now = session.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut template = workload.template();
+    let stamps = template.pointer("/metadata/annotations").cloned();
+    if stamps.as_ref().and_then(|stamps| stamps.get(STAMP)) == Some(&json!(now)) {
+        // kubectl's words: the stamp is a time in seconds.
+        return Err(Error::Refused(format!(
+            "statefulset {} was restarted within the last second; wait a moment and try again",
+            workload.rollout.workload
+        )));
+    }
+    stamp(&mut template, &now);
+    session.give_template(&workload, &template, dry_run).await?;
+    let effect = consequence::in_words(&workload.rollout, "the same version anew", false, session.program);
+    session.say(&effect);
+    session.print(&format!("{} restarted{}", workload.set_name(), dry_run.suffix()))?;
+    Ok(Exit::Done)
+}
+
+/// A restart in the middle would begin the rollout again under another name, and one of a version that was turned down would
+/// let it in by the back door.
+fn objection(rollout: &Rollout, program: &str) -> Result<(), String> {
+    let stage = Stage::of(rollout);
+    let (title, name) = (rollout.title(), rollout.name_any());
+    match &stage.activity {
+        Activity::Rolling(attempt) => Err(format!(
+            "{title} is being rolled to {}; a restart would begin that again; see: {program} get {name}",
+            attempt.target
+        )),
+        Activity::Returning(back) => Err(format!(
+            "{title} is returning from {}; restart when every pod is back",
+            back.from
+        )),
+        Activity::Idle if stage.status.aborted && !stage.status.aborted_template_replaced => Err(format!(
+            "{title} asks for {}, which was turned down, and a restart would roll it; first: {program} undo {name}",
+            stage.status.aborted_revision.as_deref().unwrap_or("a revision")
+        )),
+        Activity::Idle => Ok(()),
+    }
+}
+
+fn stamp(template: &mut Value, now: &str) {
+    let patch = json!({"metadata": {"annotations": {STAMP: now}}});
+    json_patch::merge(template, &patch);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{aborted, at_rest, paused, replaced, returning};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(at_rest(), None)]
+    #[case(replaced(), None)]
+    #[case(
+        paused(),
+        Some(
+            "rolloutplugin db is being rolled to db-2; a restart would begin that again; see: stateward get db"
+        )
+    )]
+    #[case(
+        returning(),
+        Some("rolloutplugin queue is returning from queue-2; restart when every pod is back")
+    )]
+    #[case(
+        aborted(),
+        Some(
+            "rolloutplugin queue asks for queue-2, which was turned down, and a restart would roll it; first: stateward undo queue"
+        )
+    )]
+    fn only_what_is_at_rest_is_restarted(#[case] rollout: Rollout, #[case] expected: Option<&str>) {
+        let refused = objection(&rollout, "stateward").err();
+        assert_eq!(refused.as_deref(), expected);
+    }
+}

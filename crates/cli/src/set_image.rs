@@ -1,0 +1,177 @@
+//! `set image`: other images for the containers of the set.
+
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::consequence;
+use crate::dry_run::DryRunFlag;
+use crate::error::Error;
+use crate::exit::{self, Exit};
+use crate::name::Name;
+use crate::revisions::images;
+use crate::session::Session;
+use crate::workload::same;
+
+/// `set …`
+#[derive(Debug, clap::Subcommand)]
+pub enum Set {
+    /// Give containers of the StatefulSet other images, and so begin a rollout
+    Image(Args),
+}
+
+/// `set image …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::CHANGE_HELP)]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    /// The container and its image, also an init container; * is every container
+    #[arg(value_name = "CONTAINER=IMAGE", required = true)]
+    images: Vec<Assignment>,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+/// `db=db:2.0`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    container: String,
+    image: String,
+}
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((container, image)) if !container.is_empty() && !image.is_empty() => Ok(Self {
+                container: container.to_owned(),
+                image: image.to_owned(),
+            }),
+            _ => Err("it takes a container and an image, such as db=db:2.0".into()),
+        }
+    }
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let dry_run = args.dry_run.dry_run;
+    let workload = session.workload(&args.name).await?;
+    consequence::objection(&workload.rollout).map_err(Error::Refused)?;
+    let before = workload.template();
+    let after = assign(&before, &args.images)
+        .map_err(|why| Error::Refused(format!("statefulset {} {why}", workload.rollout.workload)))?;
+    if same(&before, &after) {
+        session.say(&format!(
+            "statefulset {} has these images already; nothing was changed",
+            workload.rollout.workload
+        ));
+        return Ok(Exit::Done);
+    }
+    session.give_template(&workload, &after, dry_run).await?;
+    let stable = workload
+        .stable_template
+        .as_ref()
+        .is_some_and(|stable| same(stable, &after));
+    let version = images(&after).join(", ");
+    let effect = consequence::in_words(&workload.rollout, &version, stable, session.program);
+    session.say(&effect);
+    session.print(&format!(
+        "{} image updated{}",
+        workload.set_name(),
+        dry_run.suffix()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The template with these images. A container that is not there is an error, and nothing is changed.
+fn assign(template: &Value, images: &[Assignment]) -> Result<Value, String> {
+    let mut template = template.clone();
+    let there = names(&template);
+    for Assignment { container, image } in images {
+        if container != "*" && !there.contains(container) {
+            return Err(format!(
+                "has no container {container:?}; there is {}; nothing was changed",
+                there.join(", ")
+            ));
+        }
+        for list in ["containers", "initContainers"] {
+            let containers = template.pointer_mut(&format!("/spec/{list}"));
+            for one in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+                let named = one.get("name").and_then(Value::as_str) == Some(container);
+                if named || container == "*" {
+                    one["image"] = json!(image);
+                }
+            }
+        }
+    }
+    Ok(template)
+}
+
+/// The containers of a template, those that run first at the end.
+fn names(template: &Value) -> Vec<String> {
+    let list = |field: &str| {
+        template
+            .pointer(&format!("/spec/{field}"))
+            .and_then(Value::as_array)
+    };
+    let all = list("containers")
+        .into_iter()
+        .chain(list("initContainers"))
+        .flatten();
+    all.filter_map(|container| container.get("name")?.as_str().map(str::to_owned))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn template() -> Value {
+        json!({"spec": {
+            "containers": [{"name": "db", "image": "db:1"}, {"name": "log", "image": "log:1"}],
+            "initContainers": [{"name": "fill", "image": "fill:1"}],
+        }})
+    }
+
+    fn assigned(words: &[&str]) -> Result<Vec<String>, String> {
+        let images_of: Vec<Assignment> = words.iter().map(|word| word.parse().unwrap()).collect();
+        assign(&template(), &images_of).map(|template| images(&template))
+    }
+
+    #[rstest]
+    #[case(&["db=db:2"], &["db:2", "log:1", "fill:1"])]
+    #[case(&["fill=fill:2", "log=log:2"], &["db:1", "log:2", "fill:2"])]
+    #[case(&["*=x:2"], &["x:2", "x:2", "x:2"])]
+    #[case(&["*=x:2", "db=a.b/c@sha256:0=1"], &["a.b/c@sha256:0=1", "x:2", "x:2"])]
+    fn containers_get_their_images(#[case] words: &[&str], #[case] expected: &[&str]) {
+        assert_eq!(assigned(words).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_container_that_is_not_there_names_those_that_are() {
+        assert_eq!(
+            assigned(&["db=db:2", "web=web:2"]).unwrap_err(),
+            "has no container \"web\"; there is db, log, fill; nothing was changed"
+        );
+    }
+
+    #[rstest]
+    #[case("db")]
+    #[case("db=")]
+    #[case("=db:2")]
+    fn an_assignment_has_two_sides(#[case] text: &str) {
+        assert!(text.parse::<Assignment>().is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! `undo`: the template of a former revision, back in the set.
+
+use futures::future::join;
+use serde_json::Value;
+use stateward_core::memory::Activity;
+
+use crate::access::Access;
+use crate::consequence;
+use crate::dry_run::DryRunFlag;
+use crate::error::Error;
+use crate::exit::{self, Exit};
+use crate::name::Name;
+use crate::outcome::{self, Outcome};
+use crate::revisions::Revision;
+use crate::session::Session;
+use crate::stage::Stage;
+use crate::workload::{Workload, same};
+
+/// `undo …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::CHANGE_HELP)]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    /// The revision to go to, by its number in the history; unless given, the stable one while another is rolled or was turned
+    /// down, and the one before otherwise
+    #[arg(long, value_name = "NUMBER")]
+    to_revision: Option<i64>,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let dry_run = args.dry_run.dry_run;
+    let workload = session.workload(&args.name).await?;
+    consequence::objection(&workload.rollout).map_err(Error::Refused)?;
+    let (revisions, events) = join(
+        session.revisions(&workload.set),
+        session.events_of(workload.rollout.uid()),
+    )
+    .await;
+    let revisions = revisions?;
+    let turned_down = |revision: &Revision| {
+        let outcome = outcome::of(&revision.name, false, &workload.rollout, &events);
+        matches!(outcome, Outcome::TurnedDown(..))
+    };
+    let goal = choose(
+        &workload,
+        &revisions,
+        args.to_revision,
+        turned_down,
+        session.program,
+    );
+    let goal = goal.map_err(Error::Refused)?;
+    session.give_template(&workload, &goal.template, dry_run).await?;
+    let effect = consequence::in_words(&workload.rollout, &goal.title, goal.stable, session.program);
+    session.say(&effect);
+    session.print(&format!(
+        "{} rolled back{}",
+        workload.set_name(),
+        dry_run.suffix()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Where to go back to.
+#[derive(Debug, PartialEq)]
+struct Goal {
+    /// `revision 3 (db-6fcd48db58)`
+    title: String,
+    template: Value,
+    /// It is the stable version.
+    stable: bool,
+}
+
+fn choose(
+    workload: &Workload,
+    revisions: &[Revision],
+    wanted: Option<i64>,
+    turned_down: impl Fn(&Revision) -> bool,
+    program: &str,
+) -> Result<Goal, String> {
+    let rollout = &workload.rollout;
+    let stage = Stage::of(rollout);
+    let stable = stage.status.stable_revision.as_deref();
+    let name = rollout.name_any();
+    let goal = |revision: &Revision| Goal {
+        title: revision.title(),
+        template: revision.template.clone(),
+        stable: Some(revision.name.as_str()) == stable,
+    };
+    let now = workload.template();
+    if let Some(wanted) = wanted {
+        let found = revisions.iter().find(|revision| revision.number == wanted);
+        let Some(found) = found else {
+            let numbers: Vec<_> = revisions
+                .iter()
+                .map(|revision| revision.number.to_string())
+                .collect();
+            return Err(format!(
+                "there is no revision {wanted} of statefulset {}; there is {}; see: {program} history {name}",
+                rollout.workload,
+                numbers.join(", ")
+            ));
+        };
+        if same(&found.template, &now) {
+            return Err(format!(
+                "statefulset {} has the template of {} already; nothing was changed",
+                rollout.workload,
+                found.title()
+            ));
+        }
+        return Ok(goal(found));
+    }
+    // A version is rolled, or was turned down and is still asked for: back means the stable one.
+    let away = !matches!(stage.activity, Activity::Idle) || stage.status.aborted;
+    if away && stage.status.updated_revision.as_deref() != stable {
+        let Some(stable) = stable else {
+            return Err(format!(
+                "{} has no stable version yet to go back to",
+                rollout.title()
+            ));
+        };
+        let kept = revisions.iter().find(|revision| revision.name == stable);
+        let goal = match (kept.map(goal), &workload.stable_template) {
+            (Some(kept), _) => kept,
+            // Kubernetes has forgotten it; the operator has not.
+            (None, Some(template)) => Goal {
+                title: stable.to_owned(),
+                template: template.clone(),
+                stable: true,
+            },
+            (None, None) => return Err(format!("the template of {stable} is kept by nobody any more")),
+        };
+        if same(&goal.template, &now) {
+            return Err(format!(
+                "statefulset {} has the stable template of {stable} already; nothing was changed",
+                rollout.workload
+            ));
+        }
+        return Ok(goal);
+    }
+    let former = revisions
+        .iter()
+        .rev()
+        .filter(|revision| !same(&revision.template, &now));
+    let (bad, good): (Vec<_>, Vec<_>) = former.partition(|revision| turned_down(revision));
+    match (good.first(), bad.first()) {
+        (Some(before), _) => Ok(goal(before)),
+        (None, Some(only)) => Err(format!(
+            "the only former one of statefulset {}, {}, was turned down; to roll it again: {program} undo {name} --to-revision {}",
+            rollout.workload,
+            only.title(),
+            only.number
+        )),
+        (None, None) => Err(format!(
+            "statefulset {} has no former revision to go back to",
+            rollout.workload
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{aborted, at_rest, paused, replaced};
+    use crate::rollout::Rollout;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn revisions(set: &str, count: i64) -> Vec<Revision> {
+        let revision = |number: i64| Revision {
+            number,
+            name: format!("{set}-{number}"),
+            created: None,
+            cause: None,
+            template: json!({"version": number}),
+        };
+        (1..=count).map(revision).collect()
+    }
+
+    fn workload(rollout: Rollout, version: i64) -> Workload {
+        let set = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": rollout.workload},
+            "spec": {"template": {"version": version, "null": null}},
+        });
+        Workload {
+            rollout,
+            stable_template: Some(json!({"kept": "by the operator"})),
+            set: serde_json::from_value(set).unwrap(),
+        }
+    }
+
+    #[rstest]
+    #[case::to_the_stable_one_in_the_middle(paused(), 2, revisions("db", 3), None, "revision 1 (db-1)")]
+    #[case::to_the_stable_one_that_kubernetes_forgot(paused(), 2, Vec::new(), None, "db-1")]
+    #[case::away_from_what_was_turned_down(aborted(), 2, revisions("queue", 2), None, "revision 1 (queue-1)")]
+    #[case::to_the_one_before(at_rest(), 3, revisions("cache", 3), None, "revision 2 (cache-2)")]
+    #[case::never_to_what_was_turned_down(replaced(), 3, revisions("queue", 3), None, "revision 1 (queue-1)")]
+    #[case::to_any_that_is_asked_for(at_rest(), 3, revisions("cache", 3), Some(1), "revision 1 (cache-1)")]
+    fn it_goes_back_to(
+        #[case] rollout: Rollout,
+        #[case] version: i64,
+        #[case] revisions: Vec<Revision>,
+        #[case] wanted: Option<i64>,
+        #[case] expected: &str,
+    ) {
+        let rejected = Stage::of(&rollout).status.aborted_revision;
+        let turned_down = |revision: &Revision| Some(&revision.name) == rejected.as_ref();
+        let workload = workload(rollout, version);
+        let goal = choose(&workload, &revisions, wanted, turned_down, "stateward");
+        assert_eq!(goal.unwrap().title, expected);
+    }
+
+    #[rstest]
+    #[case(
+        at_rest(),
+        3,
+        revisions("cache", 3),
+        Some(7),
+        "there is no revision 7 of statefulset cache; there is 1, 2, 3; see: stateward history cache"
+    )]
+    #[case(
+        at_rest(),
+        3,
+        revisions("cache", 3),
+        Some(3),
+        "statefulset cache has the template of revision 3 (cache-3) already; nothing was changed"
+    )]
+    #[case(
+        at_rest(),
+        1,
+        revisions("cache", 1),
+        None,
+        "statefulset cache has no former revision to go back to"
+    )]
+    #[case(
+        replaced(),
+        1,
+        revisions("queue", 2),
+        None,
+        "the only former one of statefulset queue, revision 2 (queue-2), was turned down; to roll it again: stateward undo queue --to-revision 2"
+    )]
+    #[case(
+        paused(),
+        1,
+        revisions("db", 2),
+        None,
+        "statefulset db has the stable template of db-1 already; nothing was changed"
+    )]
+    fn it_says_why_there_is_no_way(
+        #[case] rollout: Rollout,
+        #[case] version: i64,
+        #[case] revisions: Vec<Revision>,
+        #[case] wanted: Option<i64>,
+        #[case] expected: &str,
+    ) {
+        let rejected = Stage::of(&rollout).status.aborted_revision;
+        let turned_down = |revision: &Revision| Some(&revision.name) == rejected.as_ref();
+        let workload = workload(rollout, version);
+        let goal = choose(&workload, &revisions, wanted, turned_down, "stateward");
+        assert_eq!(goal.unwrap_err(), expected);
+    }
+}

@@ -1,0 +1,200 @@
+//! `get --watch`: a row for every change, as kubectl has it.
+
+use std::collections::HashMap;
+
+use futures::StreamExt;
+use futures::stream::{BoxStream, select_all};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
+
+use crate::columns::Widths;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::look;
+use crate::output::{Objects, Output};
+use crate::rollout::{Kind, parse};
+use crate::session::Session;
+use crate::table::{View, heading, row};
+
+/// What is watched.
+pub(crate) enum Watched {
+    /// Those that were there by their names.
+    Named,
+    /// Those with these labels.
+    Labelled {
+        everywhere: bool,
+        selector: Option<String>,
+    },
+}
+
+/// Which rollout: its kind, namespace and name.
+type Key = (&'static str, String, String);
+
+/// What was shown of a rollout last.
+type Shown = HashMap<Key, String>;
+
+/// Shows what is there, and a row for every change from then on. Ends only when it cannot go on.
+pub(crate) async fn rows(
+    objects: Vec<DynamicObject>,
+    watched: &Watched,
+    view: View,
+    output: Option<&Output>,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let mut widths = Widths::default();
+    let mut shown = Shown::new();
+    let plain = matches!(output, None | Some(Output::Wide));
+    let mut lines = vec![heading(view), widest(view)];
+    for object in &objects {
+        lines.push(cells(object, view, session)?);
+    }
+    lines.iter().for_each(|line| widths.fit(line));
+    if plain && !objects.is_empty() {
+        session.print(&widths.set(&lines[0]))?;
+    }
+    let mut headed = !objects.is_empty();
+    // By name, where only the set was named.
+    let named: Option<Vec<Key>> = match watched {
+        Watched::Named => Some(objects.iter().map(key).collect()),
+        Watched::Labelled { .. } => None,
+    };
+    for object in objects {
+        show(object, view, output, &mut widths, &mut shown, session)?;
+    }
+    let mut changes = select_all(streams(watched, session));
+    let (mut refusals, mut lost) = (0, false);
+    while let Some((kind, change)) = changes.next().await {
+        let (object, gone) = match change {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => (look::said(kind, object), false),
+            Ok(Event::Delete(object)) => (look::said(kind, object), true),
+            Ok(Event::Init | Event::InitDone) => {
+                lost = false;
+                continue;
+            }
+            Err(error) if is_final(&error) => {
+                refusals += 1;
+                // One of the kinds may not be served, or not be ours to see.
+                if refusals == Kind::ALL.len() {
+                    return Err(Error::Watch {
+                        what: "rollouts".into(),
+                        why: error.to_string(),
+                    });
+                }
+                continue;
+            }
+            Err(error) => {
+                if !lost {
+                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                }
+                lost = true;
+                continue;
+            }
+        };
+        if named.as_ref().is_some_and(|named| !named.contains(&key(&object))) {
+            continue;
+        }
+        if gone {
+            shown.remove(&key(&object));
+            session.say(&format!("{}/{} was deleted", kind.word(), object.name_any()));
+            continue;
+        }
+        if plain && !headed {
+            headed = true;
+            session.print(&widths.set(&heading(view)))?;
+        }
+        show(object, view, output, &mut widths, &mut shown, session)?;
+    }
+    Ok(Exit::Error)
+}
+
+/// A row with the longest of the words that will come, so that columns stay where they are.
+fn widest(view: View) -> Vec<String> {
+    let mut cells = vec![String::new(), "Progressing".into(), "10/10".into()];
+    if view.namespaces {
+        cells.insert(0, String::new());
+    }
+    cells
+}
+
+fn key(object: &DynamicObject) -> Key {
+    (
+        look::kind(object).word(),
+        object.namespace().unwrap_or_default(),
+        object.name_any(),
+    )
+}
+
+fn cells(object: &DynamicObject, view: View, session: &Session<'_>) -> Result<Vec<String>, Error> {
+    let rollout = parse(object.clone())?;
+    Ok(row(&rollout, view, session.style, session.clock.now()))
+}
+
+/// Shows an object, unless nothing that is shown of it has changed.
+fn show(
+    object: DynamicObject,
+    view: View,
+    output: Option<&Output>,
+    widths: &mut Widths,
+    shown: &mut Shown,
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
+    let key = key(&object);
+    let rollout = parse(object.clone())?;
+    let plain = matches!(output, None | Some(Output::Wide));
+    // Without its age, which changes by itself.
+    let content = if plain {
+        let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        row(&rollout, view, session.style, created.unwrap_or_default()).concat()
+    } else {
+        object.resource_version().unwrap_or_default()
+    };
+    if shown.insert(key, content.clone()).as_ref() == Some(&content) {
+        return Ok(());
+    }
+    if !plain {
+        return Objects::One(Box::new(object)).print(output, session).map(drop);
+    }
+    let cells = row(&rollout, view, session.style, session.clock.now());
+    widths.fit(&cells);
+    session.print(&widths.set(&cells))
+}
+
+type Changes = BoxStream<'static, (Kind, Result<Event<DynamicObject>, watcher::Error>)>;
+
+/// The changes of every kind; one that is refused for good ends.
+fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> {
+    let (everywhere, selector) = match watched {
+        Watched::Named => (false, None),
+        Watched::Labelled { everywhere, selector } => (*everywhere, selector.as_deref()),
+    };
+    let stream = |kind: Kind| {
+        let config = watcher::Config {
+            label_selector: selector.map(str::to_owned),
+            ..watcher::Config::default()
+        };
+        let api = session.whole_rollouts(kind, everywhere);
+        let changes = watcher(api, config).backoff(DefaultBackoff::default());
+        let mut over = false;
+        let until_refused = changes.take_while(move |change| {
+            let go_on = !over;
+            over = matches!(change, Err(error) if is_final(error));
+            std::future::ready(go_on)
+        });
+        until_refused.map(move |change| (kind, change)).boxed()
+    };
+    Kind::ALL.map(stream).into()
+}
+
+/// Asking again will not help.
+pub(crate) fn is_final(error: &watcher::Error) -> bool {
+    let status = match error {
+        watcher::Error::WatchError(status) => Some(status),
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        _ => None,
+    };
+    status.is_some_and(|status| matches!(status.code, 401 | 403 | 404))
+}

@@ -1,0 +1,154 @@
+//! The StatefulSet of a rollout, and changes of its template that are bound to the template that was seen.
+
+use futures::future::join;
+use json_patch::Patch as JsonPatch;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::api::{ApiResource, DynamicObject, Patch};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::dry_run::DryRun;
+use crate::error::Error;
+use crate::name::Name;
+use crate::rollout::{Rollout, parse};
+use crate::session::Session;
+
+/// A rollout and its set, with every field that the server has.
+pub(crate) struct Workload {
+    pub(crate) rollout: Rollout,
+    /// `status.stableTemplate`: Kubernetes may have forgotten it.
+    pub(crate) stable_template: Option<Value>,
+    pub(crate) set: DynamicObject,
+}
+
+impl Workload {
+    /// `spec.template`
+    pub(crate) fn template(&self) -> Value {
+        self.set
+            .data
+            .pointer("/spec/template")
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// `statefulset.apps/db`
+    pub(crate) fn set_name(&self) -> String {
+        format!("statefulset.apps/{}", self.rollout.workload)
+    }
+}
+
+impl Session<'_> {
+    /// A rollout and what it rolls.
+    pub(crate) async fn workload(&self, name: &Name) -> Result<Workload, Error> {
+        // Most rollouts are called as their set is, so both are asked for at once.
+        let (object, guess) = join(self.whole_rollout(name), self.whole_set(name.as_str())).await;
+        let object = object?;
+        let stable_template = object.data.pointer("/status/stableTemplate").cloned();
+        let rollout = parse(object)?;
+        if rollout.workload_kind != "StatefulSet" {
+            return Err(Error::Refused(format!(
+                "{} rolls {} {}; this verb is for StatefulSets",
+                rollout.title(),
+                rollout.workload_kind.to_lowercase(),
+                rollout.workload
+            )));
+        }
+        let set = if rollout.workload == name.as_str() {
+            guess
+        } else {
+            self.whole_set(&rollout.workload).await
+        };
+        let set = set.map_err(Error::api(format!("read statefulset {}", rollout.workload)))?;
+        let Some(set) = set else {
+            return Err(Error::Refused(format!(
+                "statefulset {}, which {} is for, is not there in namespace {}",
+                rollout.workload,
+                rollout.title(),
+                self.namespace
+            )));
+        };
+        Ok(Workload {
+            rollout,
+            stable_template,
+            set,
+        })
+    }
+
+    fn whole_sets(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<StatefulSet>(&());
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    async fn whole_set(&self, name: &str) -> Result<Option<DynamicObject>, kube::Error> {
+        self.whole_sets().get_opt(name).await
+    }
+
+    /// Gives the set another template, if it still has the one that was seen.
+    pub(crate) async fn give_template(
+        &self,
+        seen: &Workload,
+        template: &Value,
+        dry_run: DryRun,
+    ) -> Result<(), Error> {
+        if dry_run == DryRun::Client {
+            return Ok(());
+        }
+        let name = seen.set.name_any();
+        let patch: Patch<DynamicObject> = Patch::Json(patch(seen, template)?);
+        let refused = match self.whole_sets().patch(&name, &dry_run.params(), &patch).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        // The server does not say which test has failed, so look again.
+        let is_test = matches!(&refused, kube::Error::Api(status) if matches!(status.code, 409 | 422));
+        if is_test && let Ok(now) = self.whole_set(&name).await {
+            let moved_on = match now {
+                None => Some("is gone"),
+                Some(now) if now.uid() != seen.set.uid() => Some("was deleted and created again"),
+                Some(now) if now.data.pointer("/spec/template") != Some(&seen.template()) => {
+                    Some("has got another template meanwhile; look again")
+                }
+                Some(_) => None,
+            };
+            if let Some(what) = moved_on {
+                return Err(Error::Refused(format!(
+                    "statefulset {name} {what}; nothing was changed"
+                )));
+            }
+        }
+        Err(Error::api(format!("change the template of statefulset {name}"))(
+            refused,
+        ))
+    }
+}
+
+/// Bound to the set and to the template that was seen. The version of the set would change with every pod, and say less.
+fn patch(seen: &Workload, template: &Value) -> Result<JsonPatch, Error> {
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": seen.set.uid()},
+        {"op": "test", "path": "/spec/template", "value": seen.template()},
+        {"op": "replace", "path": "/spec/template", "value": template},
+    ]);
+    serde_json::from_value(operations).map_err(|error| Error::Format {
+        format: "json",
+        why: error.to_string(),
+    })
+}
+
+/// Whether two templates are the same: what is null is not there.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    without_nulls(one) == without_nulls(other)
+}
+
+/// A template without the fields that are null, which older servers have kept.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
