@@ -34,6 +34,7 @@ pub fn memory(status: &RolloutStatus) -> Memory {
             .or_else(|| attempt(status).map(Activity::Rolling))
             .unwrap_or_default(),
         rejected: rejection(status),
+        withdrawn: status.withdrawn_revision.as_ref().map(RevisionName::from_api),
         retries: count(status.restart_count),
         retried_at: status.restarted_at,
     }
