@@ -11,6 +11,7 @@ use crate::scenarios;
 scenarios![
     between_two_pods_a_real_prometheus_has_said_yes_often_enough,
     a_backup_that_runs_holds_the_next_pod,
+    a_range_is_told_by_its_series_and_their_samples,
     whatever_keeps_prometheus_from_answering_is_told_apart,
 ];
 
@@ -116,6 +117,21 @@ async fn a_backup_that_runs_holds_the_next_pod(cluster: &mut Cluster) -> Outcome
     db.expect_rest(["v1", "v1", "v2"]).await?;
     sight.exporter.set("backup_running 0\n");
     expect_out::<3>(&db, &rollout, "v2").await
+}
+
+async fn a_range_is_told_by_its_series_and_their_samples(cluster: &mut Cluster) -> Outcome {
+    let sight = sight(cluster).await?;
+    let range = json!({"query": {"expr": "backup_running[30s]"}});
+    let (db, rollout) = phased(cluster, &sight.prometheus.address(), range).await?;
+    db.set_image("v2").await?;
+    let status = expect_checks(&rollout, "two failed checks", |checks| {
+        checks.consecutive_failed_checks >= 2
+    })
+    .await?;
+    let last = last_check(status);
+    let told = last.answer.starts_with("1 series with ") && last.answer.ends_with(" samples");
+    cluster.expect(&format!("one series, not {}", last.answer), told)?;
+    db.expect_rest(["v1"; 3]).await
 }
 
 /// Waits for a check that could not be made for this reason, and counts for nothing.
