@@ -55,6 +55,10 @@ pub struct RolloutStatus {
     /// Set to true to abort the rollout.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub abort: bool,
+    /// Set to true to go on from where the rollout waits: the same as to empty pauseConditions, and also at a gate whose checks are
+    /// under way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub promote: bool,
     /// Set to true to skip the remaining steps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub promote_full: bool,

@@ -16,7 +16,7 @@ pub use self::status::{next_status, stall};
 /// What was asked for through the status subresource.
 pub fn commands(status: &RolloutStatus) -> Commands {
     Commands {
-        promote: status.controller_pause && status.pause_conditions.is_empty(),
+        promote: status.promote || (status.controller_pause && status.pause_conditions.is_empty()),
         promote_full: status.promote_full,
         abort: status.abort,
         retry: status.restart,
