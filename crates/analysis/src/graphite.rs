@@ -75,6 +75,7 @@ fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
     Ok(Reply {
         data: Data::Numbers(numbers),
         newest,
+        series: None,
         notes: BTreeMap::new(),
     })
 }

@@ -68,6 +68,7 @@ pub(crate) async fn ask(
     Ok(Reply {
         data: judge(results),
         newest: None,
+        series: None,
         notes: BTreeMap::from([resolved]),
     })
 }

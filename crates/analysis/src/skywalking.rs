@@ -42,6 +42,7 @@ pub(crate) async fn ask(
             data => Data::Document(data),
         },
         newest: None,
+        series: None,
         notes: BTreeMap::new(),
     })
 }

@@ -126,6 +126,7 @@ fn read(origin: &str, body: &[u8], now: Timestamp, token: &str) -> Result<Reply,
             [(_, value)] => Data::Number(*value),
             several => Data::Numbers(several.iter().map(|(_, value)| *value).collect()),
         },
+        series: None,
         notes,
     })
 }

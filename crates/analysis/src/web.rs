@@ -116,6 +116,7 @@ fn read(origin: &str, body: &[u8], path: Option<&JsonPath>, text: &str) -> Resul
     Ok(Reply {
         data,
         newest: None,
+        series: None,
         notes,
     })
 }

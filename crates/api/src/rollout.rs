@@ -55,6 +55,10 @@ pub struct RolloutStatus {
     /// Set to true to abort the rollout.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub abort: bool,
+    /// Set to true to go on from where the rollout waits: the same as to empty pauseConditions, and also at a gate whose checks are
+    /// under way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub promote: bool,
     /// Set to true to skip the remaining steps.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub promote_full: bool,
@@ -77,6 +81,10 @@ pub struct RolloutStatus {
     /// Its template was replaced by the stable one, because Kubernetes no longer knew that one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub aborted_template_replaced: bool,
+    /// The revision that was being rolled out when the workload was scaled to zero. Kubernetes takes that for the end of the
+    /// rollout, so the stable template was put back; apply it again to roll it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withdrawn_revision: Option<String>,
     /// Why pods return to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent when they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returning: Option<String>,

@@ -40,7 +40,7 @@ impl Command {
             now.status.clone().unwrap_or_default(),
         );
         let pending = match self {
-            Self::Promote => after.controller_pause && after.pause_conditions.is_empty(),
+            Self::Promote => after.promote || (after.controller_pause && after.pause_conditions.is_empty()),
             Self::PromoteFull => after.promote_full,
             Self::Abort => after.abort,
             Self::Retry => after.restart,
@@ -53,9 +53,13 @@ impl Command {
         let same_step = after.current_step_index == before.current_step_index
             && after.current_step_started_at == before.current_step_started_at;
         // Doubt about the analysis beside the steps is ended where it stands.
-        let went_on = !same_step || (after.background_waived && !before.background_waived);
+        let waived = after.background_waived && !before.background_waived;
         let taken = match self {
-            Self::Promote | Self::PromoteFull => same_revision && went_on,
+            // A gate may begin anew where it stands.
+            Self::Promote => {
+                same_revision && (after.current_step_index != before.current_step_index || waived)
+            }
+            Self::PromoteFull => same_revision && (!same_step || waived),
             Self::Abort => after.aborted_revision == before.updated_revision,
             Self::Retry => {
                 let again = before.current_step_started_at.is_some() && same_revision && !same_step;
@@ -144,6 +148,8 @@ mod tests {
         now.background_waived = true;
     }), Some(Answer::Taken))]
     #[case::long_without_one(Command::Promote, with(paused(), |seen| seen.background_waived = true), with(paused(), |now| now.background_waived = true), Some(Answer::Refused))]
+    #[case::at_a_gate(Command::Promote, stepping(), with(stepping(), |now| now.promote = true), None)]
+    #[case::that_begins_anew(Command::Promote, stepping(), with(stepping(), |now| now.current_step_started_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Refused))]
     #[case::full(Command::PromoteFull, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
     #[case::full_pending(Command::PromoteFull, paused(), with(paused(), |now| now.promote_full = true), None)]
     #[case::abort(Command::Abort, with(returning(), |now| now.aborted_revision = None), returning(), Some(Answer::Taken))]

@@ -102,14 +102,18 @@ impl Command {
                 back.from,
                 self.verb()
             )),
-            (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() => {
-                if stage.status.pause_conditions.is_empty() {
+            (Self::Promote, Activity::Rolling(_)) if paused && stage.is_by_pod() => because(&format!(
+                "is paused by spec.paused; first: {program} resume {name}"
+            )),
+            (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() || stage.is_at_gate() => {
+                let emptied = attempt.awaits_a_word() && stage.status.pause_conditions.is_empty();
+                if emptied || stage.status.promote {
                     return because("was promoted already, and no operator has answered yet; is one running");
                 }
                 Ok(())
             }
             (Self::Promote, Activity::Rolling(_)) if stage.is_by_pod() => because(&format!(
-                "does not stand at a gate that has failed ({}); without any further check: {program} promote {name} --full",
+                "does not stand at a gate ({}); without any further check: {program} promote {name} --full",
                 stage.message()
             )),
             (Self::Promote, Activity::Rolling(_)) => because(&format!(
@@ -156,7 +160,11 @@ impl Command {
                     ),
                     None => format!("it was the last step, the remaining pods follow to {revision}"),
                 };
-                format!("{name} leaves the pause of {here}; {ahead}")
+                if stage.is_at_gate() {
+                    format!("{name} skips the rest of the checks of {here}; {ahead}")
+                } else {
+                    format!("{name} leaves the pause of {here}; {ahead}")
+                }
             }
             Self::PromoteFull => format!("{name} skips its remaining steps; every pod follows to {revision}"),
             Self::Abort => {
@@ -189,6 +197,10 @@ impl Command {
         }
         let set = |path: &str, value: bool| json!({"op": "add", "path": path, "value": value});
         match self {
+            Self::Promote if !status.controller_pause => operations.extend([
+                test("/status/currentStepIndex", json!(status.current_step_index)),
+                set("/status/promote", true),
+            ]),
             Self::Promote => operations.extend([
                 test("/status/currentStepIndex", json!(status.current_step_index)),
                 test("/status/controllerPause", json!(true)),
@@ -390,6 +402,55 @@ mod tests {
                 {"op": "test", "path": "/status/controllerPause", "value": true},
                 {"op": "remove", "path": "/status/pauseConditions"},
             ])
+        );
+    }
+
+    /// A PhasedRollout with three pods at this step.
+    fn phased(step: i32) -> Rollout {
+        let object = json!({
+            "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
+            "metadata": {"name": "web", "namespace": "prod", "uid": "u-2"},
+            "spec": {"targetRef": "web", "check": {"query": {"expr": "errors", "url": "prometheus:9090"}}},
+            "status": {
+                "phase": "Rolling", "message": "on its way", "currentStepIndex": step, "currentStepHash": "h",
+                "currentStepStartedAt": "2026-01-01T00:06:50Z", "stepReplicas": 3, "updatedRevision": "web-2",
+            },
+        });
+        let object: stateward_api::phasedrollout::PhasedRollout = serde_json::from_value(object).unwrap();
+        object.into()
+    }
+
+    #[test]
+    fn a_gate_is_passed_whether_its_checks_have_failed_or_not() {
+        let object = phased(2);
+        assert_eq!(Command::Promote.objection(&object, "stateward"), Ok(()));
+        assert_eq!(
+            Command::Promote.effect(&object, "stateward"),
+            "web skips the rest of the checks of step 3 of 7; step 4 of 7 is next: 2 pods to web-2"
+        );
+        let patch = Command::Promote.patch(&object).unwrap();
+        assert_eq!(
+            serde_json::to_value(patch).unwrap(),
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "u-2"},
+                {"op": "test", "path": "/status/updatedRevision", "value": "web-2"},
+                {"op": "test", "path": "/status/currentStepIndex", "value": 2},
+                {"op": "add", "path": "/status/promote", "value": true},
+            ])
+        );
+    }
+
+    #[test]
+    fn there_is_no_gate_to_pass_while_a_pod_is_replaced_nor_in_a_pause() {
+        assert_eq!(
+            Command::Promote.objection(&phased(3), "stateward"),
+            Err("phasedrollout web does not stand at a gate (on its way); without any further check: stateward promote web --full".into())
+        );
+        let mut object = phased(2);
+        object.paused = true;
+        assert_eq!(
+            Command::Promote.objection(&object, "stateward"),
+            Err("phasedrollout web is paused by spec.paused; first: stateward resume web".into())
         );
     }
 

@@ -69,6 +69,15 @@ impl<'o> Stage<'o> {
         self.plan.is_some_and(|plan| plan.by_pod)
     }
 
+    /// Whether it stands at a gate between two pods.
+    pub(crate) fn is_at_gate(&self) -> bool {
+        let step = self
+            .plan
+            .zip(self.step())
+            .and_then(|(plan, step)| plan.steps.get(step));
+        self.is_by_pod() && matches!(step, Some(Step::Analysis(_)))
+    }
+
     /// Whether the analysis beside the steps came to no verdict.
     pub(crate) fn is_in_doubt(&self) -> bool {
         match &self.activity {

@@ -38,7 +38,8 @@ impl Index {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of an object, and of the workload it now refers to. Says which one was there before under its name.
+    /// Takes note of an object, and of the workload it now refers to. Says which other one was there before under its name, or
+    /// what it was itself meant for before.
     pub(crate) fn put(&self, object: &impl Rollout) -> Option<Gone> {
         let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
@@ -49,10 +50,12 @@ impl Index {
             uid: uid.clone(),
             workload: workload.clone(),
         };
+        let differs = |before: &Gone| before.uid != uid || before.workload != workload;
+        let before = before.filter(differs);
         inner.known.insert((namespace.clone(), object.name_any()), known);
         let objects = inner.objects.entry((namespace, workload)).or_default();
         objects.insert(object.name_any());
-        before.filter(|before| before.uid != uid)
+        before
     }
 
     /// Forgets an object.
@@ -118,7 +121,11 @@ mod tests {
         assert!(index.put(&object("first", "1", "db")).is_none());
         assert!(index.put(&object("second", "2", "db")).is_none());
         assert_eq!(index.of("ns", "db"), ["first", "second"]);
-        assert!(index.put(&object("first", "1", "cache")).is_none());
+        let before = index.put(&object("first", "1", "cache"));
+        assert_eq!(
+            before.map(|before| (before.uid, before.workload)),
+            Some(("1".to_owned(), "db".to_owned()))
+        );
         assert_eq!(
             (index.of("ns", "db"), index.of("ns", "cache")),
             (vec!["second".to_owned()], vec!["first".to_owned()])

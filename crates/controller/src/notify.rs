@@ -82,7 +82,8 @@ fn identity<K: Rollout>(object: &K, notice: &Notice) -> String {
     } else {
         let mut status = object.status();
         let record = K::record_mut(&mut status);
-        (record.abort, record.promote_full, record.restart) = (false, false, false);
+        (record.abort, record.restart) = (false, false);
+        (record.promote, record.promote_full) = (false, false);
         record.pause_conditions.clear();
         json!(status).to_string()
     };

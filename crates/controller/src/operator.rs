@@ -30,7 +30,7 @@ use crate::kind::{Checks, Rollout};
 use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
-use crate::reconcile::{Context, reconcile, retry};
+use crate::reconcile::{Context, reconcile, retry, target};
 use crate::roster::{self, Roster};
 
 /// How many objects may have their turn at the same time.
@@ -364,9 +364,14 @@ impl<K: Rollout> Registry<K> {
     }
 
     fn put(&self, object: &K) {
-        self.caches.manager_lives(&object.uid().unwrap_or_default());
-        if let Some(replaced) = self.index.put(object) {
-            self.forget(replaced);
+        self.caches.manager_lives(target(object));
+        match self.index.put(object) {
+            Some(before) if Some(&before.uid) == object.meta().uid.as_ref() => {
+                // Somebody may be waiting for the workload that it was meant for before.
+                self.caches.touch(&before.namespace, &before.workload);
+            }
+            Some(replaced) => self.forget(replaced),
+            None => {}
         }
     }
 

@@ -190,11 +190,30 @@ struct Unasked {
 
 impl From<AskError> for Unasked {
     fn from(error: AskError) -> Self {
-        Self {
-            reason: error.kind(),
-            message: error.to_string(),
-        }
+        let reason = error.kind();
+        let message = match error {
+            AskError::BadField { field, problem } => format!("{}: {problem}", our_field(&field)),
+            other => other.to_string(),
+        };
+        Self { reason, message }
     }
+}
+
+/// A field of a metric by the name that it has in a PhasedRollout.
+fn our_field(field: &str) -> String {
+    let Some(inner) = field.strip_prefix("provider.prometheus.") else {
+        return field.to_owned();
+    };
+    let inner = match inner {
+        "address" => "url",
+        "query" => "expr",
+        "timeout" => "timeoutSeconds",
+        "insecure" => "insecureSkipVerify",
+        // Both come from the Secret.
+        secret if secret.starts_with("headers") || secret.starts_with("authentication") => "secretRef",
+        other => other,
+    };
+    format!("spec.check.query.{inner}")
 }
 
 impl CheckOrder {
@@ -305,5 +324,23 @@ fn metric(query: &Query, credentials: Credentials) -> Metric {
             ..Provider::default()
         },
         ..Metric::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("provider.prometheus.address", "spec.check.query.url")]
+    #[case("provider.prometheus.caCertificate", "spec.check.query.caCertificate")]
+    #[case("provider.prometheus.headers[0].value", "spec.check.query.secretRef")]
+    #[case(
+        "the operator's default address of Prometheus",
+        "the operator's default address of Prometheus"
+    )]
+    fn a_field_is_told_by_the_name_that_users_know(#[case] field: &str, #[case] ours: &str) {
+        assert_eq!(our_field(field), ours);
     }
 }

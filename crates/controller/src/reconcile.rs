@@ -323,7 +323,8 @@ fn kind_of<K: Rollout>(_: &K) -> Cow<'static, str> {
     K::kind(&())
 }
 
-fn target<K: Rollout>(object: &K) -> Target {
+/// What an object is meant for, and who it is.
+pub(crate) fn target<K: Rollout>(object: &K) -> Target {
     Target {
         namespace: object.namespace().unwrap_or_default(),
         name: object.workload().to_owned(),

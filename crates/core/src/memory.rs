@@ -20,6 +20,9 @@ pub struct Memory {
     pub activity: Activity,
     /// The version that was turned down, and stays so until the template changes or somebody says retry.
     pub rejected: Option<Rejection>,
+    /// The version that was on its way when the workload was scaled to nothing. We took it out of the template; whoever asks for it
+    /// again means it.
+    pub withdrawn: Option<RevisionName>,
     /// How often the present revision was tried again, and when last.
     pub retries: u32,
     /// When it was last tried again.

@@ -241,12 +241,12 @@ pub fn judge(object: &PhasedRollout, reply: &Reply, at: Timestamp) -> Checked {
         Data::Numbers(numbers) => numbers.as_slice(),
         Data::Document(_) | Data::Text(_) => &[f64::NAN],
     };
-    let answer = match (&reply.data, numbers.len()) {
-        (Data::Number(_), _) => "a scalar".to_owned(),
-        (Data::Document(_) | Data::Text(_), _) => "a text".to_owned(),
-        (_, 0) => "no data".to_owned(),
-        (_, 1) => "1 series".to_owned(),
-        (_, more) => format!("{more} series"),
+    let answer = match (&reply.data, numbers.len(), reply.series) {
+        (Data::Number(_), ..) => "a scalar".to_owned(),
+        (Data::Document(_) | Data::Text(_), ..) => "a text".to_owned(),
+        (_, 0, _) => "no data".to_owned(),
+        (_, samples, Some(series)) if series != samples => format!("{series} series with {samples} samples"),
+        (_, samples, _) => format!("{samples} series"),
     };
     let (verdict, reason, message) = match (object.success_on(), numbers) {
         (SuccessOn::NoData, []) => (Verdict::Successful, "NoData", "no data was returned".to_owned()),
@@ -697,6 +697,7 @@ mod tests {
         Reply {
             data,
             newest: None,
+            series: None,
             notes: std::collections::BTreeMap::new(),
         }
     }
@@ -722,6 +723,17 @@ mod tests {
     ) {
         let checked = judge(&object(json!({"successOn": success_on})), &reply(data), at(0));
         assert_eq!((checked.verdict, checked.answer.as_str()), (expected, answer));
+    }
+
+    #[rstest]
+    #[case(2, "2 series with 5 samples returned, where none is a success")]
+    #[case(5, "5 series returned, where none is a success")]
+    fn series_are_told_and_samples_where_there_are_more(#[case] series: usize, #[case] message: &str) {
+        let matrix = Reply {
+            series: Some(series),
+            ..reply(Data::Numbers(vec![1.0; 5]))
+        };
+        assert_eq!(judge(&object(json!({})), &matrix, at(0)).message, message);
     }
 
     #[rstest]

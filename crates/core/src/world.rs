@@ -80,7 +80,7 @@ pub enum NoWorkload {
 /// One-shot commands. They belong to the attempt that stood in the status they were written to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// End the pause that stands.
+    /// End the pause that stands, or the gate.
     pub promote: bool,
     /// Skip all steps.
     pub promote_full: bool,

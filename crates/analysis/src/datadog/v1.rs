@@ -49,6 +49,7 @@ pub(super) fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
     Ok(Reply {
         data: last.map_or(Data::Nothing, |(_, value)| Data::Number(value)),
         newest: last.and_then(|(time, _)| timestamp(time)),
+        series: None,
         notes: BTreeMap::new(),
     })
 }

@@ -128,6 +128,7 @@ pub(super) fn read(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Reply,
     Ok(Reply {
         data,
         newest: None,
+        series: None,
         notes,
     })
 }

@@ -70,6 +70,7 @@ pub(crate) async fn ask(
     Ok(Reply {
         data: judge(values),
         newest: None,
+        series: None,
         notes: BTreeMap::new(),
     })
 }

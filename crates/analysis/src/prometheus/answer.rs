@@ -94,13 +94,19 @@ pub(super) fn read(response: Response, secrets: &[&str]) -> Result<Reply, AskErr
     let found = answer
         .data
         .ok_or_else(|| malformed("Prometheus' JSON with data"))?;
+    let series = found.series();
     let (data, newest) = found.judge().map_err(malformed)?;
     let mut notes = BTreeMap::new();
     if !answer.warnings.is_empty() {
         let warnings: Vec<_> = answer.warnings.iter().map(|it| format!("{it:?}")).collect();
         notes.insert("warnings".to_owned(), shown(&warnings.join(", "), secrets));
     }
-    Ok(Reply { data, newest, notes })
+    Ok(Reply {
+        data,
+        newest,
+        series,
+        notes,
+    })
 }
 
 /// `None` where there is nothing of Prometheus' in it.
@@ -117,6 +123,15 @@ fn said(refusal: &Refusal, secrets: &[&str]) -> Option<String> {
 }
 
 impl Found {
+    /// Each has one sample in a vector, and any number of them in a matrix.
+    fn series(&self) -> Option<usize> {
+        match self {
+            Self::Vector(instants) => Some(instants.len()),
+            Self::Matrix(series) => Some(series.len()),
+            Self::Scalar(_) | Self::String(_) => None,
+        }
+    }
+
     fn judge(self) -> Result<(Data, Option<Timestamp>), &'static str> {
         const NUMBERS: &str = "made of numbers; a query for native histograms has none";
         let samples = match self {
@@ -190,6 +205,19 @@ mod tests {
     #[case("string", json!([1, "hello"]), Data::Text("hello".to_owned()))]
     fn a_result_becomes_data(#[case] kind: &str, #[case] result: Value, #[case] expected: Data) {
         assert_eq!(success(kind, &result).unwrap().data, expected);
+    }
+
+    #[rstest]
+    #[case("vector", json!([{"value": [1, "3"]}, {"value": [1, "4"]}]), Some(2))]
+    #[case("matrix", json!([{"values": [[1, "1"], [2, "2"]]}, {"values": [[1, "3"]]}]), Some(2))]
+    #[case("matrix", json!([]), Some(0))]
+    #[case("scalar", json!([1, "3"]), None)]
+    fn series_are_told_from_their_samples(
+        #[case] kind: &str,
+        #[case] result: Value,
+        #[case] series: Option<usize>,
+    ) {
+        assert_eq!(success(kind, &result).unwrap().series, series);
     }
 
     #[test]

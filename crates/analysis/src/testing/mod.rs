@@ -13,8 +13,10 @@
 //! # }
 //! ```
 
+mod authority;
 mod exporter;
 mod prometheus;
 
+pub use self::authority::{Authority, Signed};
 pub use self::exporter::Exporter;
 pub use self::prometheus::{PASSWORD, RealPrometheus, TestError, USERNAME};

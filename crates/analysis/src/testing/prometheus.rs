@@ -14,13 +14,20 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use super::Exporter;
+use super::{Authority, Exporter};
 use crate::Egress;
 use crate::address::basic;
-use crate::http::{Http, Request};
+use crate::http::{Http, Request, Trust};
 
 /// How long a start and a scrape may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where it is.
+const HOST: &str = "127.0.0.1";
+
+/// What it shows to whoever wants TLS, and its key: files beside its configuration. They are read at every connection.
+const CERTIFICATE: &str = "certificate.pem";
+const KEY: &str = "key.pem";
 
 /// How often it scrapes.
 const EVERY: &str = "200ms";
@@ -34,6 +41,9 @@ pub enum TestError {
     /// It could not be started.
     #[error("prometheus cannot be started")]
     Start(#[from] io::Error),
+    /// It cannot be given a certificate.
+    #[error("there is no certificate for prometheus")]
+    Certificate(#[from] rcgen::Error),
     /// It was started, and that was all.
     #[error("prometheus did not get ready; its last words: {0}")]
     NotReady(String),
@@ -53,12 +63,14 @@ pub struct RealPrometheus {
     door: Door,
 }
 
-/// Whom a Prometheus lets in.
+/// How a Prometheus is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Door {
     Open,
-    /// Whoever says [`USERNAME`] and [`PASSWORD`].
+    /// By whoever says [`USERNAME`] and [`PASSWORD`].
     Guarded,
+    /// The same over TLS.
+    Encrypted,
 }
 
 /// Who is let in.
@@ -71,15 +83,32 @@ const HASH: &str = "$2b$04$rQaEk1MeCwBRaaBlstzGX.HOsjRwGmngxkOr7nWiwXfheACer1FU6
 impl RealPrometheus {
     /// Starts one. `None` where none is installed, which is said on stderr; where `CI` is set, that is an error.
     pub async fn start(exporter: &Exporter) -> Result<Option<Self>, TestError> {
-        Self::open(exporter, Door::Open).await
+        Self::open(exporter, Door::Open, None).await
     }
 
     /// The same, behind [`USERNAME`] and [`PASSWORD`].
     pub async fn start_guarded(exporter: &Exporter) -> Result<Option<Self>, TestError> {
-        Self::open(exporter, Door::Guarded).await
+        Self::open(exporter, Door::Guarded, None).await
     }
 
-    async fn open(exporter: &Exporter, door: Door) -> Result<Option<Self>, TestError> {
+    /// The same over TLS, with a certificate of this authority.
+    pub async fn start_encrypted(
+        exporter: &Exporter,
+        authority: &Authority,
+    ) -> Result<Option<Self>, TestError> {
+        Self::open(exporter, Door::Encrypted, Some(authority)).await
+    }
+
+    /// Shows a certificate of another authority from the next connection on.
+    pub fn show_certificate_of(&self, authority: &Authority) -> Result<(), TestError> {
+        show_certificate_of(authority, self.directory.path())
+    }
+
+    async fn open(
+        exporter: &Exporter,
+        door: Door,
+        authority: Option<&Authority>,
+    ) -> Result<Option<Self>, TestError> {
         let Some(binary) = installed() else {
             if std::env::var_os("CI").is_some() {
                 return Err(TestError::NotInstalled);
@@ -92,7 +121,7 @@ impl RealPrometheus {
         // Between finding a free port and taking it, somebody else may.
         let mut last = TestError::NotReady(String::new());
         for _ in 0..3 {
-            let mut prometheus = Self::spawn(&binary, exporter, door)?;
+            let mut prometheus = Self::spawn(&binary, exporter, door, authority)?;
             match prometheus.ready().await {
                 Ok(()) => return Ok(Some(prometheus)),
                 Err(error) => last = error,
@@ -103,7 +132,11 @@ impl RealPrometheus {
 
     /// Where it is, for `provider.prometheus.address`.
     pub fn address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        let scheme = match self.door {
+            Door::Open | Door::Guarded => "http",
+            Door::Encrypted => "https",
+        };
+        format!("{scheme}://{HOST}:{}", self.port)
     }
 
     /// For which moments it was asked a query, by its own log.
@@ -130,7 +163,12 @@ impl RealPrometheus {
         Err(TestError::Nothing(query.to_owned()))
     }
 
-    fn spawn(binary: &Path, exporter: &Exporter, door: Door) -> Result<Self, TestError> {
+    fn spawn(
+        binary: &Path,
+        exporter: &Exporter,
+        door: Door,
+        authority: Option<&Authority>,
+    ) -> Result<Self, TestError> {
         let directory = tempfile::tempdir()?;
         let config = directory.path().join("prometheus.yml");
         let data = directory.path().join("data");
@@ -144,24 +182,30 @@ impl RealPrometheus {
             ),
         )?;
         let web = directory.path().join("web.yml");
-        let users = match door {
+        let users = format!("basic_auth_users: {{{USERNAME}: '{HASH}'}}\n");
+        let tls = format!("tls_server_config: {{cert_file: {CERTIFICATE}, key_file: {KEY}}}\n");
+        let settings = match door {
             Door::Open => String::new(),
-            Door::Guarded => format!("basic_auth_users: {{{USERNAME}: '{HASH}'}}\n"),
+            Door::Guarded => users,
+            Door::Encrypted => users + &tls,
         };
-        fs::write(&web, users)?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        fs::write(&web, settings)?;
+        if let Some(authority) = authority {
+            show_certificate_of(authority, directory.path())?;
+        }
+        let port = TcpListener::bind((HOST, 0))?.local_addr()?.port();
         let process = Command::new(binary)
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", data.display()))
             .arg(format!("--web.config.file={}", web.display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg(format!("--web.listen-address={HOST}:{port}"))
             .arg("--log.level=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(directory.path().join("log"))?)
             .spawn()?;
         let egress = Egress {
-            allow: "127.0.0.1".parse().into_iter().collect(),
+            allow: HOST.parse().into_iter().collect(),
             refuse: Vec::new(),
         };
         Ok(Self {
@@ -193,9 +237,10 @@ impl RealPrometheus {
     async fn get(&self, path: &str, query: &[(&str, &str)]) -> Option<String> {
         let url = Url::parse_with_params(&format!("{}{path}", self.address()), query).ok()?;
         let mut request = Request::get(url, Duration::from_secs(5));
-        if self.door == Door::Guarded {
+        if self.door != Door::Open {
             request.headers.insert(AUTHORIZATION, basic(USERNAME, PASSWORD));
         }
+        request.trust = Trust::Anybody;
         let (_, body) = self.http.send(request).await.ok()?.ok().ok()?;
         String::from_utf8(body.to_vec()).ok()
     }
@@ -206,6 +251,13 @@ impl Drop for RealPrometheus {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn show_certificate_of(authority: &Authority, directory: &Path) -> Result<(), TestError> {
+    let signed = authority.sign(HOST)?;
+    fs::write(directory.join(CERTIFICATE), signed.certificate)?;
+    fs::write(directory.join(KEY), signed.key)?;
+    Ok(())
 }
 
 /// The binary, where there is one.

@@ -7,7 +7,8 @@ use stateward_analysis::{AwsCredentials, MapSecrets, Providers};
 use stateward_core::analysis::Data;
 
 use crate::stand_in::{Names, Seen, StandIn, ask, loopback, owned, providers, status};
-use crate::tls::Authority;
+use crate::tls::serve;
+use stateward_analysis::testing::Authority;
 
 fn metric(url: &str, authentication: Value) -> Value {
     json!({"web": {"url": url, "authentication": authentication}})
@@ -152,12 +153,12 @@ fn keys() -> AwsCredentials {
 
 #[tokio::test]
 async fn queries_to_managed_prometheus_are_signed() {
-    let authority = Authority::new();
+    let authority = Authority::new().unwrap();
     let answer = |_: &Seen| {
         let scalar = json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "7"]}});
         status(200, scalar.to_string())
     };
-    let server = authority.serve(AMP, answer).await;
+    let server = serve(&authority, AMP, answer).await;
     let names = Names::default().with(AMP, &[server.socket]);
     let http = Http::new(loopback()).resolver(names).trusting(&authority.pem());
     let providers = Providers::new(http.unwrap(), MapSecrets::default()).aws(Some(keys()));

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::serve::Listener;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use stateward_analysis::http::Http;
+use stateward_analysis::testing::Authority;
 use stateward_analysis::{MapSecrets, Providers};
 use stateward_core::analysis::Data;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,43 +19,26 @@ use tokio_rustls::server::TlsStream;
 
 use crate::stand_in::{Names, Seen, StandIn, ask, loopback, providers, redirect};
 
-/// An authority of the test's own.
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    pub(crate) fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    /// A server with a certificate for `name`.
-    pub(crate) async fn serve(
-        &self,
-        name: &str,
-        answer: impl Fn(&Seen) -> axum::response::Response + Clone + Send + Sync + 'static,
-    ) -> StandIn {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::Pkcs8(key.serialize_der().into()),
-            )
-            .unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let socket = tcp.local_addr().unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        StandIn::serve(TlsListener { tcp, acceptor }, socket, answer)
-    }
+/// A server with a certificate of this authority for `name`.
+pub(crate) async fn serve(
+    authority: &Authority,
+    name: &str,
+    answer: impl Fn(&Seen) -> axum::response::Response + Clone + Send + Sync + 'static,
+) -> StandIn {
+    let signed = authority.sign(name).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let socket = tcp.local_addr().unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    StandIn::serve(TlsListener { tcp, acceptor }, socket, answer)
 }
 
 struct TlsListener {
@@ -90,8 +74,8 @@ fn https(server: &StandIn) -> String {
 
 #[tokio::test]
 async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
-    let authority = Authority::new();
-    let server = authority.serve("127.0.0.1", seven).await;
+    let authority = Authority::new().unwrap();
+    let server = serve(&authority, "127.0.0.1", seven).await;
     let web = json!({"url": https(&server), "caCertificate": authority.pem()});
     let reply = ask(&providers(), json!({"web": web})).await.unwrap();
     assert_eq!(reply.data, Data::Number(7.0));
@@ -104,8 +88,8 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
 
 #[tokio::test]
 async fn a_stranger_is_not_trusted() {
-    let server = Authority::new().serve("127.0.0.1", seven).await;
-    let stranger = Authority::new().pem();
+    let server = serve(&Authority::new().unwrap(), "127.0.0.1", seven).await;
+    let stranger = Authority::new().unwrap().pem();
     for web in [
         json!({"url": https(&server)}),
         json!({"url": https(&server), "caCertificate": stranger}),
@@ -125,8 +109,8 @@ async fn a_stranger_is_not_trusted() {
 
 #[tokio::test]
 async fn a_certificate_for_another_name_is_not_trusted() {
-    let authority = Authority::new();
-    let server = authority.serve("elsewhere.example", seven).await;
+    let authority = Authority::new().unwrap();
+    let server = serve(&authority, "elsewhere.example", seven).await;
     let web = json!({"url": https(&server), "caCertificate": authority.pem()});
     let error = ask(&providers(), json!({"web": web})).await.unwrap_err();
     assert_eq!(error.kind(), "CertificateNotTrusted");
@@ -135,7 +119,7 @@ async fn a_certificate_for_another_name_is_not_trusted() {
 
 #[tokio::test]
 async fn a_certificate_is_not_looked_at_only_where_the_metric_says_so() {
-    let server = Authority::new().serve("elsewhere.example", seven).await;
+    let server = serve(&Authority::new().unwrap(), "elsewhere.example", seven).await;
     let metric = |insecure: bool| json!({"web": {"url": https(&server), "insecure": insecure}});
     assert_eq!(
         ask(&providers(), metric(true)).await.unwrap().data,
@@ -145,7 +129,8 @@ async fn a_certificate_is_not_looked_at_only_where_the_metric_says_so() {
         ask(&providers(), metric(false)).await.unwrap_err().kind(),
         "CertificateNotTrusted"
     );
-    let both = json!({"url": https(&server), "insecure": true, "caCertificate": Authority::new().pem()});
+    let both =
+        json!({"url": https(&server), "insecure": true, "caCertificate": Authority::new().unwrap().pem()});
     assert_eq!(
         ask(&providers(), json!({"web": both}))
             .await
@@ -166,8 +151,8 @@ async fn plain_http_where_tls_is_expected_is_told() {
 
 #[tokio::test]
 async fn a_name_is_what_the_certificate_is_held_to_not_its_address() {
-    let authority = Authority::new();
-    let server = authority.serve("prometheus.shop.svc", seven).await;
+    let authority = Authority::new().unwrap();
+    let server = serve(&authority, "prometheus.shop.svc", seven).await;
     let names = Names::default().with("prometheus.shop.svc", &[server.socket]);
     let providers = Providers::new(Http::new(loopback()).resolver(names), MapSecrets::default());
     let web = json!({"url": "https://prometheus.shop.svc/", "caCertificate": authority.pem()});
@@ -179,8 +164,8 @@ async fn a_name_is_what_the_certificate_is_held_to_not_its_address() {
 async fn a_redirection_from_https_to_http_is_not_followed() {
     let plain = StandIn::answering(|_| "7").await;
     let to = plain.url("/");
-    let authority = Authority::new();
-    let server = authority.serve("127.0.0.1", move |_| redirect(302, &to)).await;
+    let authority = Authority::new().unwrap();
+    let server = serve(&authority, "127.0.0.1", move |_| redirect(302, &to)).await;
     let web = json!({"url": https(&server), "caCertificate": authority.pem()});
     let error = ask(&providers(), json!({"web": web})).await.unwrap_err();
     assert_eq!(

@@ -8,7 +8,8 @@ use stateward_analysis::{MapSecrets, Providers};
 use stateward_core::analysis::Data;
 
 use crate::stand_in::{Names, Seen, StandIn, ask, loopback, owned, providers, status, with_secrets};
-use crate::tls::Authority;
+use crate::tls::serve;
+use stateward_analysis::testing::Authority;
 
 /// Six o'clock.
 const NOW: i64 = 1_794_808_800;
@@ -336,9 +337,9 @@ async fn influxdb_tells_what_is_wrong(#[case] code: u16, #[case] body: &'static 
 
 /// It is always https, so it has a name and an authority here.
 async fn wavefront(body: Value) -> (StandIn, Providers) {
-    let authority = Authority::new();
+    let authority = Authority::new().unwrap();
     let answer = move |_: &Seen| status(200, body.to_string());
-    let server = authority.serve("example.wavefront.com", answer).await;
+    let server = serve(&authority, "example.wavefront.com", answer).await;
     let names = Names::default().with("example.wavefront.com", &[server.socket]);
     let http = Http::new(loopback()).resolver(names).trusting(&authority.pem());
     let tokens = [("example.wavefront.com", "canary")];

@@ -17,6 +17,12 @@ pub fn definition() -> CustomResourceDefinition {
                 "skipCheck and standardRollingUpdate are two names of the same, and say different things",
             );
         }
+        if let Some(query) = at(schema, &["spec", "check", "query"]) {
+            query.x_kubernetes_validations = rule(
+                "!has(self.caCertificate) || self.caCertificate == '' || !has(self.insecureSkipVerify) || !self.insecureSkipVerify",
+                "caCertificate and insecureSkipVerify are given: a certificate is checked or it is not",
+            );
+        }
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
             url.x_kubernetes_validations = rule(
                 r"self.contains('://') ? self.matches('^\\s*[hH][tT][tT][pP][sS]?://[^/:\\s]\\S*$') : self.matches('^\\s*[^/:\\s]\\S*$')",

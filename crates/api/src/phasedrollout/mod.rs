@@ -232,7 +232,7 @@ pub struct LastCheck {
     pub verdict: String,
     /// In one word: `NoData`, `DataReturned`, `ConnectionRefused`, `Timeout`, …
     pub reason: String,
-    /// What was answered: `no data`, `3 series`.
+    /// What was answered: `no data`, `3 series`, `2 series with 60 samples`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub answer: String,
     /// In a sentence.

@@ -79,6 +79,13 @@ impl Query {
                 "is not the address of a Prometheus, such as http://prometheus:9090/prefix or prometheus:9090",
             );
         }
+        let authority = self.ca_certificate.as_ref().filter(|pem| !pem.trim().is_empty());
+        if self.insecure_skip_verify && authority.is_some() {
+            problems.add(
+                "spec.check.query.caCertificate",
+                "is given, and spec.check.query.insecureSkipVerify is true: a certificate is checked or it is not",
+            );
+        }
         if let Some(seconds) = self
             .timeout_seconds
             .filter(|seconds| !(1..=300).contains(seconds))
@@ -151,6 +158,7 @@ mod tests {
     #[case(json!({"check": {"query": {"url": "prom 9090"}}}), "spec.check.query.url")]
     #[case(json!({"check": {"query": {"secretRef": "A"}}}), "spec.check.query.secretRef")]
     #[case(json!({"check": {"query": {"timeoutSeconds": 301}}}), "spec.check.query.timeoutSeconds")]
+    #[case(json!({"check": {"query": {"insecureSkipVerify": true, "caCertificate": "-"}}}), "spec.check.query.caCertificate")]
     #[case(json!({"progressDeadlineSeconds": 0}), "spec.progressDeadlineSeconds")]
     fn a_problem_names_its_field(#[case] patch: Value, #[case] field: &str) {
         let problems = object(json!({"spec": patch})).problems();

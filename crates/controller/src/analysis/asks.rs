@@ -564,6 +564,7 @@ mod tests {
             Box::pin(future::ready(Ok(Reply {
                 data: Data::Document(said),
                 newest: None,
+                series: None,
                 notes: [("said".to_owned(), "ok".to_owned())].into(),
             })))
         }

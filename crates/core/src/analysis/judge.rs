@@ -448,6 +448,7 @@ mod tests {
         Reply {
             data,
             newest: Some(NOW),
+            series: None,
             notes: std::collections::BTreeMap::new(),
         }
     }

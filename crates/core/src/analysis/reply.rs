@@ -12,6 +12,8 @@ pub struct Reply {
     pub data: Data,
     /// The age of what was said, by its newest value, where the provider tells.
     pub newest: Option<Timestamp>,
+    /// How many series the numbers are samples of, where the provider tells.
+    pub series: Option<usize>,
     /// What to note beside the measurement: nothing that must not be seen.
     pub notes: BTreeMap<String, String>,
 }

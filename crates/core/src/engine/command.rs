@@ -1,9 +1,10 @@
 //! What people ask for: once, for the attempt they saw, and answered (rule 10).
 
 use super::Turn;
+use super::gate::Ahead;
 use super::step::{begin, enter};
 use crate::memory::{Activity, Attempt, Beside, Cause, Rejection};
-use crate::plan::{OnFailure, Step};
+use crate::plan::{OnFailure, Plan, Step};
 use crate::workload::Workload;
 use crate::world::Commands;
 
@@ -199,16 +200,44 @@ impl Turn<'_> {
             self.memory.activity = Activity::Rolling(attempt);
             return;
         }
+        if plan.by_pod {
+            let attempt = attempt.clone();
+            return self.pass_gate(&attempt, plan, workload);
+        }
         if !attempt.pausing {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }
         let attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
-        let what = if plan.by_pod {
+        self.notice(
+            "RolloutResumed",
+            format!("{}: the pause was ended by a user", attempt.target),
+        );
+        self.memory.activity = Activity::Rolling(attempt);
+    }
+
+    /// One pod after the other: goes on without the rest of the checks of the gate that stands, and of no other. Only checks can be
+    /// skipped: every pod has to be available all the same, or the gate would only begin anew.
+    fn pass_gate(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) {
+        let at_gate = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
+        // What nobody has seen yet nobody can mean.
+        let seen =
+            self.memory.activity == self.world.memory.activity && attempt.counted == Some(workload.replicas);
+        if self.world.paused {
+            return self.refuse("promote", "spec.paused is true; resume first");
+        }
+        if !at_gate || !seen {
+            return self.refuse("promote", "the rollout does not stand at a gate");
+        }
+        if let Ahead::Waiting { what, .. } = self.gate_of_step(workload, attempt, plan) {
+            return self.refuse("promote", &format!("only checks can be skipped: {what}"));
+        }
+        let next = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+        let what = if attempt.pausing {
             "a user goes on although the checks have failed"
         } else {
-            "the pause was ended by a user"
+            "a user goes on without the rest of the checks before it"
         };
         self.notice("RolloutResumed", format!("{}: {what}", attempt.target));
-        self.memory.activity = Activity::Rolling(attempt);
+        self.memory.activity = Activity::Rolling(next);
     }
 }

@@ -76,21 +76,30 @@ impl Turn<'_> {
                 Reason::Guarding,
                 "taking hold of the workload, so that no pod moves before a step says so".into(),
             ),
-            None if self.world.paused => report(
-                Phase::Successful,
-                Reason::Stable,
-                format!(
-                    "every pod runs {}; paused by spec.paused: the next rollout will stand at its start until: {}",
-                    workload.update,
-                    self.command("resume")
-                ),
-            ),
-            None => report(
-                Phase::Successful,
-                Reason::Stable,
-                format!("every pod runs {}", workload.update),
-            ),
+            None => report(Phase::Successful, Reason::Stable, self.describe_rest(workload)),
         }
+    }
+
+    /// That all is well, and what people should know all the same.
+    fn describe_rest(&self, workload: &Workload) -> String {
+        let mut sentences = vec![if workload.replicas == 0 {
+            format!("scaled to zero: pods will run {}", workload.update)
+        } else {
+            format!("every pod runs {}", workload.update)
+        }];
+        sentences.extend(self.memory.withdrawn.as_ref().map(|withdrawn| {
+            format!(
+                "{withdrawn} was being rolled out when it was scaled to zero, and was taken out of the template: apply it again \
+                 to roll it out"
+            )
+        }));
+        if self.world.paused {
+            sentences.push(format!(
+                "paused by spec.paused: the next rollout will stand at its start until: {}",
+                self.command("resume")
+            ));
+        }
+        sentences.join("; ")
     }
 
     /// The way back is over. That is written down; the guard is all there is to do afterwards.

@@ -7,7 +7,7 @@
 
 use super::gate::unready;
 use super::{Outcome, Turn, report};
-use crate::memory::{Activity, Attempt, Cause, Stable};
+use crate::memory::{Activity, Attempt, Cause, Return, Stable};
 use crate::plan::Share;
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Pod, Workload};
@@ -20,7 +20,7 @@ impl Turn<'_> {
         else {
             return self.idle(workload);
         };
-        let cause = back.cause;
+        let back = back.clone();
         let put_back = workload.template == stable.template;
         // A template that is put back may get a new name for what it was.
         let home = if put_back && workload.current != stable.revision {
@@ -29,7 +29,7 @@ impl Turn<'_> {
             &stable.revision
         };
         let known = workload.current == *home;
-        let message = self.describe_return(cause, home, workload);
+        let message = self.describe_return(&back, home, workload);
         if !known && !put_back {
             if let Some(rejected) = &mut self.memory.rejected {
                 rejected.replaced = true;
@@ -114,8 +114,9 @@ impl Turn<'_> {
         next_stray(workload, &stable.revision, first_released, !at_rest)
     }
 
-    fn describe_return(&self, cause: Cause, home: &RevisionName, workload: &Workload) -> Report {
-        let back = workload
+    fn describe_return(&self, back: &Return, home: &RevisionName, workload: &Workload) -> Report {
+        let Return { from, cause, .. } = back;
+        let there = workload
             .members()
             .filter(|pod| pod.runs(home) && pod.ready())
             .count();
@@ -129,9 +130,17 @@ impl Turn<'_> {
             });
         let next = next.map_or_else(String::new, |next| format!("; {next}"));
         let mut progress = format!(
-            "returning every pod to {home}, {back} of {} are there{next}",
+            "returning every pod to {home}, {there} of {} are there{next}",
             workload.replicas
         );
+        if *cause == Cause::ScaledToZero {
+            let what = if workload.replicas == 0 {
+                format!("its template gives way to that of {home}")
+            } else {
+                progress
+            };
+            progress = format!("scaled to zero while {from} was being rolled out: {what}");
+        }
         if let Err(problems) = &self.world.plan {
             progress = format!("{progress}; {}", problems.join("; "));
         }

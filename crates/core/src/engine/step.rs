@@ -242,6 +242,15 @@ impl Turn<'_> {
         )
     }
 
+    /// What stands between the step that an attempt is at and the next.
+    pub(super) fn gate_of_step(&self, workload: &Workload, attempt: &Attempt, plan: &Plan) -> Ahead {
+        let due = plan
+            .share_at(attempt.step)
+            .of(workload.replicas)
+            .max(attempt.floor.min(workload.replicas));
+        self.gate(workload, attempt, plan, due)
+    }
+
     pub(super) fn stable_revision(&self) -> Option<RevisionName> {
         self.memory.stable.as_ref().map(|stable| stable.revision.clone())
     }
@@ -253,11 +262,7 @@ impl Turn<'_> {
 
     /// The report of a step that was just entered: what its gate will wait for is not there yet.
     pub(super) fn describe_next(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Report {
-        let due = plan
-            .share_at(attempt.step)
-            .of(workload.replicas)
-            .max(attempt.floor.min(workload.replicas));
-        let ahead = self.gate(workload, attempt, plan, due);
+        let ahead = self.gate_of_step(workload, attempt, plan);
         if let Ahead::Waiting { until: Some(at), .. } = &ahead {
             self.wake(*at);
         }

@@ -21,10 +21,12 @@ impl Turn<'_> {
                     self.warn(
                         "ScaledToZero",
                         format!(
-                            "scaled to zero while {update} was being rolled out: the rollout ends, {} stays the stable version",
+                            "scaled to zero while {update} was being rolled out, which Kubernetes takes for its end: {} stays the \
+                             stable version and its template is put back; apply {update} again to roll it out",
                             stable.revision
                         ),
                     );
+                    self.memory.withdrawn = Some(update.clone());
                     self.go_back(attempt.target, Cause::ScaledToZero);
                 }
             }
@@ -49,6 +51,7 @@ impl Turn<'_> {
                         "somebody else has rolled {update} out to every pod: it is the stable version now"
                     ),
                 );
+                self.memory.withdrawn = None;
                 self.memory.stable = Some(Stable {
                     revision: update.clone(),
                     template: workload.template.clone(),
@@ -136,6 +139,7 @@ impl Turn<'_> {
         let Ok(plan) = &self.world.plan else {
             return;
         };
+        self.memory.withdrawn = None;
         if workload.replicas == 0 && self.memory.activity == Activity::Idle {
             // No pod runs the old version and none will run the new one before it is asked for.
             self.memory.stable = None;

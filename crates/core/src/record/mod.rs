@@ -16,7 +16,7 @@ pub use self::status::{next_status, stall};
 /// What was asked for through the status subresource.
 pub fn commands(status: &RolloutStatus) -> Commands {
     Commands {
-        promote: status.controller_pause && status.pause_conditions.is_empty(),
+        promote: status.promote || (status.controller_pause && status.pause_conditions.is_empty()),
         promote_full: status.promote_full,
         abort: status.abort,
         retry: status.restart,
@@ -34,6 +34,7 @@ pub fn memory(status: &RolloutStatus) -> Memory {
             .or_else(|| attempt(status).map(Activity::Rolling))
             .unwrap_or_default(),
         rejected: rejection(status),
+        withdrawn: status.withdrawn_revision.as_ref().map(RevisionName::from_api),
         retries: count(status.restart_count),
         retried_at: status.restarted_at,
     }

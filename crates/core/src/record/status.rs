@@ -177,6 +177,7 @@ fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
         stable,
         activity,
         rejected,
+        withdrawn,
         retries,
         retried_at,
     } = memory;
@@ -184,6 +185,7 @@ fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
     status.workload_setting = setting.clone();
     status.stable_revision = stable.as_ref().map(|stable| stable.revision.to_string());
     status.stable_template_hash = stable.as_ref().map(|stable| stable.template.as_str().to_owned());
+    status.withdrawn_revision = withdrawn.as_ref().map(ToString::to_string);
     status.restart_count = (*retries > 0).then(|| number(*retries));
     status.restarted_at = *retried_at;
     if let Some(rejected) = rejected {
@@ -377,6 +379,7 @@ mod tests {
                 reason: "aborted by a user".into(),
                 replaced: true,
             }),
+            withdrawn: Some(RevisionName::from_api("y")),
             retries: 2,
             retried_at: Some(at(2)),
         }

@@ -4,7 +4,7 @@
 //! brought that write back, and a pod that we have removed is not shown as if it were still to stay.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, future};
@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use stateward_core::world::NoWorkload;
 use tokio::sync::{mpsc, watch};
 
-use super::read;
+use super::read::{self, Named};
 use super::view::{Owned, PodRow, PodView, SetView};
-use crate::{Observation, Target, Version, Watches};
+use crate::{Manager, Observation, Target, Version, Watches};
 
 /// Namespace and name.
 type Key = (String, String);
@@ -54,7 +54,9 @@ struct Inner {
     /// The UID of a pod that we removed and have not seen go yet.
     removed: HashMap<Key, String>,
     /// The objects that may hold a claim, by UID.
-    managers: HashSet<String>,
+    managers: HashMap<String, Target>,
+    /// The UIDs of those among them that sts-plus-operator knows by their names.
+    phased: HashMap<Key, String>,
 }
 
 /// The pods of one set.
@@ -204,9 +206,14 @@ impl Caches {
         elsewhere.map(|(_, name)| name.clone())
     }
 
-    /// An object that may hold a claim is there.
-    pub fn manager_lives(&self, uid: &str) {
-        self.lock().managers.insert(uid.to_owned());
+    /// An object that may hold a claim is there, and meant for this.
+    pub fn manager_lives(&self, target: Target) {
+        let mut inner = self.lock();
+        let Manager { kind, name, uid } = &target.manager;
+        if kind == read::PHASED {
+            inner.phased.insert(key(&target.namespace, name), uid.clone());
+        }
+        inner.managers.insert(uid.clone(), target);
     }
 
     /// Has everybody look again who cares about a set.
@@ -216,7 +223,16 @@ impl Caches {
 
     /// It is gone.
     pub fn manager_gone(&self, uid: &str) {
-        self.lock().managers.remove(uid);
+        let mut inner = self.lock();
+        let Some(gone) = inner.managers.remove(uid) else {
+            return;
+        };
+        // Another one may have its name by now.
+        if let Entry::Occupied(of_that_name) = inner.phased.entry(key(&gone.namespace, &gone.manager.name))
+            && of_that_name.get() == uid
+        {
+            of_that_name.remove();
+        }
     }
 
     /// Our write to a set got this version.
@@ -257,6 +273,7 @@ impl Caches {
             pods,
             removed,
             managers,
+            phased,
             ..
         } = &mut *inner;
         let pods = pods.get(uid).map_or(&none, |pods| &pods.rows);
@@ -268,7 +285,13 @@ impl Caches {
                 gone.remove();
             }
         }
-        let lives = |uid: &str| managers.contains(uid);
+        let lives = |named: Named<'_>| match named {
+            Named::Uid(uid) => managers.contains_key(uid),
+            Named::Phased(name) => phased
+                .get(&key(&target.namespace, name))
+                .and_then(|uid| managers.get(uid))
+                .is_some_and(|other| other.name == target.name),
+        };
         Some(Observation {
             workload: read::workload(
                 &set,
@@ -436,8 +459,8 @@ impl Cached for PodView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Manager;
     use serde_json::json;
+    use stateward_core::workload::Claim;
 
     fn target() -> Target {
         Target {
@@ -507,6 +530,40 @@ mod tests {
             "another one has taken its place"
         );
     }
+
+    #[test]
+    fn a_set_is_that_of_the_phasedrollout_that_another_operator_names_while_it_is_meant_for_it() {
+        let (caches, _changed) = Caches::new();
+        let mut named = set("7");
+        named.peer_claim = Some("first".into());
+        put(&caches, named);
+        let claim = || caches.observe(&target()).unwrap().workload.unwrap().claim;
+        let phased = |uid: &str, kind: &str, set: &str| Target {
+            name: set.into(),
+            manager: Manager {
+                kind: kind.into(),
+                name: "first".into(),
+                uid: uid.into(),
+            },
+            ..target()
+        };
+        caches.manager_lives(phased("0", "RolloutPlugin", "db"));
+        assert_eq!(claim(), Claim::Free, "that is another kind");
+        caches.manager_lives(phased("1", "PhasedRollout", "db"));
+        assert_eq!(claim(), Claim::Other("PhasedRollout first".into()));
+        caches.manager_lives(phased("1", "PhasedRollout", "cache"));
+        assert_eq!(claim(), Claim::Free, "it is meant for another set");
+        caches.manager_lives(phased("2", "PhasedRollout", "db"));
+        caches.manager_gone("1");
+        assert_eq!(
+            claim(),
+            Claim::Other("PhasedRollout first".into()),
+            "another one has taken its name"
+        );
+        caches.manager_gone("2");
+        assert_eq!(claim(), Claim::Free);
+    }
+
     #[test]
     fn a_pod_that_went_while_nobody_watched_is_not_waited_for() {
         let (caches, _changed) = Caches::new();

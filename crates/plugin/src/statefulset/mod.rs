@@ -27,6 +27,10 @@ pub const FIELD_MANAGER: &str = "stateward";
 /// Names the object that manages a set. Only this object's operator moves the partition.
 pub const MANAGED_BY: &str = "stateward.dev/managed-by";
 
+/// Names the PhasedRollout that manages a set, where sts-plus-operator has left it. Only read, and only where nobody has claimed
+/// the set here.
+pub const PEER_MANAGED_BY: &str = "sts.plus/phasedRollout";
+
 /// The built-in plugin for StatefulSets.
 pub struct StatefulSets {
     client: Client,

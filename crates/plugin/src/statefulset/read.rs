@@ -15,12 +15,23 @@ impl Manager {
     }
 }
 
+/// Whom a set names as the object that manages it.
+pub(super) enum Named<'n> {
+    /// The one of this UID.
+    Uid(&'n str),
+    /// The PhasedRollout of this name that is meant for the set.
+    Phased(&'n str),
+}
+
+/// The kind that sts-plus-operator has too.
+pub(super) const PHASED: &str = "PhasedRollout";
+
 /// The workload that `set` and `pods` show, or why it cannot be rolled.
 pub(super) fn workload<'p>(
     set: &SetView,
     pods: impl Iterator<Item = (&'p str, &'p PodRow)>,
     manager: &Manager,
-    holder_lives: impl Fn(&str) -> bool,
+    lives: impl Fn(Named<'_>) -> bool,
 ) -> Result<Workload, NoWorkload> {
     let name = set.metadata.name.as_deref().unwrap_or_default();
     if set.metadata.deletion_timestamp.is_some() {
@@ -60,7 +71,7 @@ pub(super) fn workload<'p>(
         template: set.spec.template.clone(),
         current_template: None,
         setting: partition.to_string(),
-        claim: claim(set, manager, holder_lives),
+        claim: claim(set, manager, lives),
         ordered: set.spec.pod_management_policy.as_deref() != Some("Parallel"),
         min_ready: SignedDuration::from_secs(set.spec.min_ready_seconds.unwrap_or(0).into()),
         told: Counters {
@@ -74,22 +85,23 @@ pub(super) fn workload<'p>(
     })
 }
 
-/// Whose it is. A claim whose object is gone is nobody's.
-fn claim(set: &SetView, manager: &Manager, holder_lives: impl Fn(&str) -> bool) -> Claim {
-    match set.claim() {
-        None => Claim::Free,
-        Some(written) if written == manager.claim() => Claim::Ours,
-        Some(written) => {
-            let mut parts = written.splitn(3, '/');
-            let (kind, name, uid) = (parts.next(), parts.next(), parts.next());
-            match (kind, name, uid) {
-                (Some(kind), Some(name), Some(uid)) if holder_lives(uid) => {
-                    Claim::Other(format!("{kind} {name}"))
-                }
-                _ => Claim::Free,
-            }
-        }
+/// Whose it is. A claim whose object is gone is nobody's; then the one goes first whom sts-plus-operator took it for.
+fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) -> Claim {
+    let written = set.claim();
+    if written == Some(manager.claim().as_str()) {
+        return Claim::Ours;
     }
+    let mut parts = written.into_iter().flat_map(|claim| claim.splitn(3, '/'));
+    let ours = match (parts.next(), parts.next(), parts.next()) {
+        (Some(kind), Some(name), Some(uid)) if lives(Named::Uid(uid)) => Some(format!("{kind} {name}")),
+        _ => None,
+    };
+    let peers = || {
+        let name = set.peer_claim.as_deref()?;
+        let is_us = manager.kind == PHASED && manager.name == name;
+        (!is_us && lives(Named::Phased(name))).then(|| format!("{PHASED} {name}"))
+    };
+    ours.or_else(peers).map_or(Claim::Free, Claim::Other)
 }
 
 /// The row of a pod; `None` for one whose name is not `<set>-<ordinal>`.
@@ -154,7 +166,8 @@ mod tests {
             uid: "us".into(),
         };
         let pods = pods.iter().map(|pod| (pod.key.1.as_str(), &pod.row));
-        workload(&set(patch), pods, &us, |uid| uid == "lives").unwrap()
+        let lives = |named: Named<'_>| matches!(named, Named::Uid("lives") | Named::Phased("lives"));
+        workload(&set(patch), pods, &us, lives).unwrap()
     }
 
     #[test]
@@ -202,5 +215,39 @@ mod tests {
     fn a_set_is_anothers_while_that_one_lives(#[case] written: &str, #[case] expected: Claim) {
         let patch = json!({"metadata": {"annotations": {crate::statefulset::MANAGED_BY: written}}});
         assert_eq!(read(&patch, &[]).claim, expected);
+    }
+
+    /// Rule 15 also where another operator has written it down.
+    #[rstest]
+    #[case(None, Some("lives"), Claim::Other("PhasedRollout lives".into()))]
+    #[case(None, Some("gone"), Claim::Free)]
+    #[case(Some("RolloutPlugin/db/us"), Some("lives"), Claim::Ours)]
+    #[case(Some("RolloutPlugin/other/lives"), Some("gone"), Claim::Other("RolloutPlugin other".into()))]
+    #[case(Some("RolloutPlugin/other/gone"), Some("lives"), Claim::Other("PhasedRollout lives".into()))]
+    fn whom_another_operator_took_a_set_for_goes_first(
+        #[case] written: Option<&str>,
+        #[case] peers: Option<&str>,
+        #[case] expected: Claim,
+    ) {
+        let annotations = json!({
+            crate::statefulset::MANAGED_BY: written,
+            crate::statefulset::PEER_MANAGED_BY: peers,
+        });
+        assert_eq!(
+            read(&json!({"metadata": {"annotations": annotations}}), &[]).claim,
+            expected
+        );
+    }
+
+    #[test]
+    fn the_one_that_another_operator_names_takes_the_set() {
+        let annotations = json!({crate::statefulset::PEER_MANAGED_BY: "lives"});
+        let named = Manager {
+            kind: PHASED.into(),
+            name: "lives".into(),
+            uid: "us".into(),
+        };
+        let set = set(&json!({"metadata": {"annotations": annotations}}));
+        assert_eq!(claim(&set, &named, |_| true), Claim::Free);
     }
 }

@@ -87,6 +87,8 @@ pub(crate) struct SetView {
     pub(crate) metadata: ObjectMeta,
     /// Who claims it.
     claim: Option<String>,
+    /// The name of the PhasedRollout that sts-plus-operator took it for.
+    pub(crate) peer_claim: Option<String>,
     pub(crate) spec: SetSpec,
     pub(crate) status: SetStatus,
 }
@@ -108,6 +110,7 @@ impl From<WholeSet> for SetView {
         } = whole;
         Self {
             claim: metadata.annotations.remove(super::MANAGED_BY),
+            peer_claim: metadata.annotations.remove(super::PEER_MANAGED_BY),
             metadata: metadata.slim(),
             spec,
             status,

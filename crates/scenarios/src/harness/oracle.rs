@@ -64,6 +64,7 @@ impl Ask for Oracle {
         Ok(Reply {
             data: Data::Numbers(numbers),
             newest: Some(question.now),
+            series: None,
             notes: [("ResolvedPrometheusQuery".to_owned(), prometheus.query)].into(),
         })
     }

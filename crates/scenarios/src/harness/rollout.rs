@@ -281,6 +281,20 @@ impl<K: Kind> Rollout<'_, K> {
         self.command("promote", json!({"pauseConditions": null})).await
     }
 
+    /// Goes on from where it waits, also where no pause stands, and waits for the answer. Whether it was a yes.
+    pub async fn go_on(&self) -> Outcome<bool> {
+        let before = self.get().await?;
+        self.overwrite(json!({"promote": true})).await?;
+        self.expect_no_command().await?;
+        let after = self.get().await?;
+        let step = |object: &K| {
+            object
+                .status()
+                .and_then(|status| K::record(status).current_step_index)
+        };
+        Ok(step(&before) != step(&after))
+    }
+
     /// Skips the remaining steps.
     pub async fn promote_full(&self) -> Outcome {
         self.command("promote fully", json!({"promoteFull": true})).await
@@ -454,7 +468,7 @@ impl<K: Kind> Rollout<'_, K> {
     pub async fn expect_no_command(&self) -> Outcome {
         self.eventually("no command is left", |status| {
             let record = K::record(status);
-            if record.abort || record.promote_full || record.restart {
+            if record.abort || record.promote || record.promote_full || record.restart {
                 Err("a command is there".into())
             } else {
                 Ok(())

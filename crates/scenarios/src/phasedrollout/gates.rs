@@ -7,7 +7,7 @@ use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
 use super::{
-    all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new,
+    Phased, all_is_well, expect_checks, expect_out, expect_partition, guarded, last_check, one_pod_new,
     stop_at_second_gate, two_pods,
 };
 use crate::harness::{Cluster, Doing, Outcome};
@@ -21,6 +21,9 @@ scenarios![
     pods_go_one_at_a_time_whatever_the_set_would_allow,
     only_checks_in_a_row_count,
     a_pod_that_is_lost_during_the_checks_begins_them_anew,
+    a_gate_that_waits_can_be_passed_by_hand,
+    a_gate_whose_checks_fail_can_be_passed_by_hand,
+    no_gate_is_passed_by_hand_while_a_pod_is_unwell,
     pods_have_to_be_ready_for_long_enough,
     some_data_is_a_success_where_the_spec_says_so,
     a_changed_query_counts_from_the_next_check,
@@ -176,6 +179,72 @@ async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Clu
     cluster.expect(&format!("three whole gates, not {checks} checks"), checks >= 6)
 }
 
+/// Passes the gate that stands. An operator whose view is late may say no first.
+async fn pass(rollout: &Phased<'_>) -> Outcome {
+    while !rollout.go_on().await? {
+        rollout.expect_message("the gate").await?;
+    }
+    Ok(())
+}
+
+/// Nobody waits for an hour here: each gate is passed by hand, one at a time.
+async fn a_gate_that_waits_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"initialDelaySeconds": 3600})).await?;
+    db.set_image("v2").await?;
+    for (gate, images) in [
+        ("the gate before pod db-1", ["v1", "v1"]),
+        ("the gate before pod db-0", ["v1", "v2"]),
+        ("the gate after the last pod", ["v2", "v2"]),
+    ] {
+        rollout.expect_message(gate).await?;
+        db.expect_rest(images).await?;
+        pass(&rollout).await?;
+    }
+    expect_out::<2>(&db, &rollout, "v2").await?;
+    rollout
+        .expect_event("RolloutResumed", "without the rest of the checks")
+        .await?;
+    rollout.expect_no_command().await?;
+    expect_partition(&db, 2).await?;
+    cluster.expect("nobody was asked", cluster.metrics().asked("errors") == 0)
+}
+
+async fn a_gate_whose_checks_fail_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    pass(&rollout).await?;
+    rollout.expect_message("the gate before pod db-0").await?;
+    db.expect_rest(["v1", "v2", "v2"]).await?;
+    all_is_well(cluster);
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
+/// Only checks can be skipped.
+async fn no_gate_is_passed_by_hand_while_a_pod_is_unwell(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let unwell = Match::set("db").ordinal(0);
+    cluster.pods().program(unwell.clone(), Behaviour::never_ready());
+    db.delete_pod(0).await?;
+    rollout.expect_message("waiting for pod db-0 to be Ready").await?;
+    rollout.go_on().await?;
+    rollout
+        .expect_event(
+            "CommandRefused",
+            "promote: only checks can be skipped: waiting for pod db-0",
+        )
+        .await?;
+    rollout.expect_no_command().await?;
+    expect_partition(&db, 2).await?;
+    cluster.pods().program(unwell, Behaviour::default());
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    pass(&rollout).await?;
+    db.expect_rest(["v1", "v2", "v2"]).await?;
+    all_is_well(cluster);
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
 /// S002-05
 async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
@@ -299,10 +368,11 @@ async fn a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew(
     cluster: &mut Cluster,
 ) -> Outcome {
     cluster.with_operator().await?;
-    let (db, rollout) = two_pods(cluster, json!({"periodSeconds": 3, "successThreshold": 3})).await?;
+    // Seldom enough that the next check does not come before the pod is lost, however slow the machine is.
+    let (db, rollout) = two_pods(cluster, json!({"periodSeconds": 60})).await?;
     db.set_image("v2").await?;
-    expect_checks(&rollout, "two good checks", |checks| {
-        checks.consecutive_successful_checks == 2
+    expect_checks(&rollout, "a good check", |checks| {
+        checks.consecutive_successful_checks == 1
     })
     .await?;
     cluster.stop_operator();
@@ -318,6 +388,9 @@ async fn a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew(
     cluster.start_operator();
     rollout.expect_event("ChecksRestarted", "db-0").await?;
     expect_partition(&db, 2).await?;
+    rollout
+        .patch("ask more often", json!({"check": {"periodSeconds": 1}}))
+        .await?;
     expect_out::<2>(&db, &rollout, "v2").await
 }
 

@@ -14,6 +14,7 @@ scenarios![
     numbers_out_of_bounds_are_refused,
     an_address_that_is_none_is_refused,
     two_names_of_the_same_that_differ_are_refused,
+    an_authority_for_a_certificate_that_is_not_looked_at_is_refused,
     what_is_not_given_is_filled_in,
     a_set_that_is_missing_is_waited_for,
     a_set_of_another_strategy_is_not_touched,
@@ -106,6 +107,15 @@ async fn two_names_of_the_same_that_differ_are_refused(cluster: &mut Cluster) ->
     let same = json!({"skipCheck": true, "standardRollingUpdate": true});
     let said = answer(cluster, same).await?;
     cluster.expect("the same twice is fine", said.is_ok())
+}
+
+async fn an_authority_for_a_certificate_that_is_not_looked_at_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let both = json!({"check": {"query": {"insecureSkipVerify": true, "caCertificate": "PEM"}}});
+    expect_refused(cluster, both, "spec.check.query").await?;
+    let one = json!({"check": {"query": {"insecureSkipVerify": false, "caCertificate": "PEM"}}});
+    let said = answer(cluster, one).await?;
+    cluster.expect("one of the two is fine", said.is_ok())
 }
 
 async fn what_is_not_given_is_filled_in(cluster: &mut Cluster) -> Outcome {

@@ -1,5 +1,6 @@
 //! What the operator does for PhasedRollouts, on every control plane.
 
+mod certificates;
 mod failing;
 mod gates;
 mod holding;
@@ -32,7 +33,11 @@ pub fn all() -> Vec<Scenario> {
 
 /// Those that ask a real Prometheus.
 pub fn live() -> Vec<Scenario> {
-    prometheus::all().into_iter().map(Scenario::live).collect()
+    [certificates::all(), prometheus::all()]
+        .concat()
+        .into_iter()
+        .map(Scenario::live)
+        .collect()
 }
 
 type Phased<'c> = Rollout<'c, PhasedRollout>;

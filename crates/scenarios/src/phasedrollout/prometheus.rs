@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use stateward_analysis::testing::{Exporter, PASSWORD, RealPrometheus, USERNAME};
+use stateward_analysis::testing::{Exporter, PASSWORD, RealPrometheus, TestError, USERNAME};
 
 use super::{Phased, expect_checks, expect_out, expect_partition, last_check};
 use crate::harness::{Cluster, Failure, Outcome, Set};
@@ -11,24 +11,34 @@ use crate::scenarios;
 scenarios![
     between_two_pods_a_real_prometheus_has_said_yes_often_enough,
     a_backup_that_runs_holds_the_next_pod,
+    a_range_is_told_by_its_series_and_their_samples,
     whatever_keeps_prometheus_from_answering_is_told_apart,
 ];
 
 /// What must not be.
-const BACKUP: &str = "backup_running > 0";
+pub(super) const BACKUP: &str = "backup_running > 0";
 
 /// A Prometheus that wants a password, and what it scrapes.
-struct Sight {
-    prometheus: RealPrometheus,
+pub(super) struct Sight {
+    pub(super) prometheus: RealPrometheus,
     exporter: Exporter,
 }
 
 async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
+    sight_by(cluster, async |exporter| {
+        RealPrometheus::start_guarded(exporter).await
+    })
+    .await
+}
+
+/// The same, started in some other way.
+pub(super) async fn sight_by(
+    cluster: &mut Cluster,
+    start: impl AsyncFnOnce(&Exporter) -> Result<Option<RealPrometheus>, TestError>,
+) -> Outcome<Sight> {
     let exporter = Exporter::start().await?;
     exporter.set("backup_running 0\n");
-    let started = RealPrometheus::start_guarded(&exporter)
-        .await
-        .map_err(std::io::Error::other)?;
+    let started = start(&exporter).await.map_err(std::io::Error::other)?;
     let Some(prometheus) = started else {
         return Err(Failure::NotHere("there is no prometheus in PATH".into()));
     };
@@ -45,7 +55,11 @@ async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
 }
 
 /// A set of three pods whose pods wait for three good answers to this query.
-async fn phased<'c>(cluster: &'c Cluster, url: &str, check: Value) -> Outcome<(Set<'c>, Phased<'c>)> {
+pub(super) async fn phased<'c>(
+    cluster: &'c Cluster,
+    url: &str,
+    check: Value,
+) -> Outcome<(Set<'c>, Phased<'c>)> {
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let query = json!({"expr": BACKUP, "url": url, "secretRef": "prom-secret"});
     let rollout = cluster
@@ -105,33 +119,51 @@ async fn a_backup_that_runs_holds_the_next_pod(cluster: &mut Cluster) -> Outcome
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
+async fn a_range_is_told_by_its_series_and_their_samples(cluster: &mut Cluster) -> Outcome {
+    let sight = sight(cluster).await?;
+    let range = json!({"query": {"expr": "backup_running[30s]"}});
+    let (db, rollout) = phased(cluster, &sight.prometheus.address(), range).await?;
+    db.set_image("v2").await?;
+    let status = expect_checks(&rollout, "two failed checks", |checks| {
+        checks.consecutive_failed_checks >= 2
+    })
+    .await?;
+    let last = last_check(status);
+    let told = last.answer.starts_with("1 series with ") && last.answer.ends_with(" samples");
+    cluster.expect(&format!("one series, not {}", last.answer), told)?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+/// Waits for a check that could not be made for this reason, and counts for nothing.
+pub(super) async fn expect_unasked(rollout: &Phased<'_>, reason: &str, part: &str) -> Outcome {
+    expect_checks(rollout, &format!("{reason} with {part:?}"), |checks| {
+        let last = checks.last_check.clone().unwrap_or_default();
+        let told = last.reason == reason && last.verdict == "Error" && last.message.contains(part);
+        told && checks.status == "PrometheusError" && checks.consecutive_successful_checks == 0
+    })
+    .await
+    .map(drop)
+}
+
 async fn whatever_keeps_prometheus_from_answering_is_told_apart(cluster: &mut Cluster) -> Outcome {
     let Sight { prometheus, .. } = sight(cluster).await?;
     let url = prometheus.address();
     let wrong = json!({"query": {"expr": "backup_running >"}});
     let (db, rollout) = phased(cluster, &url, wrong).await?;
-    let expect_reason = async |reason: &str, part: &str| {
-        expect_checks(&rollout, &format!("{reason} with {part:?}"), |checks| {
-            let last = checks.last_check.clone().unwrap_or_default();
-            let told = last.reason == reason && last.verdict == "Error" && last.message.contains(part);
-            told && checks.status == "PrometheusError" && checks.consecutive_successful_checks == 0
-        })
-        .await
-    };
     db.set_image("v2").await?;
-    expect_reason("ClientStatus", "parse error").await?;
+    expect_unasked(&rollout, "ClientStatus", "parse error").await?;
     let unnamed = json!({"check": {"query": {"expr": BACKUP, "secretRef": null}}});
     rollout.patch("say no name", unnamed).await?;
-    expect_reason("ClientStatus", "401").await?;
+    expect_unasked(&rollout, "ClientStatus", "401").await?;
     let again = json!({"check": {"query": {"secretRef": "prom-secret"}}});
     drop(prometheus);
     rollout.patch("say a name", again).await?;
-    expect_reason("ConnectionRefused", "refused").await?;
+    expect_unasked(&rollout, "ConnectionRefused", "refused").await?;
     let nobody = json!({"check": {"query": {"url": "nobody.invalid:9090"}}});
     rollout.patch("ask nobody", nobody).await?;
-    expect_reason("NameNotResolved", "nobody.invalid").await?;
+    expect_unasked(&rollout, "NameNotResolved", "nobody.invalid").await?;
     let ourselves = json!({"check": {"query": {"url": "169.254.169.254"}}});
     rollout.patch("ask the metadata service", ourselves).await?;
-    expect_reason("EgressRefused", "169.254.169.254").await?;
+    expect_unasked(&rollout, "EgressRefused", "169.254.169.254").await?;
     db.expect_rest(["v1"; 3]).await
 }

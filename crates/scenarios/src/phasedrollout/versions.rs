@@ -111,10 +111,15 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     let (db, rollout) = one_pod_new(cluster).await?;
     db.scale(0).await?;
     rollout
-        .expect_event("ScaledToZero", "stays the stable version")
+        .expect_event("ScaledToZero", "its template is put back")
         .await?;
+    rollout.expect_message("scaled to zero: pods will run").await?;
+    all_is_well(cluster);
     db.scale(3).await?;
-    db.expect_rest(["v1"; 3]).await
+    expect_out::<3>(&db, &rollout, "v1").await?;
+    rollout.expect_message("apply it again to roll it out").await?;
+    db.set_image("v2").await?;
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn a_set_that_is_made_anew_is_another_one(cluster: &mut Cluster) -> Outcome {

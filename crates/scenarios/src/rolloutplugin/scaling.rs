@@ -84,8 +84,10 @@ async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outco
         .await?;
     // Before that is on record, it would be a version that was released behind our back.
     template_is_back(&db).await?;
+    rollout.expect_message("scaled to zero: pods will run").await?;
     db.scale(3).await?;
     db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_message("apply it again to roll it out").await?;
     let status = rollout.expect_phase("Successful").await?;
     if status.stable_revision != stable {
         return Err(cluster.unmet(format!("{stable:?} is stable"), format!("{status:?}")));

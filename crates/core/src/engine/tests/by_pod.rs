@@ -336,3 +336,106 @@ fn what_another_operator_left_is_no_wish_of_a_user(
     world.view().current_template = Some(crate::plan::Fingerprint::of("a"));
     assert_eq!(decide(&world).memory.setting.as_deref(), Some(expected));
 }
+
+/// A promotion skips the checks of one gate, and nothing but checks.
+#[rstest]
+#[case::before_they_begin(None)]
+#[case::under_way(Some(Verdict::Running))]
+fn a_promotion_passes_the_gate_that_stands(#[case] checks: Option<Verdict>) {
+    let mut world = at(2, 1);
+    if let Some(verdict) = checks {
+        checked(&mut world, verdict);
+    }
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!((step(&decision), decision.action.clone()), (3, None));
+    assert_eq!(notices(&decision), ["RolloutResumed"]);
+    world.memory = decision.memory;
+    world.commands.promote = false;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
+
+    world.view().released = 2;
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.attempt().reached = 2;
+    world.runs.clear();
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 4, "the next gate");
+    world.memory = decision.memory;
+    assert!(matches!(decide(&world).action, Some(Action::StartRun { .. })));
+}
+
+#[test]
+fn a_promotion_at_the_last_gate_ends_the_rollout() {
+    let mut world = at(10, 5);
+    world.current("b");
+    world.view().released = 0;
+    checked(&mut world, Verdict::Running);
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 11);
+    world.memory = decision.memory;
+    world.commands.promote = false;
+    assert_eq!(decide(&world).memory.activity, Activity::Idle);
+}
+
+#[rstest]
+#[case::a_pod_is_unwell(|world: &mut World| world.unready(0), "pod db-0 to be Ready")]
+#[case::a_pod_is_missing(|world: &mut World| world.pods(["a", "a", "", "a", "b"]), "pod 2 to be created")]
+#[case::not_long_enough(|world: &mut World| world.view().min_ready = SignedDuration::from_mins(5), "to stay Ready")]
+#[case::paused(|world: &mut World| world.paused = true, "spec.paused is true")]
+#[case::scaled(|world: &mut World| {
+    world.plan = Ok(pods(4));
+    world.view().replicas = 4;
+    world.pods(["a"; 4]);
+}, "does not stand at a gate")]
+#[case::between_gates(|world: &mut World| {
+    world.attempt().step = StepIndex(3);
+    world.view().released = 2;
+}, "does not stand at a gate")]
+#[case::another_version(|world: &mut World| world.template("c"), "the template is db-c now")]
+fn a_promotion_skips_nothing_but_the_checks_that_were_seen(
+    #[case] change: fn(&mut World),
+    #[case] why: &str,
+) {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Running);
+    change(&mut world);
+    world.commands.promote = true;
+    let decision = decide(&world);
+    let refused = decision
+        .notices
+        .iter()
+        .find(|notice| notice.reason == "CommandRefused");
+    let refused = &refused.expect("it is refused").message;
+    assert!(
+        refused.starts_with("promote: ") && refused.contains(why),
+        "{refused}"
+    );
+    let releases = matches!(decision.action, Some(Action::Release(_)));
+    assert!(step(&decision) <= 3 && !releases);
+}
+
+/// One that was given before anybody had looked means nothing.
+#[test]
+fn a_promotion_of_what_was_not_seen_is_refused() {
+    let mut world = at(2, 1);
+    world.memory = Memory::default();
+    world.view().current_template = Some(crate::plan::Fingerprint::of("a"));
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 2);
+    assert!(notices(&decision).contains(&"CommandRefused"));
+}
+
+/// A failed gate is held until somebody says so, and also then nothing is released while a pod is unwell.
+#[test]
+fn a_failed_gate_stays_shut_while_a_pod_is_unwell() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Failed);
+    world.attempt().pausing = true;
+    world.unready(0);
+    world.commands.promote = true;
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["CommandRefused"]);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::ChecksFailed));
+}

@@ -89,8 +89,38 @@ fn a_scale_to_zero_does_not_promote() {
     world.pods([]);
     let decision = decide(&world);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
+    let told = &decision.notices[0];
+    assert!(told.warning && told.reason == "ScaledToZero");
+    assert_eq!(
+        told.message,
+        "scaled to zero while db-b was being rolled out, which Kubernetes takes for its end: db-a stays the stable version and \
+         its template is put back; apply db-b again to roll it out"
+    );
     world.memory = decision.memory;
-    assert_eq!(decide(&world).action, Some(Action::Restore));
+    let decision = decide(&world);
+    assert_eq!(decision.action, Some(Action::Restore));
+    assert_eq!(
+        message(&decision),
+        "scaled to zero while db-b was being rolled out: its template gives way to that of db-a"
+    );
+
+    world.template("a");
+    world.current("a");
+    world.memory = decide(&world).memory;
+    assert_eq!(world.memory.activity, Activity::Idle);
+    assert_eq!(
+        message(&decide(&world)),
+        "scaled to zero: pods will run db-a; db-b was being rolled out when it was scaled to zero, and was taken out of the \
+         template: apply it again to roll it out"
+    );
+    world.view().replicas = 5;
+    world.view().released = 0;
+    world.pods(["a"; 5]);
+    assert!(message(&decide(&world)).starts_with("every pod runs db-a; db-b was being rolled out"));
+    world.template("b");
+    let decision = decide(&world);
+    assert_eq!(step(&decision), 0, "it may be tried again");
+    assert_eq!(decision.memory.withdrawn, None);
 }
 
 /// Rule 4: who changes the template while nobody looks goes on from what was rolled out.

@@ -84,6 +84,10 @@ impl Replay {
                 old.step.0,
                 new.entered.duration_since(old.entered)
             )),
+            // A user may skip checks, and nothing else.
+            Some(Step::Analysis(_)) if before.commands.promote && plan.by_pod => {
+                self.check_gate(name, before, old, new);
+            }
             Some(Step::Analysis(_)) if before.commands.promote && old.pausing => {}
             Some(Step::Analysis(_)) if let Some((threshold, checks)) = &before.checks => {
                 let gate = name_of_step(name, old);

@@ -492,8 +492,8 @@ fn one_untruth_breaks_one_invariant(#[case] number: &str, #[case] tell: fn(&mut 
     assert_eq!(numbers, [number], "{:?}", story.replay.broken);
 }
 
-/// A PhasedRollout that leaves the gate before its first pod with so many good checks on record for `gate`.
-fn leaves_gate(gate: Option<&str>, successes: i32) -> Vec<String> {
+/// A PhasedRollout that leaves a gate with so many good checks on record for `gate`.
+fn leaves_gate(step: i32, promoted: bool, gate: Option<&str>, successes: i32) -> Vec<String> {
     let mut story = Story::begin();
     let mut object = json!({
         "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
@@ -504,7 +504,7 @@ fn leaves_gate(gate: Option<&str>, successes: i32) -> Vec<String> {
         },
         "status": {
             "phase": "Rolling", "observedGeneration": 1, "workloadUid": "set", "stableRevision": "a",
-            "stableTemplateHash": "a", "updatedRevision": "b", "stepReplicas": 5, "currentStepIndex": 0,
+            "stableTemplateHash": "a", "updatedRevision": "b", "stepReplicas": 5, "currentStepIndex": step,
             "currentStepHash": stateward_core::plan::Fingerprint::of("pod by pod").as_str(),
             "currentStepStartedAt": at(10),
         },
@@ -518,7 +518,10 @@ fn leaves_gate(gate: Option<&str>, successes: i32) -> Vec<String> {
         json!({"partition": 5, "gate": gate.unwrap_or(&own), "consecutiveSuccessfulChecks": successes});
     let resource = "phasedrollouts.sts.plus";
     story.commit(resource, "db", object.clone(), US, false);
-    object["status"]["currentStepIndex"] = 1.into();
+    object["status"]["promote"] = promoted.into();
+    story.commit(resource, "db", object.clone(), OTHERS, false);
+    object["status"]["promote"] = false.into();
+    object["status"]["currentStepIndex"] = (step + 1).into();
     object["status"]["currentStepStartedAt"] = json!(at(20));
     story.commit(resource, "db", object, US, false);
     story.replay.broken
@@ -534,7 +537,16 @@ fn a_gate_is_left_with_its_own_checks(
     #[case] successes: i32,
     #[case] kept: bool,
 ) {
-    let broken = leaves_gate(gate, successes);
+    let broken = leaves_gate(0, false, gate, successes);
     let numbers: Vec<_> = broken.iter().map(|what| &what[..3]).collect();
     assert_eq!(numbers, if kept { vec![] } else { vec!["48:"] }, "{broken:?}");
+}
+
+#[rstest]
+#[case::before_the_first_pod(0, vec![])]
+#[case::before_the_second_and_the_first_is_old(2, vec!["2:"])]
+fn whoever_skips_checks_skips_nothing_else(#[case] step: i32, #[case] expected: Vec<&str>) {
+    let broken = leaves_gate(step, true, None, 0);
+    let numbers: Vec<_> = broken.iter().map(|what| &what[..2]).collect();
+    assert_eq!(numbers, expected, "{broken:?}");
 }
