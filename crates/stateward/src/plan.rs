@@ -169,6 +169,7 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         clock: Clock::wall(),
         program,
         style: Style::default(),
+        terminal: false,
         out: &mut io::sink(),
         talk: &mut io::sink(),
     };
