@@ -8,6 +8,7 @@ use kube::api::{DynamicObject, ListParams};
 use crate::access::Access;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::live;
 use crate::manifest;
 use crate::name::Name;
 use crate::output::{self, Objects, Output};
@@ -91,7 +92,9 @@ async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<
     let output = args.output.as_ref();
     let object = session.whole_rollout(name).await?;
     if args.watch {
-        // A live view of one rollout belongs here: where `session.terminal` and nobody asks for a form.
+        if session.terminal && output.is_none() {
+            return live::run(parse(object)?, session).await;
+        }
         return rows(vec![object], Watched::Named, args, session).await;
     }
     if Objects::One(Box::new(object.clone())).print(output, session)? {

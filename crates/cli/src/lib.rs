@@ -23,6 +23,7 @@ mod error;
 mod exit;
 mod get;
 mod history;
+mod live;
 mod look;
 mod manifest;
 mod mask;
@@ -66,6 +67,8 @@ pub enum Verb {
     Get(get::Args),
     /// Show rollouts as a table
     List(get::ListArgs),
+    /// Watch rollouts on the whole screen, and steer them with keys
+    Top(live::Args),
     /// Say in one line where a rollout stands; the exit code says it too
     Status(status::Args),
     /// End the pause that a rollout stands at, or skip all its remaining steps
@@ -96,6 +99,7 @@ impl Verb {
         match self {
             Self::Get(args) => args.access(),
             Self::List(args) => args.access(),
+            Self::Top(args) => args.access(),
             Self::Status(args) => args.access(),
             Self::Promote(args) => args.access(),
             Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => args.access(),
@@ -144,6 +148,7 @@ impl Verb {
         match self {
             Self::Get(args) => get::run(args, session).await,
             Self::List(args) => get::list(args, session).await,
+            Self::Top(args) => live::top(args, session).await,
             Self::Status(args) => status::run(args, session).await,
             Self::Promote(args) => steer::promote(args, session).await,
             Self::Abort(args) => steer::run(Command::Abort, args, session).await,

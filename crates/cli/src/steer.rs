@@ -51,6 +51,13 @@ impl Args {
     pub(crate) fn access(&self) -> &Access {
         &self.access
     }
+
+    fn manner(&self) -> Manner {
+        Manner {
+            dry_run: self.dry_run.dry_run,
+            timeout: self.timeout,
+        }
+    }
 }
 
 impl PromoteArgs {
@@ -78,8 +85,12 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
         && !args.targets.is_bulk()
         && let Some(one) = seen.pop()
     {
-        let done = give(command, &one?, &args, session).await;
-        return tell(command, done, &args, session);
+        let one = one?;
+        if let Some(wanted) = &args.revision {
+            pin(wanted, &one)?;
+        }
+        let done = give(command, &one, args.manner(), session).await;
+        return tell(command, done, args.manner(), session);
     }
     several(command, seen, &args, session).await
 }
@@ -117,7 +128,7 @@ async fn several(
     }
     let given = {
         let session = &*session;
-        let give = |seen: Rollout| async move { give(command, &seen, args, session).await };
+        let give = |seen: Rollout| async move { give(command, &seen, args.manner(), session).await };
         stream::iter(meant)
             .map(give)
             .buffered(AT_ONCE)
@@ -125,7 +136,7 @@ async fn several(
             .await
     };
     for done in given {
-        let told = tell(command, done, args, session);
+        let told = tell(command, done, args.manner(), session);
         exits.push(told.unwrap_or_else(|error| {
             session.complain(&error);
             error.exit()
@@ -152,13 +163,45 @@ struct Done {
     answer: Option<Answer>,
 }
 
-/// Looks whether it makes sense, asks for it, and waits for the answer.
-async fn give(command: Command, seen: &Rollout, args: &Args, session: &Session<'_>) -> Result<Done, Error> {
-    if let Some(wanted) = &args.revision {
-        pin(wanted, seen)?;
+/// How to ask.
+#[derive(Clone, Copy)]
+struct Manner {
+    dry_run: DryRun,
+    /// How long to wait for the answer.
+    timeout: Duration,
+}
+
+/// Asks for what somebody has just confirmed, for the rollout that they saw, and says what came of it.
+pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>) -> String {
+    let manner = Manner {
+        dry_run: DryRun::None,
+        timeout: Duration::from_secs(10),
+    };
+    match give(command, &seen, manner, session).await {
+        Ok(Done { answer: Some(_), .. }) => format!("{} {}", seen.title(), command.done()),
+        Ok(done) => manner.unanswered(&done),
+        Err(error) => error.to_string(),
     }
+}
+
+impl Manner {
+    fn unanswered(self, done: &Done) -> String {
+        format!(
+            "no operator has answered within {:?}; is one running? the command waits for it in {}",
+            self.timeout, done.title
+        )
+    }
+}
+
+/// Looks whether it makes sense, asks for it, and waits for the answer.
+async fn give(
+    command: Command,
+    seen: &Rollout,
+    manner: Manner,
+    session: &Session<'_>,
+) -> Result<Done, Error> {
+    let Manner { dry_run, timeout } = manner;
     command.objection(seen, session.program).map_err(Error::Refused)?;
-    let dry_run = args.dry_run.dry_run;
     let mut done = Done {
         name: seen.kind.full_name(&seen.name_any()),
         title: seen.title(),
@@ -169,10 +212,10 @@ async fn give(command: Command, seen: &Rollout, args: &Args, session: &Session<'
         return Ok(done);
     }
     let written = send(command, seen, dry_run, session).await?;
-    if dry_run == DryRun::Server || args.timeout.is_zero() {
+    if dry_run == DryRun::Server || timeout.is_zero() {
         return Ok(done);
     }
-    let answered = tokio::time::timeout(args.timeout, answer::wait(command, seen, &written, session)).await;
+    let answered = tokio::time::timeout(timeout, answer::wait(command, seen, &written, session)).await;
     done.answer = answered.ok();
     match done.answer {
         Some(Answer::Refused) => {
@@ -193,21 +236,18 @@ async fn give(command: Command, seen: &Rollout, args: &Args, session: &Session<'
 fn tell(
     command: Command,
     done: Result<Done, Error>,
-    args: &Args,
+    manner: Manner,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let done = done?;
-    let dry_run = args.dry_run.dry_run;
+    let Manner { dry_run, timeout } = manner;
     session.say(&done.effect);
     if dry_run == DryRun::None && done.answer.is_none() {
-        if args.timeout.is_zero() {
+        if timeout.is_zero() {
             session.say("not waiting for the operator");
             return Ok(Exit::Done);
         }
-        session.say(&format!(
-            "no operator has answered within {:?}; is one running? the command waits for it in {}",
-            args.timeout, done.title
-        ));
+        session.say(&manner.unanswered(&done));
         return Ok(Exit::Timeout);
     }
     session.print(&format!("{} {}{}", done.name, command.done(), dry_run.suffix()))?;

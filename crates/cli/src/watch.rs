@@ -164,7 +164,7 @@ fn show(
 type Changes = BoxStream<'static, (Kind, Result<Event<DynamicObject>, watcher::Error>)>;
 
 /// The changes of every kind; one that is refused for good ends.
-fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> {
+pub(crate) fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> {
     let (everywhere, selector) = match watched {
         Watched::Named => (false, None),
         Watched::Labelled { everywhere, selector } => (*everywhere, selector.as_deref()),

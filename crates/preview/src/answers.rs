@@ -76,6 +76,7 @@ impl Ask for Answers {
         Ok(Reply {
             data: Data::Numbers(numbers),
             newest: Some(question.now),
+            series: None,
             notes: Default::default(),
         })
     }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -28,9 +29,11 @@ pub(crate) fn init(filter: EnvFilter, format: Format) {
     }
 }
 
-/// Logs what RUST_LOG asks for, which is little unless it is set.
+/// Logs what RUST_LOG asks for, which is nothing unless it is set: whoever types a command is told what went wrong, and a screen
+/// is not written over.
 pub(crate) fn init_from_env() {
-    init(EnvFilter::from_default_env(), Format::Text);
+    let quiet = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());
+    init(quiet.from_env_lossy(), Format::Text);
 }
 
 /// Reads a filter: a level, or what RUST_LOG takes.

@@ -1,0 +1,221 @@
+//! What is known of the rollout, and what keys mean.
+
+use std::collections::BTreeMap;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+
+use super::sights::Sight;
+use crate::command::Command;
+use crate::pod_row::PodRow;
+use crate::rollout::Rollout;
+use crate::runs;
+use crate::style::Style;
+use crate::tree::Picture;
+
+/// Something to do.
+pub(crate) enum Effect {
+    Leave,
+    /// Give this command for the rollout as it was seen when it was confirmed.
+    Give(Command, Box<Rollout>),
+}
+
+/// A line of the timeline.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Told {
+    pub(crate) at: Option<Timestamp>,
+    /// Tells the order of those of one second.
+    version: u64,
+    pub(crate) warning: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) times: i32,
+}
+
+/// What keys do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Mode {
+    Looking,
+    /// Is that meant?
+    Asking {
+        command: Command,
+        seen: Box<Rollout>,
+        effect: String,
+    },
+    Help,
+}
+
+/// What is on the screen.
+pub(crate) struct Board {
+    pub(crate) picture: Picture,
+    pods: BTreeMap<u32, (String, PodRow)>,
+    events: BTreeMap<String, Told>,
+    pub(crate) mode: Mode,
+    /// What was said last: by the operator, or about a key.
+    pub(crate) said: Option<String>,
+    /// Since when there is no connection, and why.
+    pub(crate) lost: Option<(Timestamp, String)>,
+    pub(crate) gone: bool,
+    pub(crate) style: Style,
+    program: String,
+    /// The first line of the tree that is shown.
+    pub(crate) scroll: usize,
+    /// How far it can go; known once it was drawn.
+    pub(crate) furthest: usize,
+    /// How many lines a page has; known once it was drawn.
+    pub(crate) page: usize,
+}
+
+impl Board {
+    pub(crate) fn new(rollout: Rollout, program: &str, style: Style) -> Self {
+        Self {
+            picture: Picture {
+                rollout,
+                set: None,
+                pods: Vec::new(),
+                runs: Vec::new(),
+            },
+            pods: BTreeMap::new(),
+            events: BTreeMap::new(),
+            mode: Mode::Looking,
+            said: None,
+            lost: None,
+            gone: false,
+            style,
+            program: program.to_owned(),
+            scroll: 0,
+            furthest: 0,
+            page: 1,
+        }
+    }
+
+    /// The timeline, the latest first.
+    pub(crate) fn timeline(&self) -> Vec<&Told> {
+        let mut told: Vec<_> = self.events.values().collect();
+        told.sort_by(|one, other| other.cmp(one));
+        told
+    }
+
+    /// Takes in what was seen.
+    pub(crate) fn see(&mut self, sight: Sight, now: Timestamp) {
+        match sight {
+            Sight::Rollout(rollout) => {
+                self.lost = None;
+                self.gone = false;
+                let status = rollout.status.clone().unwrap_or_default();
+                let concerned = runs::concerned(&status);
+                self.picture
+                    .runs
+                    .retain(|run| concerned.contains(&run.name_any().as_str()));
+                self.picture.rollout = *rollout;
+            }
+            Sight::Gone => self.gone = true,
+            Sight::Lost(why) => {
+                let since = self.lost.take().map_or(now, |(since, _)| since);
+                self.lost = Some((since, why));
+            }
+            Sight::Set(set) => self.picture.set = set.map(|set| *set),
+            Sight::NoPods => self.pods.clear(),
+            Sight::Pod(pod) => {
+                let uid = pod.uid().unwrap_or_default();
+                if let Some(row) = PodRow::of(&pod) {
+                    self.pods.insert(row.ordinal, (uid, row));
+                }
+            }
+            Sight::PodGone(name) => self.pods.retain(|_, (_, row)| row.name != name),
+            Sight::Run(run) => {
+                let name = run.name_any();
+                self.picture.runs.retain(|known| known.name_any() != name);
+                self.picture.runs.push(*run);
+            }
+            Sight::Event(event) => {
+                self.events.insert(event.name_any(), told(&event));
+            }
+        }
+        self.picture.pods = self.pods.values().map(|(_, row)| row.clone()).collect();
+    }
+
+    /// A command is on its way.
+    pub(crate) fn gave(&mut self, command: Command) {
+        self.said = Some(format!("{}: waiting for the operator", command.verb()));
+    }
+
+    /// The answer to it.
+    pub(crate) fn hear(&mut self, answer: String) {
+        self.said = Some(answer);
+    }
+
+    /// What a key does.
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Option<Effect> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return Some(Effect::Leave);
+        }
+        match std::mem::replace(&mut self.mode, Mode::Looking) {
+            Mode::Asking { command, seen, .. } => match key.code {
+                KeyCode::Char('y' | 'Y') => return Some(Effect::Give(command, seen)),
+                _ => self.said = Some(format!("{}: nothing was changed", command.verb())),
+            },
+            Mode::Help => {}
+            Mode::Looking => return self.look(key.code),
+        }
+        None
+    }
+
+    fn look(&mut self, key: KeyCode) -> Option<Effect> {
+        match key {
+            KeyCode::Char('q') | KeyCode::Esc => return Some(Effect::Leave),
+            KeyCode::Char('p') => self.ask(Command::Promote),
+            KeyCode::Char('P') => self.ask(Command::PromoteFull),
+            KeyCode::Char('a') => self.ask(Command::Abort),
+            KeyCode::Char('r') => self.ask(Command::Retry),
+            KeyCode::Char('s') if self.picture.rollout.paused => self.ask(Command::Resume),
+            KeyCode::Char('s') => self.ask(Command::Pause),
+            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
+            KeyCode::Down | KeyCode::Char('j') => self.scroll += 1,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll += self.page,
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.page),
+            KeyCode::Home | KeyCode::Char('g') => self.scroll = 0,
+            KeyCode::End | KeyCode::Char('G') => self.scroll = self.furthest,
+            _ => {}
+        }
+        self.scroll = self.scroll.min(self.furthest);
+        None
+    }
+
+    /// Asks whether it is meant, or says why it makes no sense.
+    fn ask(&mut self, command: Command) {
+        let rollout = &self.picture.rollout;
+        if let Err(why) = command.objection(rollout, &self.program) {
+            self.said = Some(why);
+            return;
+        }
+        self.said = None;
+        self.mode = Mode::Asking {
+            command,
+            effect: command.effect(rollout, &self.program),
+            seen: Box::new(rollout.clone()),
+        };
+    }
+}
+
+fn told(event: &Event) -> Told {
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let at = last.or_else(|| event.event_time.as_ref().map(|time| time.0));
+    Told {
+        at: at.or_else(|| event.creation_timestamp().map(|time| time.0)),
+        version: event
+            .resource_version()
+            .and_then(|version| version.parse().ok())
+            .unwrap_or(0),
+        warning: event.type_.as_deref() == Some("Warning"),
+        reason: event.reason.clone().unwrap_or_default(),
+        message: event.message.clone().unwrap_or_default(),
+        times: event.count.unwrap_or(1),
+    }
+}

@@ -1,0 +1,93 @@
+//! The live view: one rollout on the whole screen, drawn anew when something changes, with keys to steer it.
+//!
+//! - `list`: all of them, to choose one from.
+//! - `sights`: what the watches show. `board`: what is known, and what keys mean. `draw`: how it looks.
+//! - `terminal`: the screen that is borrowed, and given back also after a panic.
+//!
+//! Only this file waits: for a change, for a key, for the operator's answer, and once a second, because ages grow.
+
+mod board;
+mod draw;
+mod list;
+mod paint;
+mod sights;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream};
+use futures::future::{Either, LocalBoxFuture, OptionFuture};
+use futures::{FutureExt, StreamExt};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::board::{Board, Effect};
+use self::draw::draw;
+use self::sights::Sights;
+use self::terminal::Screen;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::rollout::Rollout;
+use crate::session::Session;
+use crate::steer;
+
+/// Ages grow.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Changes that come together are drawn together, and no terminal is asked to do more.
+const FRAME: Duration = Duration::from_millis(50);
+
+pub(crate) use self::list::{Args, run as top};
+
+/// Shows a rollout until the user has seen enough.
+pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let mut terminated = signal(SignalKind::terminate()).map_err(Error::Output)?;
+    let mut sights = Sights::of(&rollout, session);
+    let mut board = Board::new(rollout, session.program, session.style);
+    let mut screen = Screen::enter()?;
+    let mut input = EventStream::new();
+    let session = &*session;
+    let mut order: OptionFuture<LocalBoxFuture<'_, String>> = None.into();
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        let now = session.clock.now();
+        screen.draw(|frame| draw(frame, &mut board, now))?;
+        let woken = tokio::select! {
+            sight = sights.next() => Some(Either::Left(sight)),
+            event = input.next() => Some(Either::Right(event)),
+            Some(answer) = &mut order => {
+                order = None.into();
+                board.hear(answer);
+                None
+            }
+            _ = ticks.tick() => None,
+            _ = terminated.recv() => return Ok(Exit::Done),
+        };
+        match woken {
+            Some(Either::Left(sight)) => {
+                sights.follow(&sight, session);
+                board.see(sight, session.clock.now());
+                let frame = tokio::time::Instant::now() + FRAME;
+                while let Ok(sight) = tokio::time::timeout_at(frame, sights.next()).await {
+                    sights.follow(&sight, session);
+                    board.see(sight, session.clock.now());
+                }
+            }
+            Some(Either::Right(Some(Ok(Event::Key(key))))) => match board.press(key) {
+                Some(Effect::Leave) => return Ok(Exit::Done),
+                Some(Effect::Give(command, seen)) => {
+                    board.gave(command);
+                    order = Some(steer::order(command, *seen, session).boxed_local()).into();
+                }
+                None => {}
+            },
+            // The terminal has another size now, or somebody has clicked.
+            Some(Either::Right(Some(Ok(_)))) => {}
+            // The terminal is gone.
+            Some(Either::Right(Some(Err(_)) | None)) => return Ok(Exit::Done),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is on the screen, and what keys do.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::Timestamp;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::json;
+
+use super::board::{Board, Effect, Mode};
+use super::draw::draw;
+use super::sights::Sight;
+use crate::command::Command;
+use crate::fixtures::{NOW, at_rest, paused, set};
+use crate::rollout::Rollout;
+use crate::style::Style;
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn board(rollout: Rollout) -> Board {
+    let mut board = Board::new(rollout, "stateward", Style::default());
+    board.see(Sight::Set(Some(Box::new(set("db", 4)))), now());
+    for (ordinal, revision) in ["db-1", "db-1", "db-1", "db-1", "db-2"].iter().enumerate() {
+        let pod = json!({
+            "metadata": {
+                "name": format!("db-{ordinal}"), "uid": format!("u-{ordinal}"),
+                "creationTimestamp": "2026-01-01T00:05:00Z",
+                "labels": {"controller-revision-hash": revision},
+            },
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        board.see(Sight::Pod(Box::new(serde_json::from_value(pod).unwrap())), now());
+    }
+    board
+}
+
+fn event(name: &str, at: &str, reason: &str) -> Sight {
+    let event = json!({
+        "metadata": {"name": name, "resourceVersion": name},
+        "involvedObject": {}, "reason": reason, "message": format!("{reason} it is"),
+        "lastTimestamp": at, "type": "Normal",
+    });
+    Sight::Event(Box::new(serde_json::from_value(event).unwrap()))
+}
+
+fn screen(board: &mut Board, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, board, now())).unwrap();
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content().chunks(usize::from(width));
+    let row = |cells: &[ratatui::buffer::Cell]| {
+        let text: String = cells.iter().map(ratatui::buffer::Cell::symbol).collect();
+        text.trim_end().to_owned()
+    };
+    rows.map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn press(board: &mut Board, key: char) -> Option<Effect> {
+    board.press(KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE))
+}
+
+#[test]
+fn a_rollout_fills_the_screen_with_its_tree_and_what_happened() {
+    let mut board = board(paused());
+    board.see(event("1", "2026-01-01T00:06:00Z", "RolloutStarted"), now());
+    board.see(event("3", "2026-01-01T00:06:50Z", "RolloutPaused"), now());
+    board.see(event("2", "2026-01-01T00:06:50Z", "StepReached"), now());
+    assert_eq!(
+        screen(&mut board, 76, 20),
+        "\
+rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
+  step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+├─ steps
+│  ├─ ✓ setWeight 20
+│  ├─ ▶ pause until promoted, for 3m10s
+│  ├─ · setWeight 60
+│  └─ · pause 5m
+└─ statefulset/db   partition 4, 5 of 5 ready, stable db-1, new db-2
+   ├─ pod/db-0   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-1   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-2   db-1   stable   Ready   0 restarts   5m
+   ├─ pod/db-3   db-1   stable   Ready   0 restarts   5m
+   └─ pod/db-4   db-2   new      Ready   0 restarts   5m
+
+── events ──────────────────────────────────────────────────────────────────
+ 3m10s  RolloutPaused  RolloutPaused it is
+ 3m10s  StepReached  StepReached it is
+    4m  RolloutStarted  RolloutStarted it is
+
+p promote  a abort  s pause  r retry  ? help  q leave"
+    );
+}
+
+#[test]
+fn a_small_screen_scrolls() {
+    let mut board = board(paused());
+    let small = screen(&mut board, 40, 8);
+    assert!(small.contains("   9 more lines"), "{small}");
+    press(&mut board, 'G');
+    let end = screen(&mut board, 40, 8);
+    assert!(end.contains("pod/db-4"), "{end}");
+    assert!(!end.contains("more lines"), "{end}");
+    press(&mut board, 'j');
+    assert_eq!(screen(&mut board, 40, 8), end, "there is nothing below");
+    press(&mut board, 'g');
+    assert_eq!(screen(&mut board, 40, 8), small);
+    // A screen of nothing is no reason to fall.
+    screen(&mut board, 1, 1);
+}
+
+#[test]
+fn a_command_is_confirmed_and_bound_to_what_was_seen() {
+    let mut board = board(paused());
+    assert!(press(&mut board, 'p').is_none());
+    let asked = screen(&mut board, 90, 20);
+    assert!(
+        asked.ends_with(
+            "db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to db-2\n\
+             promote? y to go ahead, any other key to leave it"
+        ),
+        "{asked}"
+    );
+    // Another version comes while it is asked.
+    let mut later = paused();
+    later.status.as_mut().unwrap().updated_revision = Some("db-3".into());
+    board.see(Sight::Rollout(Box::new(later)), now());
+    let Some(Effect::Give(Command::Promote, seen)) = press(&mut board, 'y') else {
+        panic!("nothing is given");
+    };
+    assert_eq!(*seen, paused());
+}
+
+#[test]
+fn any_other_key_leaves_it() {
+    let mut board = board(paused());
+    press(&mut board, 'a');
+    assert!(matches!(
+        board.mode,
+        Mode::Asking {
+            command: Command::Abort,
+            ..
+        }
+    ));
+    assert!(press(&mut board, 'q').is_none(), "it is an answer here");
+    assert_eq!(board.said.as_deref(), Some("abort: nothing was changed"));
+    assert!(matches!(press(&mut board, 'q'), Some(Effect::Leave)));
+}
+
+#[test]
+fn what_makes_no_sense_is_not_asked() {
+    let mut board = board(at_rest());
+    assert!(press(&mut board, 'p').is_none());
+    assert_eq!(board.mode, Mode::Looking);
+    let said = board.said.clone().unwrap();
+    assert!(said.contains("has no rollout in progress"), "{said}");
+}
+
+#[test]
+fn a_lost_connection_is_told_until_it_is_back() {
+    let mut board = board(paused());
+    let since: Timestamp = "2026-01-01T00:09:48Z".parse().unwrap();
+    board.see(Sight::Lost("refused".into()), since);
+    board.see(Sight::Lost("refused again".into()), now());
+    let lost = screen(&mut board, 120, 20);
+    assert!(
+        lost.starts_with(
+            "no connection for 12s, trying again; what is shown is what was seen last: refused again"
+        ),
+        "{lost}"
+    );
+    assert!(lost.contains("pod/db-4"), "{lost}");
+    board.see(Sight::Rollout(Box::new(paused())), now());
+    assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin/db   Paused"));
+    board.see(Sight::Gone, now());
+    assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin db is gone"));
+}
+
+#[test]
+fn pods_come_and_go() {
+    let mut board = board(paused());
+    board.see(Sight::PodGone("db-4".into()), now());
+    assert!(!screen(&mut board, 120, 20).contains("pod/db-4"));
+    board.see(Sight::NoPods, now());
+    assert!(!screen(&mut board, 120, 20).contains("pod/db-0"));
+}
+
+#[test]
+fn help_covers_the_screen_and_any_key_ends_it() {
+    let mut board = board(paused());
+    press(&mut board, '?');
+    assert!(screen(&mut board, 90, 20).contains("skip all remaining steps"));
+    press(&mut board, 'x');
+    assert!(!screen(&mut board, 90, 20).contains("skip all remaining steps"));
+}
