@@ -127,12 +127,14 @@ fn names(words: Vec<OsString>, current: &str) -> Vec<CompletionCandidate> {
     let Ok(runtime) = runtime else {
         return Vec::new();
     };
-    let found = runtime.block_on(tokio::time::timeout(PATIENCE, async {
-        let access = access(words);
-        let (client, namespace) = access.connect().await.ok()?;
-        Some(listed(&client, &namespace).await)
-    }));
-    let found = found.ok().flatten().unwrap_or_default();
+    let found = runtime.block_on(async {
+        let looked = tokio::time::timeout(PATIENCE, async {
+            let (client, namespace) = access(words).connect().await.ok()?;
+            Some(listed(&client, &namespace).await)
+        });
+        looked.await.ok().flatten()
+    });
+    let found = found.unwrap_or_default();
     candidates(&found, current)
 }
 
