@@ -153,3 +153,116 @@ fn last<'e>(events: impl Iterator<Item = &'e Event>, now: Timestamp) -> Option<S
         event.message.as_deref().unwrap_or_default()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, returning, set};
+    use serde_json::{Value, json};
+
+    fn facts(pods: Value, change: impl FnOnce(&mut Facts)) -> Vec<String> {
+        let mut facts = Facts {
+            rollout: returning(),
+            set: Some(set("queue", 4)),
+            pods: serde_json::from_value(pods).unwrap(),
+            runs: Vec::new(),
+            events: Vec::new(),
+            set_events: Vec::new(),
+            pod_events: Vec::new(),
+            budgets: Vec::new(),
+            claims: Vec::new(),
+        };
+        change(&mut facts);
+        lines(&facts, NOW.parse().unwrap())
+    }
+
+    fn event(uid: &str, reason: &str, message: &str) -> Event {
+        let event = json!({
+            "metadata": {"name": reason}, "involvedObject": {"uid": uid}, "type": "Warning", "reason": reason, "message": message,
+            "lastTimestamp": "2026-01-01T00:09:40Z",
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    fn pod(ready: bool) -> Value {
+        json!({
+            "metadata": {
+                "name": "queue-4", "uid": "p", "creationTimestamp": "2026-01-01T00:09:00Z",
+                "labels": {"app": "queue", "controller-revision-hash": "queue-2"},
+            },
+            "spec": {"containers": [], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-queue-4"}}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "Ready", "status": if ready { "True" } else { "False" }},
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+            ]},
+        })
+    }
+
+    #[test]
+    fn a_pod_without_a_node_says_what_it_lacks() {
+        let told = facts(json!([pod(false)]), |facts| {
+            facts.pod_events = vec![
+                event("p", "FailedScheduling", "unbound claims"),
+                event("other", "Other", "x"),
+            ];
+            let claim = json!({"metadata": {"name": "data-queue-4"}, "status": {"phase": "Pending"}});
+            facts.claims = vec![serde_json::from_value(claim).unwrap()];
+        });
+        assert_eq!(
+            told,
+            [
+                "pod queue-4 of queue-2: Unschedulable, 0/3 nodes are available, for 60s",
+                "  FailedScheduling 20s ago: unbound claims",
+                "  its claim data-queue-4 is Pending",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_quota_that_keeps_pods_from_being_made_is_told_by_the_set() {
+        let told = facts(json!([]), |facts| {
+            facts.set_events = vec![event(
+                "s",
+                "FailedCreate",
+                "create Pod queue-4 failed: exceeded quota: small",
+            )];
+        });
+        assert_eq!(
+            told,
+            ["statefulset queue: FailedCreate 20s ago: create Pod queue-4 failed: exceeded quota: small"]
+        );
+    }
+
+    #[test]
+    fn others_that_undo_what_the_operator_does_are_told() {
+        let told = facts(json!([]), |facts| {
+            facts.events = vec![
+                event("r", "WorkloadContested", "somebody sets the partition"),
+                event("r", "Other", "x"),
+            ];
+        });
+        assert_eq!(told, ["WorkloadContested 20s ago: somebody sets the partition"]);
+    }
+
+    #[test]
+    fn a_budget_that_holds_a_return_is_named_and_no_other() {
+        let budget = |name: &str, app: &str, allowed: i32| {
+            let budget = json!({
+                "metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app}}},
+                "status": {"disruptionsAllowed": allowed},
+            });
+            serde_json::from_value(budget).unwrap()
+        };
+        let told = facts(json!([pod(true)]), |facts| {
+            facts.budgets = vec![
+                budget("tight", "queue", 0),
+                budget("wide", "queue", 1),
+                budget("other", "web", 0),
+            ];
+        });
+        assert_eq!(
+            told,
+            ["disruption budget tight allows no pod to go now; serving pods return when it does"]
+        );
+    }
+}

@@ -384,3 +384,107 @@ impl Case<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, rollout, stepping};
+    use crate::rollout::Rollout;
+    use serde_json::{Value, json};
+    use stateward_api::rolloutplugin::RolloutPlugin;
+
+    fn explained(rollout: Rollout, runs: Value) -> Explanation {
+        let facts = Facts {
+            rollout,
+            set: None,
+            pods: Vec::new(),
+            runs: serde_json::from_value(runs).unwrap(),
+            events: Vec::new(),
+            set_events: Vec::new(),
+            pod_events: Vec::new(),
+            budgets: Vec::new(),
+            claims: Vec::new(),
+        };
+        explain(&facts, NOW.parse().unwrap(), "stateward")
+    }
+
+    fn analysing(reason: &str) -> Rollout {
+        let mut object = crate::fixtures::plugin("db", json!({}));
+        let status = json!({
+            "observedGeneration": 1, "phase": "Progressing", "message": "step 1 of 1: analysis",
+            "currentStepIndex": 0, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:09:00Z",
+            "stableRevision": "db-1", "updatedRevision": "db-2",
+            "pauseConditions": [{"reason": reason, "startTime": "2026-01-01T00:09:30Z"}],
+            "controllerPause": reason == "InconclusiveAnalysisRun",
+            "conditions": [{
+                "type": "Progressing", "status": "True", "reason": reason, "message": "",
+                "lastTransitionTime": "2026-01-01T00:09:00Z",
+            }],
+        });
+        object.status = serde_json::from_value(status).unwrap();
+        let steps = json!([{"analysis": {"templates": [{"templateName": "errors"}]}}]);
+        let mut value = json!(object);
+        value["spec"]["strategy"]["canary"]["steps"] = steps;
+        serde_json::from_value::<RolloutPlugin>(value).unwrap().into()
+    }
+
+    fn runs() -> Value {
+        json!([{
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "db-2-0"},
+            "spec": {"metrics": [{"name": "errors", "interval": "5s", "count": 5, "provider": {}}]},
+            "status": {"phase": "Running", "metricResults": [{
+                "name": "errors", "phase": "Running", "count": 2, "measurements": [{"phase": "Successful", "value": "[0.01]"}],
+            }]},
+        }])
+    }
+
+    #[test]
+    fn analysis_says_what_it_measured_last() {
+        let told = explained(analysing("RolloutPluginAnalyzing"), runs());
+        assert_eq!(
+            told.waits_for,
+            "the analysis of step 1 of 1: errors is Running, 2 of 5 measured, last [0.01]"
+        );
+        assert_eq!(told.since, "2026-01-01T00:09:00Z".parse().ok());
+    }
+
+    #[test]
+    fn analysis_without_a_verdict_waits_for_a_person() {
+        let told = explained(analysing("InconclusiveAnalysisRun"), runs());
+        assert_eq!(
+            told.waits_for,
+            "somebody to decide: analysis came to no verdict: errors is Running, 2 of 5 measured, last [0.01]"
+        );
+        assert_eq!(
+            told.moves,
+            [
+                "stateward promote db: it goes on without a verdict",
+                "stateward abort db: every pod returns to db-1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_spec_that_nobody_has_seen_waits_for_the_operator() {
+        let mut object = stepping();
+        object.metadata.generation = Some(2);
+        let told = explained(object, json!([]));
+        assert_eq!(told.waits_for, "the operator to look at the latest spec");
+    }
+
+    #[test]
+    fn what_is_left_to_kubernetes_waits_for_nothing() {
+        let object = rollout(
+            "web",
+            json!({
+                "observedGeneration": 1, "phase": "Successful", "message": "left to Kubernetes",
+                "conditions": [{
+                    "type": "Progressing", "status": "False", "reason": "Suspended", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:09:00Z",
+                }],
+            }),
+        );
+        let told = explained(object, json!([]));
+        assert_eq!(told.waits_for, "nothing: left to Kubernetes");
+    }
+}
