@@ -34,9 +34,12 @@ Exit codes:
 
 /// For the help texts of commands.
 pub(crate) const COMMAND_HELP: &str = "\
+Each rollout is bound to the revision that was seen of it. Of those that nobody has named (-l, --all), the ones that need nothing
+are skipped and told; where none needs anything, that is an error. A name is never guessed from its beginning.
+
 Exit codes:
   0  the operator has taken the command
-  1  it was refused, or the rollout has moved on: nothing was changed
+  1  it was refused, or the rollout has moved on: nothing was changed; or several rollouts ended differently
   4  the command was given, but no operator has answered before the --timeout
   5  there is no such rollout";
 

@@ -25,7 +25,7 @@ pub(crate) enum Output {
 }
 
 /// For the help texts of what shows objects.
-pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=…";
+pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=TEMPLATE";
 
 impl FromStr for Output {
     type Err = String;

@@ -121,7 +121,7 @@ impl Verdict {
 }
 
 /// Whether the set asks for something that the status does not speak of.
-fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
+pub(crate) fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
     let status = set.status.clone().unwrap_or_default();
     let (Some(asked), Some(known)) = (status.update_revision, &stage.status.updated_revision) else {
         return false;

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use stateward_cli::{Exit, Verb};
+use stateward_cli::{Exit, Verb, completion};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
@@ -45,7 +45,17 @@ enum Action {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let program = program(std::env::args_os().next().as_deref());
+    let called = std::env::args_os().next();
+    if is_kubectls_completion(called.as_deref()) {
+        let words = std::env::args_os().skip(1).collect();
+        // Nobody to tell it to is no reason to fail.
+        let _ = completion::for_kubectl(&mut Cli::command(), words, &mut std::io::stdout());
+        return ExitCode::SUCCESS;
+    }
+    if completion::for_a_shell(Cli::command) {
+        return ExitCode::SUCCESS;
+    }
+    let program = program(called.as_deref());
     let parsed = Cli::command().bin_name(program).try_get_matches();
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
     let action = match parsed {
@@ -101,6 +111,12 @@ fn program(called: Option<&OsStr>) -> &'static str {
     }
 }
 
+/// Whether kubectl wants to know how a command line may go on: it then calls us by another name.
+fn is_kubectls_completion(called: Option<&OsStr>) -> bool {
+    let name = called.map(Path::new).and_then(Path::file_stem);
+    name == Some(OsStr::new(completion::KUBECTL_NAME))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +131,10 @@ mod tests {
     #[case("/usr/local/bin/kubectl-stateward", "kubectl stateward")]
     #[case("kubectl-stateward", "kubectl stateward")]
     #[case("target/debug/stateward", "stateward")]
+    #[case("kubectl_complete-stateward", "stateward")]
     fn a_plugin_calls_itself_as_kubectl_does(#[case] called: &str, #[case] expected: &str) {
         assert_eq!(program(Some(OsStr::new(called))), expected);
+        let completes = called == completion::KUBECTL_NAME;
+        assert_eq!(is_kubectls_completion(Some(OsStr::new(called))), completes);
     }
 }

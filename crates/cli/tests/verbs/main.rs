@@ -10,8 +10,11 @@
 )]
 
 mod bulk;
+mod explain;
 mod get;
+mod help;
 mod history;
+mod lint;
 mod steering;
 mod template;
 mod world;

@@ -15,13 +15,14 @@ use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cli::{Exit, Session, Style, Verb};
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
-use stateward_kubelet::{Kubelet, Running};
+use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match, Running};
 
 pub(crate) struct World {
     clock: Clock,
     client: Client,
     operator: Option<tokio::task::JoinHandle<()>>,
     _cluster: Cluster,
+    behaviours: Behaviours,
     _kubelet: Running,
 }
 
@@ -34,6 +35,7 @@ pub(crate) struct Said {
 }
 
 #[derive(Parser)]
+#[command(name = "stateward", term_width = 100)]
 struct Line {
     #[command(subcommand)]
     verb: Verb,
@@ -44,13 +46,16 @@ impl World {
     pub(crate) fn bare() -> Self {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap(), 1.0);
         let cluster = Cluster::start(Options::at(clock.clone()));
+        let behaviours = Behaviours::default();
         let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
+            .behaviours(behaviours.clone())
             .heartbeat(None)
             .spawn();
         Self {
             client: cluster.client("somebody"),
             clock,
             operator: None,
+            behaviours,
             _cluster: cluster,
             _kubelet: kubelet,
         }
@@ -266,6 +271,33 @@ impl World {
         await_condition(self.rollouts(), "db", there).await.unwrap();
     }
 
+    /// Changes the rollout's spec.
+    pub(crate) async fn spec(&self, spec: serde_json::Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let params = PatchParams::default();
+        self.rollouts().patch("db", &params, &patch).await.unwrap();
+    }
+
+    /// How pods with this image behave.
+    pub(crate) fn program(&self, image: &str, behaviour: Behaviour) {
+        self.behaviours.program(Match::image(image), behaviour);
+    }
+
+    /// Another rollout, for this set.
+    pub(crate) async fn another_rollout(&self, name: &str, set: &str) {
+        let mut object = self.rollouts().get("db").await.unwrap();
+        object.metadata = kube::api::ObjectMeta {
+            name: Some(name.into()),
+            ..Default::default()
+        };
+        object.spec.workload_ref.name = set.into();
+        object.status = None;
+        self.rollouts()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
     /// Gives the rollout a label.
     pub(crate) async fn label(&self, label: &str) {
         let (key, value) = label.split_once('=').unwrap();
@@ -356,17 +388,41 @@ impl Said {
     /// As a terminal shows it, with talk and data told apart and the exit code below.
     pub(crate) fn shown(&self, line: &str) -> String {
         let mut shown = format!("$ stateward {line}\n");
-        for talk in self.talk.lines() {
+        let (out, talk) = (without_uids(&self.out), without_uids(&self.talk));
+        for talk in talk.lines() {
             shown.push_str(format!("! {talk}").trim_end());
             shown.push('\n');
         }
-        shown.push_str(&self.out);
-        if !self.out.is_empty() && !self.out.ends_with('\n') {
+        shown.push_str(&out);
+        if !out.is_empty() && !out.ends_with('\n') {
             shown.push_str("%\n");
         }
         shown.push_str(&format!("[{}]\n\n", self.exit as u8));
         shown
     }
+}
+
+/// Nobody reads them, and every cluster has others.
+fn without_uids(text: &str) -> String {
+    let is_uid = |word: &str| {
+        let lengths: Vec<_> = word.split('-').map(str::len).collect();
+        lengths == [8, 4, 4, 4, 12] && word.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+    };
+    let mut rest = text;
+    let mut out = String::new();
+    while let Some(c) = rest.chars().next() {
+        match rest.get(..36).filter(|word| is_uid(word)) {
+            Some(uid) => {
+                out.push_str("UID");
+                rest = &rest[uid.len()..];
+            }
+            None => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    out
 }
 
 /// The words of a line, as a shell splits them; single quotes hold together.

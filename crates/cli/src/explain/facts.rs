@@ -1,0 +1,106 @@
+//! Everything that an explanation is drawn from.
+
+use futures::future::{join, join_all, join3};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use stateward_api::analysis::AnalysisRun;
+use stateward_core::memory::Activity;
+
+use crate::pod_row::PodRow;
+use crate::rollout::Rollout;
+use crate::session::Session;
+use crate::stage::Stage;
+
+/// What was seen. What is not ours to read is missing, and never held against anybody.
+pub(super) struct Facts {
+    pub(super) rollout: Rollout,
+    pub(super) set: Option<StatefulSet>,
+    /// By ordinal.
+    pub(super) pods: Vec<Pod>,
+    pub(super) runs: Vec<AnalysisRun>,
+    /// About the rollout, the oldest first.
+    pub(super) events: Vec<Event>,
+    /// About the set.
+    pub(super) set_events: Vec<Event>,
+    /// About pods that are not Ready.
+    pub(super) pod_events: Vec<Event>,
+    /// Only while pods return.
+    pub(super) budgets: Vec<PodDisruptionBudget>,
+    /// The claims of pods that have no node yet.
+    pub(super) claims: Vec<PersistentVolumeClaim>,
+}
+
+/// As many pods are asked about: the first ones tell it.
+const MOST_PODS: usize = 5;
+
+impl Session<'_> {
+    /// Looks at everything around a rollout.
+    pub(super) async fn facts(&self, rollout: Rollout) -> Facts {
+        let workload = async {
+            let set = self.set(&rollout).await;
+            let (pods, events) = match &set {
+                Some(set) => join(self.pods(set), self.events_of(set.uid())).await,
+                None => (Ok(Vec::new()), Vec::new()),
+            };
+            let mut pods = pods.unwrap_or_default();
+            pods.sort_by_key(|pod| PodRow::of(pod).map(|row| row.ordinal));
+            let unready = pods.iter().filter(|pod| !is_ready(pod)).take(MOST_PODS);
+            let told = join_all(unready.map(|pod| self.events_of(pod.uid()))).await;
+            (set, pods, events, told.concat())
+        };
+        let (workload, runs, events) =
+            join3(workload, self.runs(&rollout), self.events_of(rollout.uid())).await;
+        let (set, pods, set_events, pod_events) = workload;
+        let returning = matches!(Stage::of(&rollout).activity, Activity::Returning(_));
+        let homeless = pods.iter().any(|pod| !is_ready(pod) && node(pod).is_none());
+        let budgets = async {
+            if returning {
+                self.all::<PodDisruptionBudget>().await
+            } else {
+                Vec::new()
+            }
+        };
+        let claims = async {
+            if homeless {
+                self.all::<PersistentVolumeClaim>().await
+            } else {
+                Vec::new()
+            }
+        };
+        let (budgets, claims) = join(budgets, claims).await;
+        Facts {
+            rollout,
+            set,
+            pods,
+            runs,
+            events,
+            set_events,
+            pod_events,
+            budgets,
+            claims,
+        }
+    }
+
+    async fn all<K>(&self) -> Vec<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
+        let listed = api.list(&ListParams::default()).await;
+        listed.map_or_else(|_| Vec::new(), |list| list.items)
+    }
+}
+
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    PodRow::of(pod).is_some_and(|row| row.is_ready())
+}
+
+pub(super) fn node(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}

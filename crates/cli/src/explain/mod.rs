@@ -1,0 +1,127 @@
+//! `explain`: what a rollout waits for, since when, and what would move it, in words.
+//!
+//! `facts` is everything that is looked at, `waiting` says what it comes to, `around` what else is worth knowing. Only `facts` asks the
+//! cluster.
+
+mod around;
+mod facts;
+mod waiting;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::columns::columns;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::name::Name;
+use crate::output::Format;
+use crate::session::Session;
+use crate::stage::Stage;
+use crate::style::Style;
+use crate::table::age;
+
+use self::facts::Facts;
+
+/// `explain …`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
+    #[arg(add = crate::completion::rollout_names())]
+    name: Name,
+    /// For machines
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "json|yaml",
+        hide_possible_values = true
+    )]
+    output: Option<Format>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Args {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+/// What it comes to.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Explanation {
+    /// What it waits for.
+    waits_for: String,
+    since: Option<Timestamp>,
+    /// What would move it, each a command or a sentence.
+    moves: Vec<String>,
+    /// When something will happen by itself.
+    until: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let rollout = session.rollout(&args.name).await?;
+    let facts = session.facts(rollout).await;
+    let now = session.clock.now();
+    let explanation = waiting::explain(&facts, now, session.program);
+    let around = around::lines(&facts, now);
+    if let Some(format) = args.output {
+        session.print(&format.write(&value(&facts, &explanation, &around))?)?;
+        return Ok(Exit::Done);
+    }
+    let lines = lines(&facts, &explanation, &around, session.style, now);
+    session.print(&lines.join("\n"))?;
+    Ok(Exit::Done)
+}
+
+fn value(facts: &Facts, explanation: &Explanation, around: &[String]) -> Value {
+    let stage = Stage::of(&facts.rollout);
+    json!({
+        "name": facts.rollout.kind.full_name(&facts.rollout.name_any()), "phase": stage.phase(), "message": stage.message(),
+        "waitsFor": explanation.waits_for, "since": explanation.since, "until": explanation.until,
+        "moves": explanation.moves, "seen": around,
+    })
+}
+
+fn lines(
+    facts: &Facts,
+    explanation: &Explanation,
+    around: &[String],
+    style: Style,
+    now: Timestamp,
+) -> Vec<String> {
+    let stage = Stage::of(&facts.rollout);
+    let headline = vec![
+        format!("{}/{}", facts.rollout.kind.word(), facts.rollout.name_any()),
+        style.state(stage.phase()),
+        stage.progress_in_words().unwrap_or_default(),
+    ];
+    let mut rows = vec![vec!["waits for".to_owned(), explanation.waits_for.clone()]];
+    if let Some(since) = explanation.since {
+        rows.push(vec![
+            "since".into(),
+            format!("{}, {} ago", to_seconds(since), age(Some(since), now)),
+        ]);
+    }
+    rows.extend(
+        explanation
+            .until
+            .iter()
+            .map(|until| vec!["until".into(), until.clone()]),
+    );
+    let mut section = |label: &str, lines: &[String]| {
+        for (index, line) in lines.iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            rows.push(vec![label.to_owned(), line.clone()]);
+        }
+    };
+    section("moves with", &explanation.moves);
+    section("seen", around);
+    columns(&[headline]).into_iter().chain(columns(&rows)).collect()
+}
+
+/// A time as people read it.
+fn to_seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

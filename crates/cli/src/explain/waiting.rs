@@ -1,0 +1,490 @@
+//! What a rollout waits for. The first case that fits is the one: who has to act is asked before what is awaited.
+
+use jiff::{SignedDuration, Timestamp};
+use stateward_clock::human_duration;
+use stateward_core::memory::{Activity, Attempt, Cause};
+use stateward_core::plan::Step;
+use stateward_core::record::commands;
+use stateward_core::world::Commands;
+
+use crate::runs;
+use crate::stage::Stage;
+use crate::status::is_ahead;
+use crate::style::Style;
+
+use super::facts::Facts;
+use super::{Explanation, to_seconds};
+
+/// What it comes to.
+pub(super) fn explain(facts: &Facts, now: Timestamp, program: &str) -> Explanation {
+    let stage = Stage::of(&facts.rollout);
+    let case = Case {
+        facts,
+        stage: &stage,
+        now,
+        program,
+    };
+    case.operator()
+        .or_else(|| case.spec())
+        .unwrap_or_else(|| match &stage.activity {
+            Activity::Rolling(attempt) => case.rolling(attempt),
+            Activity::Returning(back) => case.returning(back),
+            Activity::Idle => case.idle(),
+        })
+}
+
+struct Case<'f> {
+    facts: &'f Facts,
+    stage: &'f Stage<'f>,
+    now: Timestamp,
+    program: &'f str,
+}
+
+impl Case<'_> {
+    /// The status in words, without the commands at its end: they are told in their own place.
+    fn message(&self) -> &str {
+        let message = self.stage.message();
+        let commands = ["; go back with: ", "; go on with: ", "; check again with: "];
+        let end = commands.iter().filter_map(|command| message.find(command)).min();
+        &message[..end.unwrap_or(message.len())]
+    }
+
+    /// `stateward promote db -n prod: what comes of it`
+    fn command(&self, verb: &str, effect: &str) -> String {
+        let rollout = &self.facts.rollout;
+        let (verb, flags) = verb.split_once(' ').unwrap_or((verb, ""));
+        let space = if flags.is_empty() { "" } else { " " };
+        format!(
+            "{} {verb} {}{space}{flags}: {effect}",
+            self.program,
+            rollout.name_any()
+        )
+    }
+
+    fn stable(&self) -> String {
+        let stable = self.stage.status.stable_revision.clone();
+        stable.unwrap_or_else(|| "the stable version".into())
+    }
+
+    fn abort(&self) -> String {
+        self.command("abort", &format!("every pod returns to {}", self.stable()))
+    }
+
+    /// When a condition came to be as it is.
+    fn since(&self, kind: &str) -> Option<Timestamp> {
+        let mut conditions = self.stage.status.conditions.iter();
+        let condition = conditions.find(|condition| condition.kind == kind);
+        condition.map(|condition| condition.last_transition_time)
+    }
+
+    fn reason(&self) -> &str {
+        let mut conditions = self.stage.status.conditions.iter();
+        let condition = conditions.find(|condition| condition.kind == "Progressing");
+        condition.map_or("", |condition| condition.reason.as_str())
+    }
+
+    /// Nobody answers, or not yet.
+    fn operator(&self) -> Option<Explanation> {
+        let (rollout, status) = (&self.facts.rollout, &self.stage.status);
+        let alive = || {
+            vec![
+                "an operator: see whether one runs with: kubectl get pods -A -l app.kubernetes.io/name=stateward".into(),
+                "none is installed: stateward install | kubectl apply -f -".into(),
+            ]
+        };
+        let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let deleted = rollout.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+        let (waits_for, since) = if deleted.is_some() {
+            (
+                "the operator to let go of the workload, because it is being deleted".to_owned(),
+                deleted,
+            )
+        } else if status.phase.is_empty() {
+            ("an operator: none has looked at it yet".to_owned(), created)
+        } else if status.observed_generation != rollout.metadata.generation {
+            ("the operator to look at the latest spec".to_owned(), None)
+        } else if commands(status) != Commands::default() {
+            ("the operator to take a command that was given".to_owned(), None)
+        } else if self
+            .facts
+            .set
+            .as_ref()
+            .is_some_and(|set| is_ahead(set, self.stage))
+            && self.stage.activity == Activity::Idle
+        {
+            let set = &rollout.workload;
+            (
+                format!("the operator to look at the latest change of statefulset {set}"),
+                None,
+            )
+        } else {
+            return None;
+        };
+        Some(Explanation {
+            waits_for,
+            since,
+            moves: alive(),
+            until: None,
+        })
+    }
+
+    /// It cannot be carried out, or not by this object.
+    fn spec(&self) -> Option<Explanation> {
+        let (message, rollout) = (self.message(), &self.facts.rollout);
+        let workload = format!("{} {}", rollout.workload_kind.to_lowercase(), rollout.workload);
+        let (waits_for, moves) = match self.reason() {
+            "InvalidSpec" => (
+                format!("a spec that can be carried out: {message}"),
+                vec![format!(
+                    "a corrected manifest; check it with: {} lint FILE",
+                    self.program
+                )],
+            ),
+            "WorkloadMissing" => (
+                format!("{workload}: {message}"),
+                vec![format!("create {workload}")],
+            ),
+            "WorkloadUnfit" => (
+                format!("{workload} to be one that can be rolled: {message}"),
+                vec![format!("change {workload}")],
+            ),
+            "WorkloadClaimed" => (
+                format!("{workload} to be free: {message}"),
+                vec!["delete the other one, or this one: only one can have it".into()],
+            ),
+            "Suspended" => (
+                format!("nothing: {message}"),
+                vec![format!(
+                    "set spec.skipCheck of {} to false to take it back",
+                    rollout.title()
+                )],
+            ),
+            _ => return None,
+        };
+        Some(Explanation {
+            waits_for,
+            since: self.since("Stalled").or_else(|| self.since("Progressing")),
+            moves,
+            until: None,
+        })
+    }
+
+    fn rolling(&self, attempt: &Attempt) -> Explanation {
+        let message = self.message().to_owned();
+        let place = self.stage.progress_in_words().unwrap_or_default();
+        let full = || {
+            self.command(
+                "promote --full",
+                "every pod follows at once, without further steps",
+            )
+        };
+        if self.facts.rollout.paused {
+            return Explanation {
+                waits_for: format!("somebody to say go on: spec.paused holds it at {place}"),
+                since: self.since("Paused").or(Some(attempt.entered)),
+                moves: vec![self.command("resume", "it goes on where it is"), self.abort()],
+                until: None,
+            };
+        }
+        match self.reason() {
+            "PodBroken" => {
+                return Explanation {
+                    waits_for: format!("a version whose pods get well: {message}"),
+                    since: self.since("Stalled"),
+                    moves: vec![
+                        "the pod, if it gets well by itself".into(),
+                        "another template: its rollout begins at the first step".into(),
+                        self.abort(),
+                    ],
+                    until: None,
+                };
+            }
+            "ProgressDeadlineExceeded" => {
+                return Explanation {
+                    waits_for: format!("progress, which is overdue: {message}"),
+                    since: Some(attempt.progressed),
+                    moves: vec![
+                        "what it waits for, if that comes late".into(),
+                        "a longer spec.progressDeadlineSeconds".into(),
+                        self.abort(),
+                        full(),
+                    ],
+                    until: None,
+                };
+            }
+            "ChecksFailed" => {
+                return Explanation {
+                    waits_for: format!("somebody to decide: {message}"),
+                    since: self.since("Stalled").or(Some(attempt.entered)),
+                    moves: vec![
+                        self.command("retry", "the checks are made again"),
+                        self.command("promote", "the next pod follows all the same"),
+                        self.abort(),
+                    ],
+                    until: None,
+                };
+            }
+            "InconclusiveAnalysisRun" => {
+                return Explanation {
+                    waits_for: format!(
+                        "somebody to decide: analysis came to no verdict: {}",
+                        self.measured()
+                    ),
+                    since: self
+                        .stage
+                        .status
+                        .pause_conditions
+                        .first()
+                        .map(|pause| pause.start_time),
+                    moves: vec![
+                        self.command("promote", "it goes on without a verdict"),
+                        self.abort(),
+                    ],
+                    until: None,
+                };
+            }
+            _ => {}
+        }
+        let step = self.stage.plan.and_then(|plan| plan.step(attempt.step));
+        match step {
+            Some(Step::Pause(duration)) if attempt.pausing => {
+                let over = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
+                let waits_for = match over {
+                    Some(_) => format!("the end of the pause of {place}"),
+                    None => format!("somebody to say go on: the pause of {place} has no end"),
+                };
+                Explanation {
+                    waits_for,
+                    since: Some(attempt.entered),
+                    moves: vec![
+                        self.command("promote", "the pause ends now"),
+                        self.abort(),
+                        full(),
+                    ],
+                    until: over.map(|over| self.in_time(over)),
+                }
+            }
+            Some(Step::Analysis(_)) => {
+                let waits_for = match &self.facts.rollout.checks {
+                    Some((check, checks)) => format!(
+                        "the checks of {place}: {} of {} in a row{}",
+                        checks.consecutive_successful_checks,
+                        check.success_threshold,
+                        checks
+                            .last_check
+                            .as_ref()
+                            .map_or_else(String::new, |last| format!(
+                                ", the last was {}: {}",
+                                last.verdict, last.message
+                            ))
+                    ),
+                    None => format!("the analysis of {place}: {}", self.measured()),
+                };
+                Explanation {
+                    waits_for,
+                    since: Some(attempt.entered),
+                    moves: vec![
+                        "good answers: it then goes on by itself".into(),
+                        self.abort(),
+                        full(),
+                    ],
+                    until: None,
+                }
+            }
+            _ => {
+                let deadline = self.stage.plan.map(|plan| plan.deadline);
+                let until = deadline.and_then(|deadline| attempt.progressed.saturating_add(deadline).ok());
+                Explanation {
+                    waits_for: message,
+                    since: Some(attempt.progressed),
+                    moves: vec![
+                        "its pods: it goes on by itself when they are well".into(),
+                        self.abort(),
+                        full(),
+                    ],
+                    until: until
+                        .map(|until| format!("{}; without progress it has failed then", self.in_time(until))),
+                }
+            }
+        }
+    }
+
+    /// `2026-01-01T00:11:50Z, in 1m50s`
+    fn in_time(&self, at: Timestamp) -> String {
+        let left = at.duration_since(self.now).max(SignedDuration::ZERO);
+        format!("{}, in {}", to_seconds(at), human_duration(left))
+    }
+
+    /// The runs with their last values.
+    fn measured(&self) -> String {
+        let rows = runs::rows(&self.facts.runs, Style::default(), self.now);
+        let words = |row: &Vec<String>| match row.as_slice() {
+            [_, metric, phase, words, ..] => format!("{metric} is {phase}, {words}"),
+            _ => String::new(),
+        };
+        if rows.is_empty() {
+            return self.message().to_owned();
+        }
+        rows.iter().map(words).collect::<Vec<_>>().join("; ")
+    }
+
+    fn returning(&self, back: &stateward_core::memory::Return) -> Explanation {
+        let again = match back.cause {
+            Cause::Aborted => vec![self.command("retry", &format!("{} is tried again", back.from))],
+            Cause::PutBack | Cause::ScaledToZero => Vec::new(),
+        };
+        let mut moves = vec!["its pods: it ends by itself when every one is back and Ready".to_owned()];
+        moves.extend(again);
+        Explanation {
+            waits_for: self.message().to_owned(),
+            since: Some(back.since),
+            moves,
+            until: None,
+        }
+    }
+
+    fn idle(&self) -> Explanation {
+        let status = &self.stage.status;
+        if status.aborted {
+            let revision = status.aborted_revision.clone().unwrap_or_default();
+            let replaced = status.aborted_template_replaced;
+            let mut moves = vec!["another template: its rollout begins at the first step".to_owned()];
+            if !replaced {
+                moves.push(self.command("retry", &format!("{revision} is tried again")));
+                moves.push(self.command("undo", &format!("the template asks for {} again", self.stable())));
+            }
+            return Explanation {
+                waits_for: format!(
+                    "another version: {revision} was turned down ({})",
+                    status.aborted_reason.clone().unwrap_or_default()
+                ),
+                since: status.aborted_at,
+                moves,
+                until: None,
+            };
+        }
+        if self.stage.phase() == "Successful" {
+            let paused = self.facts.rollout.paused;
+            return Explanation {
+                waits_for: format!("nothing: {}", self.message()),
+                since: self.since("Completed"),
+                moves: if paused {
+                    vec![self.command("resume", "the next version would stand at its start otherwise")]
+                } else {
+                    vec!["another template: its rollout begins at the first step".into()]
+                },
+                until: None,
+            };
+        }
+        Explanation {
+            waits_for: self.message().to_owned(),
+            since: self.since("Progressing"),
+            moves: vec!["its pods: it goes on by itself when they are well".into()],
+            until: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, rollout, stepping};
+    use crate::rollout::Rollout;
+    use serde_json::{Value, json};
+    use stateward_api::rolloutplugin::RolloutPlugin;
+
+    fn explained(rollout: Rollout, runs: Value) -> Explanation {
+        let facts = Facts {
+            rollout,
+            set: None,
+            pods: Vec::new(),
+            runs: serde_json::from_value(runs).unwrap(),
+            events: Vec::new(),
+            set_events: Vec::new(),
+            pod_events: Vec::new(),
+            budgets: Vec::new(),
+            claims: Vec::new(),
+        };
+        explain(&facts, NOW.parse().unwrap(), "stateward")
+    }
+
+    fn analysing(reason: &str) -> Rollout {
+        let mut object = crate::fixtures::plugin("db", json!({}));
+        let status = json!({
+            "observedGeneration": 1, "phase": "Progressing", "message": "step 1 of 1: analysis",
+            "currentStepIndex": 0, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:09:00Z",
+            "stableRevision": "db-1", "updatedRevision": "db-2",
+            "pauseConditions": [{"reason": reason, "startTime": "2026-01-01T00:09:30Z"}],
+            "controllerPause": reason == "InconclusiveAnalysisRun",
+            "conditions": [{
+                "type": "Progressing", "status": "True", "reason": reason, "message": "",
+                "lastTransitionTime": "2026-01-01T00:09:00Z",
+            }],
+        });
+        object.status = serde_json::from_value(status).unwrap();
+        let steps = json!([{"analysis": {"templates": [{"templateName": "errors"}]}}]);
+        let mut value = json!(object);
+        value["spec"]["strategy"]["canary"]["steps"] = steps;
+        serde_json::from_value::<RolloutPlugin>(value).unwrap().into()
+    }
+
+    fn runs() -> Value {
+        json!([{
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "db-2-0"},
+            "spec": {"metrics": [{"name": "errors", "interval": "5s", "count": 5, "provider": {}}]},
+            "status": {"phase": "Running", "metricResults": [{
+                "name": "errors", "phase": "Running", "count": 2, "measurements": [{"phase": "Successful", "value": "[0.01]"}],
+            }]},
+        }])
+    }
+
+    #[test]
+    fn analysis_says_what_it_measured_last() {
+        let told = explained(analysing("RolloutPluginAnalyzing"), runs());
+        assert_eq!(
+            told.waits_for,
+            "the analysis of step 1 of 1: errors is Running, 2 of 5 measured, last [0.01]"
+        );
+        assert_eq!(told.since, "2026-01-01T00:09:00Z".parse().ok());
+    }
+
+    #[test]
+    fn analysis_without_a_verdict_waits_for_a_person() {
+        let told = explained(analysing("InconclusiveAnalysisRun"), runs());
+        assert_eq!(
+            told.waits_for,
+            "somebody to decide: analysis came to no verdict: errors is Running, 2 of 5 measured, last [0.01]"
+        );
+        assert_eq!(
+            told.moves,
+            [
+                "stateward promote db: it goes on without a verdict",
+                "stateward abort db: every pod returns to db-1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_spec_that_nobody_has_seen_waits_for_the_operator() {
+        let mut object = stepping();
+        object.metadata.generation = Some(2);
+        let told = explained(object, json!([]));
+        assert_eq!(told.waits_for, "the operator to look at the latest spec");
+    }
+
+    #[test]
+    fn what_is_left_to_kubernetes_waits_for_nothing() {
+        let object = rollout(
+            "web",
+            json!({
+                "observedGeneration": 1, "phase": "Successful", "message": "left to Kubernetes",
+                "conditions": [{
+                    "type": "Progressing", "status": "False", "reason": "Suspended", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:09:00Z",
+                }],
+            }),
+        );
+        let told = explained(object, json!([]));
+        assert_eq!(told.waits_for, "nothing: left to Kubernetes");
+    }
+}

@@ -1,0 +1,225 @@
+//! `lint`: manifests checked without a cluster, by what the server and the operator would say.
+//!
+//! `yaml` reads what is written with its lines, `schema` is what the server checks by itself, `object` adds what the operator says,
+//! `neighbours` looks at what the objects of the files mean to each other. No cluster is asked.
+
+mod neighbours;
+mod object;
+mod schema;
+mod yaml;
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::manifest;
+use crate::output::to_json;
+
+use self::yaml::{Data, Node};
+
+/// `lint …`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+RolloutPlugins, PhasedRollouts, AnalysisTemplates, ClusterAnalysisTemplates and AnalysisRuns are checked as the API server and the \
+operator check them; StatefulSets for what keeps them from being rolled. Everything else is passed over. Notes tell what could not \
+be looked at, and warnings what may be meant otherwise.
+
+Exit codes:
+  0  nothing is wrong
+  1  something is, or a file cannot be read")]
+pub struct Args {
+    /// Manifests, or directories of them; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    files: Vec<PathBuf>,
+    /// The same, as kubectl has it
+    #[arg(short = 'f', long, value_name = "FILE")]
+    filename: Vec<PathBuf>,
+    /// Look into the directories of directories too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Another form: json
+    #[arg(short, long, value_parser = ["json"], hide_possible_values = true, value_name = "json")]
+    output: Option<String>,
+}
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+/// Something to tell.
+#[derive(Clone, Debug)]
+struct Finding {
+    file: String,
+    line: u64,
+    severity: Severity,
+    field: String,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        match self.severity {
+            Severity::Error => {}
+            Severity::Warning => f.write_str("warning: ")?,
+            Severity::Note => f.write_str("note: ")?,
+        }
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// An object of a file.
+struct Document {
+    file: String,
+    node: Node,
+    value: Value,
+}
+
+impl Document {
+    fn text(&self, pointer: &str) -> &str {
+        self.value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn finding(&self, severity: Severity, field: &str, message: impl Into<String>) -> Finding {
+        Finding {
+            file: self.file.clone(),
+            line: self.node.line_of(field),
+            severity,
+            field: field.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
+    let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), 0);
+    for path in args.files.iter().chain(&args.filename) {
+        for file in manifest::files(path, args.recursive)? {
+            files += 1;
+            match yaml::documents(&manifest::read(&file)?) {
+                Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(&file, node))),
+                Err(unreadable) => findings.push(Finding {
+                    file: file.display().to_string(),
+                    line: unreadable.line,
+                    severity: Severity::Error,
+                    field: String::new(),
+                    message: unreadable.why,
+                }),
+            }
+        }
+    }
+    let checked = check(&documents, &mut findings);
+    let write = |out: &mut dyn Write, text: &str| writeln!(out, "{text}").map_err(Error::Output);
+    let wrong = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .count();
+    if args.output.is_some() {
+        write(out, &to_json(&for_machines(&findings))?)?;
+    } else {
+        for finding in &findings {
+            write(out, &finding.to_string())?;
+        }
+    }
+    let _ = match (checked, wrong) {
+        (0, 0) => writeln!(talk, "nothing to check in {}", count(files, "file")),
+        (checked, 0) => writeln!(talk, "nothing is wrong with {}", count(checked, "object")),
+        (checked, wrong) => writeln!(
+            talk,
+            "{} in {}",
+            count(wrong, "mistake"),
+            count(checked, "object")
+        ),
+    };
+    Ok(if wrong == 0 { Exit::Done } else { Exit::Error })
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
+}
+
+/// The objects of a document: itself, or the items of a list.
+fn objects(file: &Path, node: Node) -> Vec<Document> {
+    let value = node.value();
+    let items = node.field("items").map(|items| items.value.clone());
+    match (value["kind"].as_str(), items) {
+        (
+            Some("List"),
+            Some(Node {
+                data: Data::List(items),
+                ..
+            }),
+        ) => items.into_iter().flat_map(|item| objects(file, item)).collect(),
+        _ => vec![Document {
+            file: file.display().to_string(),
+            node,
+            value,
+        }],
+    }
+}
+
+/// Checks all of them; how many were looked at.
+fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
+    let mut known = object::Known::new();
+    for document in documents {
+        let value = || document.value.clone();
+        let name = document.text("/metadata/name").to_owned();
+        match document.text("/kind") {
+            "AnalysisTemplate" => {
+                let parsed = serde_json::from_value::<AnalysisTemplate>(value());
+                known.extend(parsed.map(|template| ((false, name), template.spec)));
+            }
+            "ClusterAnalysisTemplate" => {
+                let parsed = serde_json::from_value::<ClusterAnalysisTemplate>(value());
+                known.extend(parsed.map(|template| ((true, name), template.spec.0)));
+            }
+            _ => {}
+        }
+    }
+    let mut checked = 0;
+    for document in documents {
+        let mut told = Vec::new();
+        if let Some(definition) = object::definition(document.text("/kind")) {
+            checked += 1;
+            let problems = object::problems(&definition, &document.value, &known);
+            let finding = |problem: &stateward_api::Problem| {
+                document.finding(Severity::Error, &problem.field, problem.message.clone())
+            };
+            told.extend(problems.iter().map(finding));
+        }
+        checked += usize::from(document.text("/kind") == "StatefulSet");
+        told.extend(neighbours::findings(document, documents, &known));
+        told.sort_by_key(|finding| finding.line);
+        findings.extend(told);
+    }
+    checked
+}
+
+fn for_machines(findings: &[Finding]) -> Value {
+    let item = |finding: &Finding| {
+        json!({
+            "file": finding.file, "line": finding.line, "field": finding.field, "message": finding.message,
+            "severity": format!("{:?}", finding.severity).to_lowercase(),
+        })
+    };
+    findings.iter().map(item).collect()
+}

@@ -1,0 +1,156 @@
+//! What can be asked for, and who does it.
+
+use std::io::{IsTerminal as _, Write};
+
+use crate::access::Access;
+use crate::command::Command;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::session::Session;
+use crate::set_image::Set;
+use crate::style::Style;
+use crate::{completion, diff, explain, get, history, lint, live, restart, status, steer, undo, version};
+
+/// What can be asked for.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Show rollouts as a table, or one of them as a tree with its steps and pods
+    Get(get::Args),
+    /// Show rollouts as a table
+    List(get::ListArgs),
+    /// Watch rollouts on the whole screen, and steer them with keys
+    Top(live::Args),
+    /// Say in one line where a rollout stands; the exit code says it too
+    Status(status::Args),
+    /// Say in words what a rollout waits for, since when, and what would move it
+    Explain(explain::Args),
+    /// End the pause that a rollout stands at, or skip all its remaining steps
+    Promote(steer::PromoteArgs),
+    /// End a rollout and return every pod to the stable version
+    Abort(steer::Args),
+    /// Try a revision again that was aborted
+    Retry(steer::Args),
+    /// Stop a rollout where it is, or the next one at its start: no further pod is released
+    Pause(steer::Args),
+    /// Let a rollout go on that was stopped with pause
+    Resume(steer::Args),
+    /// Put the template of a former revision back: the stable one while another is rolled, which then returns at once
+    Undo(undo::Args),
+    /// Make every pod anew, through the steps of the rollout
+    Restart(restart::Args),
+    /// Change a part of the workload's template
+    #[command(subcommand)]
+    Set(Set),
+    /// Show the revisions of a workload: their images, causes, ages, and what became of them
+    History(history::Args),
+    /// Show what the new version changes in the template; secrets are never shown
+    Diff(diff::Args),
+    /// Check manifests without a cluster, as the API server and the operator would
+    Lint(lint::Args),
+    /// Print a script that completes what is being typed, names of rollouts too
+    Completion(completion::Args),
+    /// Say which version this is, and which the operator and the API server are
+    Version(version::Args),
+}
+
+impl Verb {
+    /// Which cluster is meant; `None` where none is asked.
+    fn access(&self) -> Option<&Access> {
+        match self {
+            Self::Get(args) => Some(args.access()),
+            Self::List(args) => Some(args.access()),
+            Self::Top(args) => Some(args.access()),
+            Self::Status(args) => Some(args.access()),
+            Self::Explain(args) => Some(args.access()),
+            Self::Promote(args) => Some(args.access()),
+            Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => {
+                Some(args.access())
+            }
+            Self::Undo(args) => Some(args.access()),
+            Self::Restart(args) => Some(args.access()),
+            Self::Set(Set::Image(args)) => Some(args.access()),
+            Self::History(args) => Some(args.access()),
+            Self::Diff(args) => Some(args.access()),
+            Self::Version(args) => args.access(),
+            Self::Lint(_) | Self::Completion(_) => None,
+        }
+    }
+
+    /// Does what was asked for, with this terminal and the cluster that the arguments name. `program` is how the user
+    /// calls us, for the commands we suggest.
+    pub async fn run(self, program: &str) -> Exit {
+        let (mut out, mut talk) = (std::io::stdout(), std::io::stderr());
+        let done = match self.access() {
+            None => self.perform_alone(&mut out, &mut talk),
+            Some(access) => match access.connect().await {
+                Ok((client, namespace)) => {
+                    let session = Session {
+                        client,
+                        namespace,
+                        clock: stateward_clock::Clock::wall(),
+                        program,
+                        style: Style::of_the_terminal(),
+                        terminal: std::io::stdout().is_terminal(),
+                        out: &mut out,
+                        talk: &mut talk,
+                    };
+                    self.perform(session).await
+                }
+                // What can be said without a cluster is said all the same.
+                Err(error) => match &self {
+                    Self::Version(args) => args.without_a_cluster(&error, &mut out, &mut talk),
+                    _ => Err(error),
+                },
+            },
+        };
+        done.unwrap_or_else(|error| {
+            if !error.is_nobody_listening() {
+                // That nobody reads it is no reason to fail.
+                let _ = writeln!(std::io::stderr(), "{program}: {error}");
+            }
+            error.exit()
+        })
+    }
+
+    /// Does what needs no cluster.
+    fn perform_alone(
+        self,
+        out: &mut (dyn Write + Send),
+        talk: &mut (dyn Write + Send),
+    ) -> Result<Exit, Error> {
+        match self {
+            Self::Lint(args) => lint::run(&args, out, talk),
+            Self::Completion(args) => completion::run(&args, out),
+            Self::Version(args) => args.alone(out),
+            _ => Ok(Exit::Error),
+        }
+    }
+
+    /// Does what was asked for.
+    pub async fn perform(self, mut session: Session<'_>) -> Result<Exit, Error> {
+        let Some(access) = self.access() else {
+            return self.perform_alone(session.out, session.talk);
+        };
+        session.namespace = access.namespace_or(&session.namespace);
+        let session = &mut session;
+        match self {
+            Self::Get(args) => get::run(args, session).await,
+            Self::List(args) => get::list(args, session).await,
+            Self::Top(args) => live::top(args, session).await,
+            Self::Status(args) => status::run(args, session).await,
+            Self::Explain(args) => explain::run(args, session).await,
+            Self::Promote(args) => steer::promote(args, session).await,
+            Self::Abort(args) => steer::run(Command::Abort, args, session).await,
+            Self::Retry(args) => steer::run(Command::Retry, args, session).await,
+            Self::Pause(args) => steer::run(Command::Pause, args, session).await,
+            Self::Resume(args) => steer::run(Command::Resume, args, session).await,
+            Self::Undo(args) => undo::run(args, session).await,
+            Self::Restart(args) => restart::run(args, session).await,
+            Self::Set(Set::Image(args)) => crate::set_image::run(args, session).await,
+            Self::History(args) => history::run(args, session).await,
+            Self::Diff(args) => diff::run(args, session).await,
+            Self::Version(args) => version::run(args, session).await,
+            Self::Lint(_) | Self::Completion(_) => self.perform_alone(session.out, session.talk),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `version`: ours, the operator's, and the API server's.
+
+use std::io::Write;
+
+use futures::future::join;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Format;
+use crate::session::Session;
+
+/// `version …`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this program's; no cluster is asked
+    #[arg(long)]
+    client: bool,
+    /// For machines
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "json|yaml",
+        hide_possible_values = true
+    )]
+    output: Option<Format>,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// This program's.
+const CLIENT: &str = env!("CARGO_PKG_VERSION");
+
+/// The operator as it is installed.
+const OPERATOR: &str = "app.kubernetes.io/name=stateward,app.kubernetes.io/component=operator";
+
+impl Args {
+    pub(crate) fn access(&self) -> Option<&Access> {
+        (!self.client).then_some(&self.access)
+    }
+
+    /// Without asking any cluster.
+    pub(crate) fn alone(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let text = self.text(&Versions::default())?;
+        writeln!(out, "{text}").map_err(Error::Output)?;
+        Ok(Exit::Done)
+    }
+
+    /// Where there is no cluster to ask.
+    pub(crate) fn without_a_cluster(
+        &self,
+        why: &Error,
+        out: &mut dyn Write,
+        talk: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        self.alone(out)?;
+        let _ = writeln!(talk, "{why}");
+        Ok(Exit::Error)
+    }
+
+    fn text(&self, versions: &Versions) -> Result<String, Error> {
+        if let Some(format) = self.output {
+            return format.write(&versions.value());
+        }
+        let mut lines = vec![format!("client: {CLIENT}")];
+        for operator in &versions.operators {
+            lines.push(format!(
+                "operator: {} (deployment {} in namespace {})",
+                operator.image, operator.name, operator.namespace
+            ));
+        }
+        lines.extend(versions.server.as_ref().map(|server| format!("server: {server}")));
+        Ok(lines.join("\n"))
+    }
+}
+
+/// An operator that was found.
+struct Operator {
+    name: String,
+    namespace: String,
+    image: String,
+}
+
+/// What was found.
+#[derive(Default)]
+struct Versions {
+    operators: Vec<Operator>,
+    server: Option<String>,
+}
+
+impl Versions {
+    fn value(&self) -> Value {
+        let operator = |operator: &Operator| json!({"image": operator.image, "name": operator.name, "namespace": operator.namespace});
+        let mut value = json!({"client": CLIENT});
+        if let Some(server) = &self.server {
+            value["server"] = json!(server);
+        }
+        if !self.operators.is_empty() {
+            value["operators"] = self.operators.iter().map(operator).collect();
+        }
+        value
+    }
+}
+
+pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let (server, operators) = join(session.client.apiserver_version(), operators(session)).await;
+    let mut versions = Versions::default();
+    let mut told = Vec::new();
+    let mut exit = Exit::Done;
+    match server {
+        Ok(server) => versions.server = Some(server.git_version),
+        Err(error) => {
+            told.push(Error::api("ask the API server for its version")(error).to_string());
+            exit = Exit::Error;
+        }
+    }
+    match operators {
+        Ok(found) if found.is_empty() => {
+            told.push(format!(
+                "no operator can be seen: no deployment has the labels {OPERATOR}"
+            ));
+        }
+        Ok(found) => versions.operators = found,
+        Err(error) => told.push(format!("no operator can be seen: {error}")),
+    }
+    session.print(&args.text(&versions)?)?;
+    told.iter().for_each(|line| session.say(line));
+    Ok(exit)
+}
+
+async fn operators(session: &Session<'_>) -> Result<Vec<Operator>, Error> {
+    let api: Api<Deployment> = Api::all(session.client.clone());
+    let listed = api.list(&ListParams::default().labels(OPERATOR)).await;
+    let listed = listed.map_err(|source| Error::Api {
+        doing: "list deployments of all namespaces".into(),
+        source: Box::new(source),
+    })?;
+    let image = |deployment: &Deployment| {
+        let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
+        pod.containers.first()?.image.clone()
+    };
+    let operator = |deployment: Deployment| Operator {
+        name: deployment.name_any(),
+        namespace: deployment.namespace().unwrap_or_default(),
+        image: image(&deployment).unwrap_or_else(|| "<unknown>".into()),
+    };
+    Ok(listed.items.into_iter().map(operator).collect())
+}

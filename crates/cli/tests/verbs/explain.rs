@@ -1,0 +1,98 @@
+//! `explain`: every way to wait, in words.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::json;
+use stateward_kubelet::Behaviour;
+
+use crate::world::World;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_waits_for_nothing() {
+    let mut world = World::with_operator().await;
+    let seen = world.transcript(&["explain db", "pause db", "explain db"]).await;
+    world.stop_operator();
+    world.recreate_rollout().await;
+    assert_snapshot!(seen + &world.transcript(&["explain db", "explain nobody"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_say_who_or_what_ends_them() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    tokio::time::sleep(Duration::from_secs(190)).await;
+    let seen = world
+        .transcript(&["explain db", "explain sts/db -o json", "promote db"])
+        .await;
+    world.until("Paused").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_snapshot!(
+        seen + &world
+            .transcript(&["explain db", "pause db", "explain db", "resume db", "abort db"])
+            .await
+    );
+    world.run("status db --watch --timeout 1h").await;
+    assert_snapshot!(world.transcript(&["explain db"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_nobody_takes_is_told() {
+    let mut world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.stop_operator();
+    assert_snapshot!(world.transcript(&["abort db --timeout 0", "explain db"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_not_well_say_why() {
+    let world = World::with_operator().await;
+    world
+        .spec(json!({"brokenPods": "Hold", "progressDeadlineSeconds": 600}))
+        .await;
+    world.program("db:v2", Behaviour::crash_loop());
+    world.image("v2").await;
+    world.until("Failed").await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_snapshot!(world.transcript(&["explain db"]).await);
+    world.program("db:v3", Behaviour::never_ready());
+    world.image("v3").await;
+    world.until("Progressing").await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_snapshot!(world.transcript(&["explain db"]).await);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_snapshot!(world.transcript(&["explain db", "abort db", "explain db"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_cannot_be_carried_out_says_which_field() {
+    let world = World::with_operator().await;
+    world.spec(json!({"plugin": {"name": "nobody/knows"}})).await;
+    world.until("Failed").await;
+    assert_snapshot!(world.transcript(&["explain db", "set image db db=db:v2"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_another_has_or_that_is_not_there_says_so() {
+    let world = World::with_operator().await;
+    world.another_rollout("second", "db").await;
+    world.another_rollout("third", "nowhere").await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_snapshot!(
+        world
+            .transcript(&["explain second", "explain third", "get sts/db"])
+            .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_say_what_they_came_to() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let seen = world.transcript(&["explain web"]).await;
+    world.run("status web --watch --timeout 1h").await;
+    assert_snapshot!(seen + &world.transcript(&["explain web"]).await);
+}
