@@ -219,3 +219,56 @@ fn without_a_cluster_it_says_what_to_set() {
         "{talk}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_completes_verbs_and_the_names_that_the_cluster_has() {
+    let plane = Plane::start();
+    furnish(&plane.client().await).await;
+    let kubeconfig = plane.kubeconfig().display().to_string();
+    let complete = |words: &[&str]| {
+        let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+            .arg("--")
+            .args(words)
+            .env("STATEWARD_COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+            .env("_CLAP_IFS", "\n")
+            .output()
+            .unwrap();
+        String::from_utf8(ended.stdout).unwrap()
+    };
+    assert_eq!(complete(&["stateward", "expl"]), "explain");
+    assert_eq!(
+        complete(&["stateward", "get", "--kubeconfig", &kubeconfig, "d"]),
+        "db"
+    );
+    assert_eq!(
+        complete(&["stateward", "promote", "--kubeconfig", &kubeconfig, "rp/"]),
+        "rp/db"
+    );
+    assert_eq!(
+        complete(&["stateward", "get", "--kubeconfig", "no-such-file", "d"]),
+        ""
+    );
+}
+
+#[test]
+fn what_needs_no_cluster_asks_for_none() {
+    let run = |arguments: &[&str]| {
+        let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        (ended.status.code(), String::from_utf8(ended.stdout).unwrap())
+    };
+    let client = concat!("client: ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
+    assert_eq!(run(&["version", "--client"]), (Some(0), client.clone()));
+    assert_eq!(
+        run(&["version", "--kubeconfig", "no-such-file"]),
+        (Some(1), client)
+    );
+    let manifest = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../cli/tests/verbs/manifests/good.yaml"
+    );
+    assert_eq!(run(&["lint", manifest]), (Some(0), String::new()));
+}
