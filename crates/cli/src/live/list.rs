@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::StreamExt;
 use futures::stream::select_all;
 use jiff::Timestamp;
@@ -58,11 +58,12 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     // Whether there are any to be had at all is said before the screen is taken.
     session.list(args.all_namespaces, &Default::default()).await?;
     let mut choice = Choice::new(args.all_namespaces);
-    while let Some(rollout) = choose(&mut choice, session).await? {
+    let mut screen = Screen::enter()?;
+    while let Some(rollout) = choose(&mut choice, &mut screen, session).await? {
         if let Some(namespace) = rollout.namespace() {
             session.namespace = namespace;
         }
-        super::run(rollout, session).await?;
+        super::show(rollout, &mut screen, session).await?;
     }
     Ok(Exit::Done)
 }
@@ -193,22 +194,24 @@ impl Choice {
 }
 
 /// Shows all until one is chosen; `None` when the user has seen enough.
-async fn choose(choice: &mut Choice, session: &Session<'_>) -> Result<Option<Rollout>, Error> {
+async fn choose(
+    choice: &mut Choice,
+    screen: &mut Screen,
+    session: &Session<'_>,
+) -> Result<Option<Rollout>, Error> {
     let watched = Watched::Labelled {
         everywhere: choice.everywhere,
         selector: None,
     };
     let mut changes = select_all(streams(&watched, session));
-    let mut screen = Screen::enter()?;
-    let mut input = EventStream::new();
     let mut ticks = tokio::time::interval(TICK);
     loop {
         let now = session.clock.now();
         screen.draw(|frame| choice.draw(frame, session.style, now))?;
         tokio::select! {
             Some((kind, change)) = changes.next() => choice.see(kind, change),
-            event = input.next() => match event {
-                Some(Ok(Event::Key(key))) => match choice.press(key) {
+            event = screen.next() => match event {
+                Some(Event::Key(key)) => match choice.press(key) {
                     Some(Pressed::Leave) => return Ok(None),
                     Some(Pressed::Open) => {
                         if let Some(rollout) = choice.rollouts.values().nth(choice.chosen) {
@@ -217,8 +220,8 @@ async fn choose(choice: &mut Choice, session: &Session<'_>) -> Result<Option<Rol
                     }
                     None => {}
                 },
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Ok(None),
+                Some(_) => {}
+                None => return Ok(None),
             },
             _ = ticks.tick() => {}
         }

@@ -17,9 +17,9 @@ mod tests;
 
 use std::time::Duration;
 
-use crossterm::event::{Event, EventStream};
+use crossterm::event::Event;
+use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, OptionFuture};
-use futures::{FutureExt, StreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::board::{Board, Effect};
@@ -42,12 +42,13 @@ pub(crate) use self::list::{Args, run as top};
 
 /// Shows a rollout until the user has seen enough.
 pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
+    show(rollout, &mut Screen::enter()?, session).await
+}
+
+async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> Result<Exit, Error> {
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::Output)?;
     let mut sights = Sights::of(&rollout, session);
     let mut board = Board::new(rollout, session.program, session.style);
-    let mut screen = Screen::enter()?;
-    let mut input = EventStream::new();
-    let session = &*session;
     let mut order: OptionFuture<LocalBoxFuture<'_, String>> = None.into();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -56,7 +57,7 @@ pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<E
         screen.draw(|frame| draw(frame, &mut board, now))?;
         let woken = tokio::select! {
             sight = sights.next() => Some(Either::Left(sight)),
-            event = input.next() => Some(Either::Right(event)),
+            event = screen.next() => Some(Either::Right(event)),
             Some(answer) = &mut order => {
                 order = None.into();
                 board.hear(answer);
@@ -75,7 +76,7 @@ pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<E
                     board.see(sight, session.clock.now());
                 }
             }
-            Some(Either::Right(Some(Ok(Event::Key(key))))) => match board.press(key) {
+            Some(Either::Right(Some(Event::Key(key)))) => match board.press(key) {
                 Some(Effect::Leave) => return Ok(Exit::Done),
                 Some(Effect::Give(command, seen)) => {
                     board.gave(command);
@@ -84,9 +85,9 @@ pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<E
                 None => {}
             },
             // The terminal has another size now, or somebody has clicked.
-            Some(Either::Right(Some(Ok(_)))) => {}
+            Some(Either::Right(Some(_))) => {}
             // The terminal is gone.
-            Some(Either::Right(Some(Err(_)) | None)) => return Ok(Exit::Done),
+            Some(Either::Right(None)) => return Ok(Exit::Done),
             None => {}
         }
     }

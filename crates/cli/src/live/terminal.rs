@@ -1,22 +1,37 @@
-//! The screen that is borrowed from the user.
+//! The screen and the keys that are borrowed from the user.
 
 use std::io::Stdout;
 
+use crossterm::event::{Event, EventStream};
+use futures::StreamExt;
 use ratatui::backend::CrosstermBackend;
 use ratatui::{Frame, Terminal};
 
 use crate::error::Error;
 
-/// The whole screen, until it is dropped. A panic gives it back as well.
-pub(crate) struct Screen(Terminal<CrosstermBackend<Stdout>>);
+/// The whole screen and all keys, until it is dropped. A panic gives them back as well.
+///
+/// One for as long as anything is shown: keys that were typed before the next reader is there would be lost with the first.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    input: EventStream,
+}
 
 impl Screen {
     pub(crate) fn enter() -> Result<Self, Error> {
-        ratatui::try_init().map(Self).map_err(Error::Output)
+        Ok(Self {
+            terminal: ratatui::try_init().map_err(Error::Output)?,
+            input: EventStream::new(),
+        })
     }
 
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<(), Error> {
-        self.0.draw(draw).map(drop).map_err(Error::Output)
+        self.terminal.draw(draw).map(drop).map_err(Error::Output)
+    }
+
+    /// What was typed, or done to the terminal. `None` when it is gone.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        self.input.next().await.and_then(Result::ok)
     }
 }
 
