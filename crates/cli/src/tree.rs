@@ -2,13 +2,16 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::DynamicObject;
 use stateward_api::analysis::AnalysisRun;
 use stateward_core::memory::Activity;
 
 use crate::checks;
 use crate::columns::columns;
+use crate::error::Error;
 use crate::pod_row::PodRow;
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::stage::{self, Stage};
 use crate::style::{Lines, Style};
@@ -26,6 +29,23 @@ pub(crate) struct Picture {
     pub(crate) pods: Vec<PodRow>,
     /// Those that are waited for, or that decided last.
     pub(crate) runs: Vec<AnalysisRun>,
+}
+
+/// A rollout as a tree, line by line, of what somebody else has seen.
+pub fn tree(
+    rollout: DynamicObject,
+    set: Option<StatefulSet>,
+    pods: &[Pod],
+    style: Style,
+    now: Timestamp,
+) -> Result<Vec<String>, Error> {
+    let picture = Picture {
+        rollout: parse(rollout)?,
+        set,
+        pods: pods.iter().filter_map(PodRow::of).collect(),
+        runs: Vec::new(),
+    };
+    Ok(picture.draw(style, now))
 }
 
 impl Picture {

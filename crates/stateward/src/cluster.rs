@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,7 @@ use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
 use stateward_kubelet::{Behaviours, Kubelet};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::tls::{Identity, TlsListener};
 use crate::{kubeconfig, say};
@@ -46,70 +46,115 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     if !(speed > 0.0 && speed <= FASTEST) {
         bail!("--speed: {speed} is not above 0 and at most {FASTEST}");
     }
-    // Before anything is started: who interrupts us early must be heard too.
-    let (mut interrupted, mut terminated) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        .await
-        .with_context(|| format!("cannot listen on port {port}; choose another with --port, or 0 for any"))?;
-    let port = listener.local_addr()?.port();
-    let identity = if plain {
-        None
-    } else {
-        Some(Identity::for_loopback()?)
-    };
-    let authority = identity.as_ref().map(|identity| identity.authority.as_str());
-    let token = kubeconfig::new_token()?;
-
+    let door = Door::open(port, plain).await?;
     // Wall time at speed 1 too: a clock that starts now and never jumps.
     let clock = Clock::starting_at(Clock::wall().now(), speed);
     let cluster = Cluster::start(Options {
         seed: fastrand::u64(..),
-        users: BTreeMap::from([(token.clone(), "kubernetes-admin".to_owned())]),
-        certificate: authority.unwrap_or_default().to_owned(),
-        anonymous: plain,
-        ..Options::at(clock.clone())
+        ..door.options(&clock)
     });
-    let behaviours = Behaviours::default();
-    let nodes = ["node-a", "node-b", "node-c"];
     let _kubelet = Kubelet::new(cluster.client("system:nodes"), clock)
-        .nodes(nodes)
-        .behaviours(behaviours)
+        .nodes(["node-a", "node-b", "node-c"])
+        .behaviours(Behaviours::default())
         .heartbeat(Some(Duration::from_secs(10)))
         .spawn();
-
-    let scheme = if plain { "http" } else { "https" };
-    let server = format!("{scheme}://127.0.0.1:{port}");
-    let access = kubeconfig::Access {
-        server: server.clone(),
-        authority,
-        token: &token,
-    };
-    kubeconfig::write(&kubeconfig, &access)?;
+    door.write(&kubeconfig)?;
     say(format_args!(
-        "an embedded Kubernetes serves on {server}; its pods are played, not run"
+        "an embedded Kubernetes serves on {}; its pods are played, not run",
+        door.server
     ));
     say(format_args!(
         "try: kubectl --kubeconfig {} get nodes",
         kubeconfig.display()
     ));
     say(format_args!("stop with Ctrl-C"));
+    door.serve(&cluster, &kubeconfig).await
+}
 
-    let stop = async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+/// A way into an embedded cluster from this machine.
+pub(crate) struct Door {
+    /// `https://127.0.0.1:41397`
+    pub(crate) server: String,
+    listener: TcpListener,
+    identity: Option<Identity>,
+    token: String,
+    interrupted: Signal,
+    terminated: Signal,
+}
+
+impl Door {
+    /// Takes a loopback port; 0 takes any. Without TLS, if it is to be plain.
+    pub(crate) async fn open(port: u16, plain: bool) -> Result<Self> {
+        // Before anything is started: who interrupts us early must be heard too.
+        let (interrupted, terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .with_context(|| {
+                format!("cannot listen on port {port}; choose another with --port, or 0 for any")
+            })?;
+        let port = listener.local_addr()?.port();
+        let scheme = if plain { "http" } else { "https" };
+        Ok(Self {
+            server: format!("{scheme}://127.0.0.1:{port}"),
+            listener,
+            identity: if plain {
+                None
+            } else {
+                Some(Identity::for_loopback()?)
+            },
+            token: kubeconfig::new_token()?,
+            interrupted,
+            terminated,
+        })
+    }
+
+    /// A cluster that lets in whoever comes through here.
+    pub(crate) fn options(&self, clock: &Clock) -> Options {
+        Options {
+            users: BTreeMap::from([(self.token.clone(), "kubernetes-admin".to_owned())]),
+            certificate: access(&self.server, self.identity.as_ref(), &self.token)
+                .authority
+                .unwrap_or_default()
+                .to_owned(),
+            anonymous: self.identity.is_none(),
+            ..Options::at(clock.clone())
         }
-    };
-    let served = tokio::select! {
-        served = serve(listener, identity.as_ref(), cluster.router()) => served,
-        () = stop => Ok(()),
-    };
-    // A kubeconfig that leads nowhere is worse than none.
-    kubeconfig::remove(&kubeconfig, &access)?;
-    served?;
-    say(format_args!("stopped"));
-    Ok(())
+    }
+
+    /// Writes the kubeconfig that leads here. Nobody else's is overwritten.
+    pub(crate) fn write(&self, kubeconfig: &Path) -> Result<()> {
+        let access = access(&self.server, self.identity.as_ref(), &self.token);
+        kubeconfig::write(kubeconfig, &access)
+    }
+
+    /// Serves until it is interrupted, and takes the kubeconfig away then: one that leads nowhere is worse than none.
+    pub(crate) async fn serve(self, cluster: &Cluster, kubeconfig: &Path) -> Result<()> {
+        let Self {
+            server,
+            listener,
+            identity,
+            token,
+            mut interrupted,
+            mut terminated,
+        } = self;
+        let served = tokio::select! {
+            served = serve(listener, identity.as_ref(), cluster.router()) => served,
+            _ = interrupted.recv() => Ok(()),
+            _ = terminated.recv() => Ok(()),
+        };
+        kubeconfig::remove(kubeconfig, &access(&server, identity.as_ref(), &token))?;
+        served?;
+        say(format_args!("stopped"));
+        Ok(())
+    }
+}
+
+fn access<'d>(server: &str, identity: Option<&'d Identity>, token: &'d str) -> kubeconfig::Access<'d> {
+    kubeconfig::Access {
+        server: server.to_owned(),
+        authority: identity.map(|identity| identity.authority.as_str()),
+        token,
+    }
 }
 
 async fn serve(listener: TcpListener, identity: Option<&Identity>, router: axum::Router) -> Result<()> {

@@ -6,7 +6,8 @@
     reason = "what a test cannot set up fails it"
 )]
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use rstest::rstest;
 
@@ -60,8 +61,8 @@ fn it_tells_its_story_in_plain_lines_and_ends_by_itself() {
     assert_eq!(
         farewell,
         [
-            "stateward operator for real: the operator, on the cluster of your kubeconfig",
-            "stateward demo --speed 2 this again, slowly",
+            "stateward plan --help what your own rollout would do, before it does",
+            "stateward demo --scenario phased one pod at a time, with Prometheus asked before each",
         ],
         "{told}"
     );
@@ -78,5 +79,80 @@ fn a_speed_that_cannot_be_is_refused(#[case] speed: &str) {
     assert_eq!(
         String::from_utf8(ended.stderr).unwrap(),
         format!("stateward: --speed: {speed} is not between 0 and 100\n")
+    );
+}
+
+#[rstest]
+#[case(
+    "phased",
+    "every pod runs the new version, checked before each of them and after the last"
+)]
+#[case(
+    "scale",
+    "seven pods run the new version: no gate was skipped, and scaling promoted nothing"
+)]
+#[case("operator-killed", "back again: step 2 of 3, the pause, is not skipped")]
+fn other_stories_are_told_to_their_end(#[case] scenario: &str, #[case] line: &str) {
+    let ended = demo(&["--speed", "30", "--scenario", scenario]);
+    let (out, talk) = (
+        String::from_utf8(ended.stdout).unwrap(),
+        String::from_utf8(ended.stderr).unwrap(),
+    );
+    assert_eq!((ended.status.code(), talk.as_str()), (Some(0), ""), "{out}");
+    let told = without_times(&out);
+    assert!(
+        told.lines().any(|told| told == line),
+        "{line:?} is not in:\n{told}"
+    );
+}
+
+#[test]
+fn an_unknown_story_is_refused_with_those_there_are() {
+    let ended = demo(&["--scenario", "happy"]);
+    assert_eq!(ended.status.code(), Some(1));
+    let talk = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        talk.contains("[possible values: versions, phased, scale, operator-killed]"),
+        "{talk}"
+    );
+}
+
+/// The stage stays, and a kubectl of the user's own can be pointed at it.
+#[test]
+fn the_stage_can_be_kept_for_the_users_own_kubectl() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["demo", "--interactive"])
+        .current_dir(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let talk = BufReader::new(stage.stderr.take().unwrap());
+    let mut told = Vec::new();
+    for line in talk.lines() {
+        let line = line.unwrap();
+        let last = line == "stop with Ctrl-C";
+        told.push(line);
+        if last {
+            break;
+        }
+    }
+    assert!(
+        told[0].starts_with("an embedded Kubernetes serves on https://127.0.0.1:"),
+        "{told:?}"
+    );
+    let kubeconfig = dir.path().join("stateward.kubeconfig");
+    let status = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["status", "db", "--watch", "--timeout", "2m", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    assert_eq!(status.status.code(), Some(0), "{status:?}");
+    let pid = rustix::process::Pid::from_child(&stage);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(stage.wait().unwrap().success());
+    assert!(
+        !kubeconfig.exists(),
+        "a kubeconfig that leads nowhere is worse than none"
     );
 }

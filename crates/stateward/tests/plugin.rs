@@ -14,6 +14,7 @@ scenarios![
     every_verb_does_on_a_real_cluster_what_it_says,
     a_bad_word_is_refused_and_changes_nothing,
     kubectl_completes_what_the_plugin_takes,
+    a_plan_needs_no_right_but_get,
 ];
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -174,6 +175,76 @@ async fn kubectl_completes_what_the_plugin_takes(cluster: &mut Cluster) -> Outco
         }
     }
     Ok(())
+}
+
+/// It is read from the cluster as it stands, and nothing is written there.
+async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
+    let shell = Shell::beside(cluster)?;
+    cluster.with_operator().await?;
+    let metrics = json!([{
+        "name": "errors", "interval": "30s", "count": 2, "successCondition": "result[0] < 0.01",
+        "provider": {"prometheus": {"address": "http://prometheus:9090", "query": "errors"}},
+    }]);
+    cluster
+        .create(
+            "analysistemplates",
+            "errors",
+            json!({"spec": {"metrics": metrics}}),
+        )
+        .await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([
+        {"setWeight": 34}, {"pause": {}}, {"analysis": {"templates": [{"templateName": "errors"}]}},
+    ]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let rules = json!([
+        {"apiGroups": ["argoproj.io"], "resources": ["rolloutplugins", "analysistemplates"], "verbs": ["get"]},
+        {"apiGroups": ["sts.plus"], "resources": ["phasedrollouts"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+    ]);
+    cluster.create("roles", "reader", json!({"rules": rules})).await?;
+    let binding = json!({
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}],
+    });
+    cluster.create("rolebindings", "reader", binding).await?;
+    let before = (
+        rollout.get().await?.metadata.resource_version,
+        db.get().await?.metadata.resource_version,
+    );
+    let namespace = cluster.namespace();
+    shell
+        .says(
+            "plan db --as reader --ready-after 10s",
+            0,
+            &format!("people       step 2: kubectl stateward promote db -n {namespace}"),
+        )
+        .await?;
+    shell
+        .says(
+            "plan rp/db --as reader --what-if metric=fails",
+            0,
+            "outcome      RolledBack",
+        )
+        .await?;
+    // Under way it is played from where it stands.
+    shell.says("promote db --as reader", 1, "").await?;
+    let after = (
+        rollout.get().await?.metadata.resource_version,
+        db.get().await?.metadata.resource_version,
+    );
+    cluster.expect("nothing was changed", before == after)?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    shell
+        .says(
+            "plan db --as reader -o json",
+            0,
+            "is under way: the preview begins at step 2",
+        )
+        .await?;
+    shell.says("plan nobody --as reader", 5, "").await
 }
 
 /// Somebody who types commands, with the plugin in their `PATH`.

@@ -2,6 +2,7 @@
 //!
 //! - `list`: all of them, to choose one from.
 //! - `sights`: what the watches show. `board`: what is known, and what keys mean. `draw`: how it looks.
+//! - `pane`: a picture beside a story, for the demo.
 //! - `terminal`: the screen that is borrowed, and given back also after a panic.
 //!
 //! Only this file waits: for a change, for a key, for the operator's answer, and once a second, because ages grow.
@@ -10,6 +11,7 @@ mod board;
 mod draw;
 mod list;
 mod paint;
+mod pane;
 mod sights;
 mod terminal;
 #[cfg(test)]
@@ -39,6 +41,7 @@ const TICK: Duration = Duration::from_secs(1);
 const FRAME: Duration = Duration::from_millis(50);
 
 pub(crate) use self::list::{Args, run as top};
+pub use self::pane::Pane;
 
 /// Shows a rollout until the user has seen enough.
 pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {

@@ -1,20 +1,29 @@
 //! The cluster, the kubelet and the operator of a demo, and what a user does to them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
+use stateward_analysis::{Ask, AskError, Question};
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
 use stateward_controller::Operator;
+use stateward_core::analysis::{Data, Reply};
 use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match, Running};
 use tokio::task::JoinHandle;
+
+use crate::cluster::Door;
 
 pub(super) const NAMESPACE: &str = "default";
 /// The version that crashes.
@@ -25,16 +34,42 @@ pub(super) struct Scene {
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) speed: f64,
-    operator: JoinHandle<()>,
+    pub(super) alerts: Alerts,
+    pub(super) cluster: Cluster,
+    operator: Option<JoinHandle<()>>,
     _kubelet: Running,
-    _cluster: Cluster,
+}
+
+/// What the Prometheus of the demo answers: nothing, or an alert.
+#[derive(Clone, Default)]
+pub(super) struct Alerts(Arc<AtomicBool>);
+
+impl Alerts {
+    pub(super) fn fire(&self, firing: bool) {
+        self.0.store(firing, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Ask for Alerts {
+    async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
+        let firing = self.0.load(Ordering::Relaxed);
+        Ok(Reply {
+            data: Data::Numbers(if firing { vec![1.0] } else { Vec::new() }),
+            newest: Some(question.now),
+            series: None,
+            notes: BTreeMap::new(),
+        })
+    }
 }
 
 impl Scene {
-    /// Starts a cluster that knows RolloutPlugins, its nodes, and the operator.
-    pub(super) async fn open(speed: f64) -> Result<Self> {
+    /// Starts a cluster that knows every kind of ours, its nodes, and the operator. Others come in through the door, if there is
+    /// one.
+    pub(super) async fn open(speed: f64, door: Option<&Door>) -> Result<Self> {
         let clock = Clock::starting_at(Clock::wall().now(), speed);
-        let cluster = Cluster::start(Options::at(clock.clone()));
+        let options = door.map_or_else(|| Options::at(clock.clone()), |door| door.options(&clock));
+        let cluster = Cluster::start(options);
         let seconds = Duration::from_secs;
         let behaviours = Behaviours::default();
         behaviours
@@ -55,19 +90,34 @@ impl Scene {
             .spawn();
         let client = cluster.client("kubernetes-admin");
         define(&client).await?;
-        let options = stateward_controller::Options {
-            clock: clock.clone(),
-            namespaces: Vec::new(),
-        };
-        let operator = Operator::new(cluster.client("stateward"), options);
-        Ok(Self {
+        let mut scene = Self {
             client,
             clock,
             speed,
-            operator: tokio::spawn(operator.run()),
+            alerts: Alerts::default(),
+            cluster,
+            operator: None,
             _kubelet: kubelet,
-            _cluster: cluster,
-        })
+        };
+        scene.start_operator();
+        Ok(scene)
+    }
+
+    pub(super) fn start_operator(&mut self) {
+        let options = stateward_controller::Options {
+            clock: self.clock.clone(),
+            namespaces: Vec::new(),
+        };
+        let operator =
+            Operator::new(self.cluster.client("stateward"), options).providers(Arc::new(self.alerts.clone()));
+        self.operator = Some(tokio::spawn(operator.run()));
+    }
+
+    /// As a crash would: between two requests, with no farewell.
+    pub(super) fn kill_operator(&mut self) {
+        if let Some(operator) = self.operator.take() {
+            operator.abort();
+        }
     }
 
     pub(super) fn sets(&self) -> Api<StatefulSet> {
@@ -78,12 +128,12 @@ impl Scene {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// A set of five.
-    pub(super) async fn create_set(&self, version: &str) -> Result<()> {
+    /// A set of so many.
+    pub(super) async fn create_set(&self, replicas: i32, version: &str) -> Result<()> {
         let set = serde_json::from_value(json!({
             "metadata": {"name": "db"},
             "spec": {
-                "replicas": 5,
+                "replicas": replicas,
                 "serviceName": "db",
                 "selector": {"matchLabels": {"app": "db"}},
                 "template": {
@@ -111,6 +161,33 @@ impl Scene {
         created.context("cannot create rolloutplugin db").map(drop)
     }
 
+    /// One pod after the other, with two checks a second apart before each.
+    pub(super) async fn create_phased_rollout(&self) -> Result<()> {
+        let rollout: PhasedRollout = serde_json::from_value(json!({
+            "metadata": {"name": "db"},
+            "spec": {
+                "targetRef": "db",
+                "check": {
+                    "initialDelaySeconds": 2, "periodSeconds": 3, "successThreshold": 2,
+                    "query": {"expr": "ALERTS{app=\"db\"}", "url": "prometheus:9090"},
+                },
+            },
+        }))?;
+        let api: Api<PhasedRollout> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let created = api.create(&PostParams::default(), &rollout).await;
+        created.context("cannot create phasedrollout db").map(drop)
+    }
+
+    /// `kubectl scale`
+    pub(super) async fn scale(&self, replicas: i32) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        self.sets()
+            .patch("db", &PatchParams::default(), &patch)
+            .await
+            .context("cannot scale statefulset db")
+            .map(drop)
+    }
+
     /// `kubectl set image`
     pub(super) async fn set_image(&self, version: &str) -> Result<()> {
         let containers = json!([{"name": "db", "image": image(version)}]);
@@ -125,7 +202,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        self.operator.abort();
+        self.kill_operator();
     }
 }
 

@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use futures::stream::{BoxStream, StreamExt, select_all};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::TypeMeta;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_cli::Style;
 
 use super::scene::{NAMESPACE, Scene};
 
@@ -25,13 +31,17 @@ pub(super) struct Seen {
 enum Change {
     Pod(Box<Event<Pod>>),
     Set(Box<Event<StatefulSet>>),
-    Rollout(Box<Event<RolloutPlugin>>),
+    Rollout(Box<Event<DynamicObject>>),
 }
 
 /// Everything there is to see.
 pub(super) struct Sight {
     changes: BoxStream<'static, Result<Change>>,
     pub(super) pods: BTreeMap<String, Seen>,
+    /// As they are, to be drawn.
+    whole_pods: BTreeMap<String, Pod>,
+    set: Option<StatefulSet>,
+    rollout: Option<DynamicObject>,
     pub(super) status: RolloutStatus,
     pub(super) partition: Option<i32>,
     /// The fewest pods that were Ready at any time since this was last set.
@@ -57,16 +67,15 @@ impl Sight {
                     )))
                 })
                 .boxed(),
-            watcher(scene.rollouts(), config())
-                .map(|event| {
-                    let event = event.context("the watch of the rollout has failed")?;
-                    Ok(Change::Rollout(Box::new(event)))
-                })
-                .boxed(),
+            rollouts::<RolloutPlugin>(scene),
+            rollouts::<PhasedRollout>(scene),
         ]);
         Self {
             changes: changes.boxed(),
             pods: BTreeMap::new(),
+            whole_pods: BTreeMap::new(),
+            set: None,
+            rollout: None,
             status: RolloutStatus::default(),
             partition: None,
             fewest_ready: 0,
@@ -80,23 +89,39 @@ impl Sight {
             Change::Pod(event) => match *event {
                 Event::Apply(pod) | Event::InitApply(pod) => {
                     self.pods.insert(pod.name_any(), seen(&pod));
+                    self.whole_pods.insert(pod.name_any(), pod);
                 }
-                Event::Delete(pod) => drop(self.pods.remove(&pod.name_any())),
+                Event::Delete(pod) => {
+                    self.pods.remove(&pod.name_any());
+                    self.whole_pods.remove(&pod.name_any());
+                }
                 Event::Init | Event::InitDone => {}
             },
             Change::Set(event) => {
                 if let Event::Apply(set) | Event::InitApply(set) = *event {
                     self.partition = partition(&set);
+                    self.set = Some(set);
                 }
             }
             Change::Rollout(event) => {
                 if let Event::Apply(rollout) | Event::InitApply(rollout) = *event {
-                    self.status = rollout.status.unwrap_or_default();
+                    let status = rollout.data.get("status").cloned().unwrap_or_default();
+                    self.status = serde_json::from_value(status).unwrap_or_default();
+                    self.rollout = Some(rollout);
                 }
             }
         }
         self.fewest_ready = self.fewest_ready.min(self.ready());
         Ok(())
+    }
+
+    /// The rollout as it stands, if there is one.
+    pub(super) fn picture(&self, style: Style, now: Timestamp) -> Vec<String> {
+        let Some(rollout) = self.rollout.clone() else {
+            return Vec::new();
+        };
+        let pods: Vec<_> = self.whole_pods.values().cloned().collect();
+        stateward_cli::tree(rollout, self.set.clone(), &pods, style, now).unwrap_or_default()
     }
 
     pub(super) fn ready(&self) -> usize {
@@ -131,6 +156,23 @@ impl Sight {
             pods.join(", ")
         )
     }
+}
+
+fn rollouts<K: Resource<DynamicType = ()>>(scene: &Scene) -> BoxStream<'static, Result<Change>> {
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(scene.client.clone(), NAMESPACE, &resource);
+    let types = TypeMeta {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+    };
+    watcher(api, Config::default())
+        // What is listed does not say what it is.
+        .modify(move |object| object.types = Some(types.clone()))
+        .map(|event| {
+            let event = event.context("the watch of the rollout has failed")?;
+            Ok(Change::Rollout(Box::new(event)))
+        })
+        .boxed()
 }
 
 fn seen(pod: &Pod) -> Seen {

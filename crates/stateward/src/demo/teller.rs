@@ -1,20 +1,44 @@
-//! Lines with the time before them.
+//! Lines with the time before them, and on a terminal the rollout below them as it stands.
 
 use std::io::Write;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
+use stateward_cli::Pane;
 use stateward_clock::{Clock, human_duration};
+
+/// The lines of the picture: a rollout with a few steps and seven pods.
+const PICTURE: u16 = 17;
+
+/// Where it is told.
+pub(super) enum Out<'o> {
+    /// Line by line, no cursor moves.
+    Plain(&'o mut (dyn Write + Send)),
+    /// With a picture below.
+    Live(Box<Pane>),
+}
+
+impl<'o> Out<'o> {
+    /// With a picture if that is wanted and there is room for it.
+    pub(super) fn new(out: &'o mut (dyn Write + Send), live: bool) -> Self {
+        let pane = if live { Pane::open(PICTURE) } else { None };
+        pane.map_or(Self::Plain(out), |pane| Self::Live(Box::new(pane)))
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
+    }
+}
 
 /// Says what happens, as it happens.
 pub(super) struct Teller<'o> {
-    out: &'o mut (dyn Write + Send),
+    pub(super) out: Out<'o>,
     clock: Clock,
     began: Timestamp,
 }
 
 impl<'o> Teller<'o> {
-    pub(super) fn new(out: &'o mut (dyn Write + Send), clock: Clock) -> Self {
+    pub(super) fn new(out: Out<'o>, clock: Clock) -> Self {
         let began = clock.now();
         Self { out, clock, began }
     }
@@ -44,8 +68,19 @@ impl<'o> Teller<'o> {
 
     /// A line as it is.
     pub(super) fn line(&mut self, line: &str) -> Result<()> {
-        writeln!(self.out, "{}", line.trim_end())
-            .and_then(|()| self.out.flush())
-            .context("cannot write")
+        match &mut self.out {
+            Out::Plain(out) => writeln!(out, "{}", line.trim_end())
+                .and_then(|()| out.flush())
+                .context("cannot write"),
+            Out::Live(pane) => Ok(pane.tell(line.trim_end())?),
+        }
+    }
+
+    /// The rollout as it stands, where there is a place for it.
+    pub(super) fn show(&mut self, picture: &[String]) -> Result<()> {
+        match &mut self.out {
+            Out::Plain(_) => Ok(()),
+            Out::Live(pane) => Ok(pane.show(picture)?),
+        }
     }
 }
