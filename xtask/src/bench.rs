@@ -21,6 +21,8 @@ pub(crate) enum Action {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
+    /// The command line: verbs, the live view, a plan, the binary
+    Cli,
     /// The operator: steps, many rollouts, ten thousand sets; on a real control plane and on the embedded cluster
     Operator {
         /// Arguments for the benchmark, such as the number of sets
@@ -33,6 +35,7 @@ pub(crate) enum Action {
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
     match action {
         Action::Cluster { arguments } => cluster(layout, arguments),
+        Action::Cli => cli(layout),
         Action::Operator { arguments } => operator(layout, arguments),
     }
 }
@@ -65,6 +68,15 @@ fn cluster(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
         "300 ms"
     )?;
     Ok(0)
+}
+
+fn cli(layout: &Layout) -> Result<u8> {
+    let status = Command::new("cargo")
+        .args(["bench", "--quiet", "--package", "stateward", "--bench", "cli"])
+        .current_dir(&layout.root)
+        .status()
+        .context("cannot run cargo bench")?;
+    Ok(exit_code(status))
 }
 
 /// Builds first: a plane that waits for a compiler is in its way.
