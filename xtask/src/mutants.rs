@@ -99,7 +99,7 @@ const TRACES: [Suite; 2] = [
 ];
 
 /// From the quickest to the slowest.
-const BEHAVIOUR: [Suite; 5] = [
+const BEHAVIOUR: [Suite; 6] = [
     Suite {
         name: "unit",
         which: &["--package", "stateward-core", "--tests"],
@@ -119,6 +119,11 @@ const BEHAVIOUR: [Suite; 5] = [
         name: "scenario",
         which: &["--package", "stateward-scenarios", "--test", "scenarios"],
         filter: &["embedded::rolloutplugin"],
+    },
+    Suite {
+        name: "scenario",
+        which: &["--package", "stateward-scenarios", "--test", "scenarios"],
+        filter: &["embedded::phasedrollout"],
     },
     Suite {
         name: "simulation",
@@ -149,6 +154,9 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
         .collect();
     // One suite after the other, so that each is built for as few mutants as possible.
     for suite in suites {
+        if tried.iter().all(|(_, noticed)| noticed.is_some()) {
+            break;
+        }
         if let Some(first) = copy.test(suite)?.first() {
             bail!("{first} fails without any mutant; mend that first");
         }

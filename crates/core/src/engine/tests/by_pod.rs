@@ -381,7 +381,10 @@ fn a_promotion_at_the_last_gate_ends_the_rollout() {
 #[rstest]
 #[case::a_pod_is_unwell(|world: &mut World| world.unready(0), "pod db-0 to be Ready")]
 #[case::a_pod_is_missing(|world: &mut World| world.pods(["a", "a", "", "a", "b"]), "pod 2 to be created")]
-#[case::not_long_enough(|world: &mut World| world.view().min_ready = SignedDuration::from_mins(5), "to stay Ready")]
+#[case::not_long_enough(|world: &mut World| {
+    world.view().min_ready = SignedDuration::from_secs(30);
+    world.view().pods[0].ready_since = Some(NOW);
+}, "pod db-0 to stay Ready")]
 #[case::paused(|world: &mut World| world.paused = true, "spec.paused is true")]
 #[case::scaled(|world: &mut World| {
     world.plan = Ok(pods(4));
