@@ -1,5 +1,7 @@
 //! Durations as Argo's users write them.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -19,6 +21,13 @@ pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
         return Err("is negative; it must be 0 or longer, such as 30, 5m or 1h30m");
     }
     Ok(duration)
+}
+
+/// One that somebody types, as manifests have it. `Err` names it and says what is allowed.
+pub fn typed(text: &str) -> Result<Duration, String> {
+    let parsed = parse(&IntOrString::String(text.to_owned()));
+    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
+    Duration::try_from(parsed).map_err(|error| error.to_string())
 }
 
 /// A Go duration: numbers with units, each at most a fraction: `1.5h`, `1h30m`, `250ms`, or `0`. It may be negative.

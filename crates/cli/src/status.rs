@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
@@ -32,7 +31,7 @@ pub struct Args {
     #[arg(short, long)]
     watch: bool,
     /// With --watch: give up after this long (30s, 5m, 1h30m)
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "watch")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::typed, requires = "watch")]
     timeout: Option<Duration>,
     #[command(flatten)]
     access: Access,
@@ -42,13 +41,6 @@ impl Args {
     pub(crate) fn access(&self) -> &Access {
         &self.access
     }
-}
-
-/// A duration as manifests have it.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let parsed = duration::parse(&IntOrString::String(text.to_owned()));
-    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
-    Duration::try_from(parsed).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {

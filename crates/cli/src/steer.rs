@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use kube::api::{DynamicObject, Patch};
+use stateward_api::duration;
 
 use crate::access::Access;
 use crate::answer::{self, Answer};
@@ -15,7 +16,6 @@ use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
-use crate::status::parse_duration;
 use crate::target::Targets;
 
 /// `abort …`, and the others.
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
     revision: Option<String>,
     /// How long to wait for the operator's answer; 0 does not wait
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::typed, default_value = "10s")]
     timeout: Duration,
     #[command(flatten)]
     dry_run: DryRunFlag,

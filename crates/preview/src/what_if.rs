@@ -5,7 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use stateward_api::duration;
 
 /// Something that is supposed to happen.
@@ -79,10 +78,10 @@ impl FromStr for WhatIf {
                 trouble: trouble(value)?,
             },
             "scale" => What::Scale(number(value)?),
-            "operator-down" => What::OperatorDown(time(value)?),
+            "operator-down" => What::OperatorDown(duration::typed(value)?),
             "metric" => metric(value)?,
             "people" if value == "never" => What::People(None),
-            "people" => What::People(Some(time(value)?)),
+            "people" => What::People(Some(duration::typed(value)?)),
             "abort" if value.is_empty() => What::Abort,
             _ => return Err(format!("{key:?} is not something that can happen; {FORMS}")),
         };
@@ -109,12 +108,6 @@ fn number(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("{text:?} is not a number of pods"))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    let parsed = duration::parse(&IntOrString::String(text.to_owned()));
-    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
-    Duration::try_from(parsed).map_err(|error| error.to_string())
-}
-
 fn pod(text: &str) -> Result<What, String> {
     let (ordinal, what) = text.split_once(':').ok_or_else(|| {
         format!("{text:?} does not say what becomes of the pod; say pod=N:TROUBLE, {TROUBLES}")
@@ -130,7 +123,7 @@ fn pod(text: &str) -> Result<What, String> {
 
 fn trouble(text: &str) -> Result<Trouble, String> {
     Ok(match text.split_once('=') {
-        Some(("ready-after", after)) => Trouble::ReadyAfter(time(after)?),
+        Some(("ready-after", after)) => Trouble::ReadyAfter(duration::typed(after)?),
         _ => match text {
             "never-ready" => Trouble::NeverReady,
             "crash" => Trouble::Crash,

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
@@ -53,10 +52,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", value_parser = |text: &str| text.parse::<WhatIf>())]
     what_if: Vec<WhatIf>,
     /// Time from a new pod to a Ready one; otherwise as the pods took that are there, or a guess
-    #[arg(long, value_name = "DURATION", value_parser = time)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::typed)]
     ready_after: Option<Duration>,
     /// Time that a pod takes to stop
-    #[arg(long, value_name = "DURATION", value_parser = time)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::typed)]
     stop_after: Option<Duration>,
     /// Another form
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -73,12 +72,6 @@ enum Output {
     Json,
     /// A picture: pods over time
     Svg,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let parsed = duration::parse(&IntOrString::String(text.to_owned()));
-    let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
-    Duration::try_from(parsed).map_err(|error| error.to_string())
 }
 
 /// Shows it. A rollout that would fail is no failure of ours.
