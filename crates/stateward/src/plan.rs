@@ -75,7 +75,8 @@ enum Output {
     Svg,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+/// `5m`, as everywhere in Kubernetes.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let parsed = duration::parse(&IntOrString::String(text.to_owned()));
     let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
     Duration::try_from(parsed).map_err(|error| error.to_string())
