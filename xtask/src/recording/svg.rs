@@ -37,7 +37,7 @@ pub(super) fn draw(title: &str, frames: &[Frame]) -> String {
         }
     }
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" xml:space=\"preserve\" \
          aria-label=\"{title}\">\n<title>{title}</title>\n<style>\n{}</style>\n<defs>\n",
         style(frames, width),
         title = escaped(title),
@@ -71,7 +71,7 @@ pub(super) fn draw(title: &str, frames: &[Frame]) -> String {
 fn style(frames: &[Frame], width: u32) -> String {
     let end = frames.last().map(|frame| frame.at).unwrap_or_default() + REST;
     let mut style = String::from(
-        "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,\"Liberation Mono\",monospace;fill:#c9d1d9;white-space:pre}\n\
+        "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,\"Liberation Mono\",monospace;fill:#c9d1d9}\n\
          .b{font-weight:bold}.d{opacity:.7}\n",
     );
     for (number, colour) in COLOURS.iter().enumerate() {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(drawn.matches("<use ").count(), 3, "{drawn}");
         assert!(drawn.contains("aria-label=\"a &quot;film&quot;\""), "{drawn}");
         assert!(drawn.contains("film 12.0s step-end infinite"), "{drawn}");
-        assert!(drawn.contains("50.00%{transform:translateX(-875px)}"), "{drawn}");
+        assert!(drawn.contains("50.00%{transform:translateX(-942px)}"), "{drawn}");
         assert!(drawn.contains("class=\"c2\">good"), "{drawn}");
     }
 }

@@ -12,7 +12,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::{Cell, Color, Parser, Screen};
 
 /// The size of the screen.
-pub(super) const COLUMNS: u16 = 100;
+pub(super) const COLUMNS: u16 = 108;
 pub(super) const ROWS: u16 = 28;
 
 /// What changes within this time is one frame: nobody could read it.
@@ -136,7 +136,10 @@ fn pieces(screen: &Screen, row: u16) -> Row {
         }
     }
     for piece in &mut pieces {
-        piece.text.truncate(piece.text.trim_end().len());
+        let text = piece.text.trim_start();
+        // What is before it are single spaces, no more than there are columns.
+        piece.column += u16::try_from(piece.text.len() - text.len()).unwrap_or_default();
+        piece.text = text.trim_end().to_owned();
     }
     pieces.retain(|piece| !piece.text.is_empty());
     pieces
@@ -175,9 +178,9 @@ mod tests {
         assert_eq!(
             pieces(screen.screen(), 0),
             [
-                piece(0, "  a b", plain),
+                piece(2, "a b", plain),
                 piece(6, "red", red),
-                piece(9, " end", plain)
+                piece(10, "end", plain)
             ]
         );
     }
