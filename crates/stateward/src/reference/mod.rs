@@ -9,7 +9,7 @@ mod fields;
 mod resources;
 mod verbs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ fn the_committed_reference_is_what_the_code_says() {
         write(&dir, &pages);
     }
     let committed = committed(&dir, Path::new(""));
-    let known: Vec<_> = pages.keys().chain(committed.keys()).collect();
+    let known: BTreeSet<_> = pages.keys().chain(committed.keys()).collect();
     let stale: Vec<_> = known
         .into_iter()
         .filter(|path| pages.get(*path) != committed.get(*path))
