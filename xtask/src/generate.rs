@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::kube::{self, Options};
 use crate::layout::Layout;
+use crate::recording;
 
 /// `cargo xtask generate …`
 #[derive(clap::Subcommand)]
@@ -20,6 +21,12 @@ pub(crate) enum Action {
     Resources,
     /// The manifests under deploy/, as stateward install prints them
     Manifests,
+    /// The reference under docs/reference: verbs, spec and status, as the code has them
+    Reference,
+    /// The picture of a plan, docs/images/plan.svg
+    Picture,
+    /// The demo as a moving picture, docs/images/demo.svg, recorded from a run of it
+    Recording,
     /// What Go answers to conditions, for the tests of our own evaluator
     Conditions,
     /// As resources, of the cluster of KUBECONFIG
@@ -38,6 +45,12 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
             return kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command);
         }
         Action::Manifests => manifests(layout)?,
+        Action::Reference => reference(layout)?,
+        Action::Picture => picture(layout)?,
+        Action::Recording => {
+            let recording = recording::of_the_demo(layout)?;
+            write(layout, "docs/images/demo.svg", recording.as_bytes())?;
+        }
         Action::Conditions => conditions(layout)?,
         Action::ResourcesOfThisCluster => resources(layout)?,
     }
@@ -91,6 +104,30 @@ fn manifests(layout: &Layout) -> Result<()> {
         write(layout, path, &made)?;
     }
     Ok(())
+}
+
+/// The test that compares the pages writes them where it is told to.
+fn reference(layout: &Layout) -> Result<()> {
+    output(
+        Command::new(env!("CARGO"))
+            .args(["test", "--quiet", "--package", "stateward", "--bin", "stateward"])
+            .arg("reference::")
+            .env("STATEWARD_WRITE_REFERENCE", "1")
+            .current_dir(&layout.root),
+    )?;
+    eprintln!("wrote docs/reference");
+    Ok(())
+}
+
+/// The picture of the sample, as `stateward plan` draws it.
+fn picture(layout: &Layout) -> Result<()> {
+    let made = output(
+        Command::new(env!("CARGO"))
+            .args(["run", "--quiet", "--package", "stateward", "--", "plan"])
+            .args(["docs/samples/db.yaml", "--output", "svg"])
+            .current_dir(&layout.root),
+    )?;
+    write(layout, "docs/images/plan.svg", &made)
 }
 
 /// What the embedded cluster serves: whole groups, or of a group only these.

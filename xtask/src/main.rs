@@ -11,6 +11,7 @@ mod layout;
 mod mutants;
 mod process;
 mod progress;
+mod recording;
 mod signals;
 mod simulate;
 mod test;

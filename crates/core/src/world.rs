@@ -187,6 +187,33 @@ pub enum Reason {
     Suspended,
 }
 
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::InvalidSpec,
+        Self::WorkloadMissing,
+        Self::WorkloadUnfit,
+        Self::WorkloadClaimed,
+        Self::Stable,
+        Self::NotReady,
+        Self::Guarding,
+        Self::Rejected,
+        Self::Stepping,
+        Self::StepPaused,
+        Self::ManuallyPaused,
+        Self::Analysing,
+        Self::Inconclusive,
+        Self::ChecksFailed,
+        Self::Converging,
+        Self::DeadlineExceeded,
+        Self::PodBroken,
+        Self::Aborting,
+        Self::PuttingBack,
+        Self::LettingGo,
+        Self::Suspended,
+    ];
+}
+
 /// What to tell people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {

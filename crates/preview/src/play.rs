@@ -23,6 +23,9 @@ const HORIZON: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(2);
 
+/// A template that differs from the stable one is rolled well before this.
+const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
+
 /// Plays a rollout in virtual time and says what came of it. `now` is when it begins in everybody's time, for a rollout that is
 /// under way; `program` is how the user calls us, for the commands that are named.
 ///
@@ -244,6 +247,17 @@ impl Play {
             return Ok(());
         };
         let deadline = self.now() + SignedDuration::from_hours(24 * 365);
+        // A year is long even where nothing happens in it.
+        let begun_by = self.now() + BEGINS_WITHIN;
+        while self.scribe.step().is_none() {
+            if self.now() > begun_by || !self.turn(begun_by).await? {
+                return Err(Error::NotRolled {
+                    what: self.cast.subject.title(),
+                    why: "the template that was given is the stable one, and pods return to it at once"
+                        .into(),
+                });
+            }
+        }
         while self.scribe.step() != Some(step) {
             if self.now() > deadline || !self.turn(deadline).await? {
                 return Err(Error::Broken(format!("step {} is never reached", step + 1)));

@@ -270,8 +270,7 @@ fn a_phased_rollout_that_skips_its_checks_is_kubernetes_own() {
 }
 
 /// As a cluster has it: at the pause of its second step, for 30 seconds.
-#[test]
-fn a_rollout_under_way_is_played_from_where_it_stands() {
+fn under_way() -> Subject {
     let mut standing = four_steps();
     standing["status"] = json!({
         "observedGeneration": 1, "phase": "Paused", "currentStepIndex": 1, "currentStepHash": "h",
@@ -286,7 +285,12 @@ fn a_rollout_under_way_is_played_from_where_it_stands() {
     let mut subject = Subject::default();
     subject.add_rollout(standing);
     subject.add_present_set(present);
-    let preview = played(&subject, &["pod=4:crash"]).unwrap();
+    subject
+}
+
+#[test]
+fn a_rollout_under_way_is_played_from_where_it_stands() {
+    let preview = played(&under_way(), &["pod=4:crash"]).unwrap();
     assert_eq!(
         preview.entries[0].what,
         Happening::Waits {
@@ -301,6 +305,16 @@ fn a_rollout_under_way_is_played_from_where_it_stands() {
         "that pod was new before"
     );
     assert_eq!(preview.outcome, Outcome::RolledBack);
+}
+
+#[test]
+fn to_put_the_stable_template_back_is_no_rollout() {
+    let mut subject = under_way();
+    subject.add_manifests(vec![set(5)]).unwrap();
+    assert_eq!(
+        played(&subject, &[]).unwrap_err(),
+        "rolloutplugin/db would not be rolled: the template that was given is the stable one, and pods return to it at once"
+    );
 }
 
 #[test]

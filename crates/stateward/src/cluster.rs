@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use stateward_api::duration;
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
-use stateward_kubelet::{Behaviours, Kubelet};
+use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -30,6 +31,33 @@ pub(crate) struct Args {
     /// Serve without TLS, and to whoever is on this machine: kubectl shows its token only over TLS
     #[arg(long)]
     plain: bool,
+    /// What becomes of containers of this image, may be given several times: never-ready, crash, no-image, out-of-memory or
+    /// ready-after=DURATION
+    #[arg(long, value_name = "IMAGE=TROUBLE", value_parser = trouble)]
+    image: Vec<(String, Behaviour)>,
+}
+
+/// `db:3.0=crash`
+fn trouble(text: &str) -> Result<(String, Behaviour), String> {
+    let (image, trouble) = text
+        .split_once('=')
+        .filter(|(image, _)| !image.is_empty())
+        .ok_or("it takes an image and its trouble, such as db:3.0=crash")?;
+    let behaviour = match trouble.split_once('=') {
+        Some(("ready-after", after)) => Behaviour::ready_after(duration::typed(after)?),
+        _ => match trouble {
+            "never-ready" => Behaviour::never_ready(),
+            "crash" => Behaviour::crash_loop(),
+            "no-image" => Behaviour::image_pull_error(),
+            "out-of-memory" => Behaviour::oom_killed(),
+            _ => {
+                return Err(format!(
+                    "{trouble:?} is not a trouble of pods; one of never-ready, crash, no-image, out-of-memory, ready-after=DURATION"
+                ));
+            }
+        },
+    };
+    Ok((image.to_owned(), behaviour))
 }
 
 /// The fastest time may run: past this, timers are shorter than a machine can keep.
@@ -42,6 +70,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         speed,
         kubeconfig,
         plain,
+        image,
     } = args;
     if !(speed > 0.0 && speed <= FASTEST) {
         bail!("--speed: {speed} is not above 0 and at most {FASTEST}");
@@ -53,9 +82,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         seed: fastrand::u64(..),
         ..door.options(&clock)
     });
+    let behaviours = Behaviours::default();
+    for (image, behaviour) in image {
+        behaviours.program(Match::image(image), behaviour);
+    }
     let _kubelet = Kubelet::new(cluster.client("system:nodes"), clock)
         .nodes(["node-a", "node-b", "node-c"])
-        .behaviours(Behaviours::default())
+        .behaviours(behaviours)
         .heartbeat(Some(Duration::from_secs(10)))
         .spawn();
     door.write(&kubeconfig)?;
@@ -163,4 +196,28 @@ async fn serve(listener: TcpListener, identity: Option<&Identity>, router: axum:
         None => axum::serve(listener, router).await?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("db:3.0=crash", "db:3.0", Behaviour::crash_loop())]
+    #[case("host:5000/db=never-ready", "host:5000/db", Behaviour::never_ready())]
+    #[case("db=ready-after=5m", "db", Behaviour::ready_after(Duration::from_secs(300)))]
+    fn images_have_their_troubles(#[case] said: &str, #[case] image: &str, #[case] behaviour: Behaviour) {
+        assert_eq!(trouble(said), Ok((image.to_owned(), behaviour)));
+    }
+
+    #[rstest]
+    #[case("crash", "it takes an image and its trouble")]
+    #[case("=crash", "it takes an image and its trouble")]
+    #[case("db=tired", "\"tired\" is not a trouble of pods")]
+    #[case("db=ready-after=soon", "\"soon\" ")]
+    fn what_is_no_trouble_is_refused(#[case] said: &str, #[case] why: &str) {
+        let refused = trouble(said).unwrap_err();
+        assert!(refused.starts_with(why), "{refused}");
+    }
 }

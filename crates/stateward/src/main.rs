@@ -7,6 +7,8 @@ mod install;
 mod kubeconfig;
 mod operator;
 mod plan;
+#[cfg(test)]
+mod reference;
 mod telemetry;
 mod tls;
 

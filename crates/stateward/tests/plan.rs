@@ -111,6 +111,19 @@ fn machines_and_eyes_get_their_own_forms() {
     );
 }
 
+/// The picture of the README.
+#[test]
+fn the_committed_picture_is_what_plan_draws() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let sample = format!("{docs}/samples/db.yaml");
+    let (drawn, talk) = texts(&plan(&files(), &[&sample, "-o", "svg"], ""));
+    let committed = fs::read_to_string(format!("{docs}/images/plan.svg")).unwrap_or_default();
+    assert!(
+        drawn == committed,
+        "docs/images/plan.svg is stale; make it again with: cargo xtask generate picture{talk}"
+    );
+}
+
 #[rstest]
 #[case::no_file(&["none.yaml"], "stateward: cannot read none.yaml: ")]
 #[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml is not YAML: ")]

@@ -1,6 +1,7 @@
 //! The status of a rollout: what it remembers, what people have asked for in it, and what a decision makes of it.
 
 mod conditions;
+pub mod glossary;
 mod status;
 
 use stateward_api::rollout::RolloutStatus;

@@ -1,0 +1,131 @@
+//! The pages of spec and status.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use stateward_core::record::glossary;
+use stateward_core::world::{Phase, Reason};
+
+use super::{cell, fields};
+
+/// The resources that are rollouts.
+fn rollouts() -> [CustomResourceDefinition; 2] {
+    [
+        stateward_api::rolloutplugin::definition(),
+        stateward_api::phasedrollout::definition(),
+    ]
+}
+
+fn part(definition: &CustomResourceDefinition, name: &str) -> JSONSchemaProps {
+    let version = &definition.spec.versions[0];
+    let schema = version.schema.as_ref().unwrap();
+    let schema = schema.open_api_v3_schema.as_ref().unwrap();
+    schema.properties.as_ref().unwrap()[name].clone()
+}
+
+fn resource(definition: &CustomResourceDefinition, name: &str) -> String {
+    let part = part(definition, name);
+    let spec = &definition.spec;
+    let about = part.description.clone().unwrap_or_default();
+    format!(
+        "\n## {}\n\n`{}/{}`. {about}\n\n{}",
+        spec.names.kind,
+        spec.group,
+        spec.versions[0].name,
+        fields::tables(name, &part)
+    )
+}
+
+/// `spec.md`
+pub(super) fn spec() -> String {
+    let mut page = String::from(
+        "# Spec\n\nEvery field that a rollout can be asked for, from the definitions that `stateward install` prints. \
+         [`lint`](verbs/lint.md) checks manifests against them, and against what a schema cannot say.\n",
+    );
+    for definition in rollouts() {
+        page.push_str(&resource(&definition, "spec"));
+    }
+    page
+}
+
+/// `status.md`
+pub(super) fn status() -> String {
+    let mut page = String::from(
+        "# Status\n\nWhere a rollout stands, field by field, from the definitions that `stateward install` prints; then its \
+         conditions, their reasons and its events. [`explain`](verbs/explain.md) says it in words.\n",
+    );
+    for definition in rollouts() {
+        page.push_str(&resource(&definition, "status"));
+    }
+    page.push_str(&conditions());
+    page.push_str(&events());
+    page
+}
+
+/// A way to be in each phase; where a phase says different things, each of them.
+const STANDS: [(&str, Phase, Reason); 7] = [
+    ("pods are on their way", Phase::Progressing, Reason::Stepping),
+    ("a pause stands", Phase::Paused, Reason::StepPaused),
+    ("done", Phase::Successful, Reason::Stable),
+    ("turned down, and pods return", Phase::Failed, Reason::Aborting),
+    (
+        "turned down, and every pod is back",
+        Phase::Failed,
+        Reason::Rejected,
+    ),
+    (
+        "broken, held, or without progress",
+        Phase::Failed,
+        Reason::PodBroken,
+    ),
+    (
+        "the spec cannot be carried out",
+        Phase::Failed,
+        Reason::InvalidSpec,
+    ),
+];
+
+fn conditions() -> String {
+    let mut page = String::from(
+        "\n## Conditions\n\nAll have the reason and the message of where the rollout stands; `lastTransitionTime` is when the \
+         condition itself last changed.\n\n| condition | is `True` when |\n|---|---|\n",
+    );
+    for word in &glossary::CONDITIONS {
+        page.push_str(&format!("| `{}` | {} |\n", word.word, cell(word.when)));
+    }
+    page.push_str(
+        "\nA PhasedRollout has one more: `Updated` is `True` in the phase `Updated`, `False` in `Rolling`, `Paused` and `Failed`, \
+         and `Unknown` in others; its reason is the phase.\n\n\
+         | a rollout | has the phase | and says `True` of |\n|---|---|---|\n",
+    );
+    for (stands, phase, reason) in STANDS {
+        let said = glossary::true_conditions(phase, reason);
+        let said: Vec<_> = said.iter().map(|condition| format!("`{condition}`")).collect();
+        page.push_str(&format!("| {stands} | `{phase:?}` | {} |\n", said.join(", ")));
+    }
+    page.push_str(
+        "\nThe phases of a PhasedRollout have names of their own, which stand at its head above.\n\n## Reasons\n\n\
+         Of a PhasedRollout, `Rollout` stands where a RolloutPlugin has `RolloutPlugin`.\n\n| reason | when |\n|---|---|\n",
+    );
+    for word in glossary::reasons() {
+        page.push_str(&format!("| `{}` | {} |\n", word.word, cell(word.when)));
+    }
+    page
+}
+
+fn events() -> String {
+    let mut page = String::from(
+        "\n## Events\n\nEach is told once. What a rollout gets stuck on is told too, as a warning with one of the reasons above; \
+         that there is no workload yet is no warning.\n\n\
+         | reason | type | when |\n|---|---|---|\n",
+    );
+    for event in &glossary::EVENTS {
+        let kind = if event.warning { "Warning" } else { "Normal" };
+        page.push_str(&format!(
+            "| `{}` | {kind} | {} |\n",
+            event.reason,
+            cell(event.when)
+        ));
+    }
+    page
+}

@@ -1,0 +1,214 @@
+//! Guides, typed as they stand there: the first one on an embedded cluster, with an operator beside it, through the real kubectl.
+
+#![allow(
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "what a test cannot set up fails it"
+)]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What stands in one block of the guide after a `$`: the command, and what it is said to print.
+#[derive(Debug, Default, PartialEq)]
+struct Typed {
+    command: String,
+    prints: Vec<String>,
+}
+
+/// What is typed in the `console` blocks of a page, in this order.
+fn typed(page: &str) -> Vec<Typed> {
+    let mut typed: Vec<Typed> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            typed.push(Typed {
+                command: command.to_owned(),
+                prints: Vec::new(),
+            });
+        } else if inside && let Some(last) = typed.last_mut() {
+            last.prints.push(line.to_owned());
+        }
+    }
+    typed
+}
+
+/// Without what differs from run to run: times, ports, and how wide columns are.
+fn plain(line: &str) -> String {
+    let is_time = |word: &str| {
+        let word = word.trim_end_matches([',', ';', '.']);
+        let rest = word.trim_end_matches(['s', 'm', 'h']).replace(['m', 'h'], "");
+        !rest.is_empty() && rest.len() < word.len() && rest.chars().all(|c| c.is_ascii_digit())
+    };
+    let varies = |word: &&str| !is_time(word) && !word.contains("127.0.0.1:");
+    line.split_whitespace()
+        .filter(varies)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The kubectl that the tests build, or the machine's own.
+fn kubectl() -> Option<PathBuf> {
+    let beside = std::env::var_os("STATEWARD_TEST_KUBE").map(PathBuf::from);
+    let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let target = Path::new(env!("CARGO_BIN_EXE_stateward")).parent()?.parent()?;
+    let built = fs::read_dir(target.join("kube")).into_iter().flatten();
+    let built = built.filter_map(|entry| Some(entry.ok()?.path()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = beside
+        .into_iter()
+        .chain(built)
+        .chain(std::env::split_paths(&path));
+    all.into_iter().find(|dir| dir.join("kubectl").is_file())
+}
+
+/// Somebody with several terminals in one directory. What runs in them ends with it.
+struct Desk {
+    dir: TempDir,
+    path: OsString,
+    running: Vec<(Child, BufReader<ChildStderr>)>,
+}
+
+impl Desk {
+    fn new(kubectl: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        symlink(docs, dir.path().join("docs")).unwrap();
+        let ours = Path::new(env!("CARGO_BIN_EXE_stateward")).parent().unwrap();
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let all = [ours, kubectl].map(Path::to_owned).into_iter();
+        let path = std::env::join_paths(all.chain(std::env::split_paths(&others))).unwrap();
+        let running = Vec::new();
+        Self { dir, path, running }
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", command])
+            .current_dir(self.dir.path())
+            .env("PATH", &self.path)
+            .env("HOME", self.dir.path())
+            // Every terminal but the first begins with this.
+            .env("KUBECONFIG", self.dir.path().join("stateward.kubeconfig"))
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null());
+        shell
+    }
+
+    /// Types what ends by itself, and gives back what it printed.
+    fn run(&self, command: &str) -> String {
+        let ended = self.shell(&format!("{{ {command}\n}} 2>&1")).output().unwrap();
+        let printed = String::from_utf8(ended.stdout).unwrap();
+        assert!(ended.status.success(), "{command}: {}\n{printed}", ended.status);
+        printed
+    }
+
+    /// Types what goes on, and waits until it has said this.
+    fn start(&mut self, command: &str, until: &str) {
+        let mut shell = self.shell(&format!("exec {command}"));
+        let mut child = shell
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut talk = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains(until) {
+            let before = said.len();
+            talk.read_line(&mut said).unwrap();
+            assert!(said.len() > before, "{command} has ended: {said}");
+        }
+        self.running.push((child, talk));
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        for (child, talk) in &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+            let _ = talk.read_to_string(&mut String::new());
+        }
+    }
+}
+
+/// Types a guide; how many commands that were, and how many lines were compared.
+fn follow(guide: &str, desk: &mut Desk) -> (usize, usize) {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/guides/{guide}"));
+    let guide = fs::read_to_string(guide).unwrap();
+    let (mut ran, mut compared) = (0, 0);
+    for Typed { command, prints } in typed(&guide) {
+        let verb = command.split_whitespace().nth(1).unwrap_or_default();
+        match (command.split_whitespace().next(), verb) {
+            // It has a test of its own.
+            (_, "demo") => continue,
+            (Some("stateward"), "cluster") => desk.start(&command, "stop with Ctrl-C"),
+            (Some("stateward"), "operator") => {
+                // Tests run side by side, and a port is one's alone.
+                desk.start(&format!("{command} --listen 127.0.0.1:0"), " starts ");
+            }
+            // These stay open, for people to look at; what they print is in other commands too.
+            _ if command.ends_with(" -w") || verb == "top" => continue,
+            _ => {
+                let printed = desk.run(&command);
+                let lines: Vec<_> = printed.lines().map(plain).collect();
+                for line in prints
+                    .iter()
+                    .filter(|line| !line.contains('…') && !line.is_empty())
+                {
+                    let line = plain(line);
+                    assert!(lines.contains(&line), "{command}: {line:?} is not in\n{printed}");
+                    compared += 1;
+                }
+            }
+        }
+        ran += 1;
+    }
+    (ran, compared)
+}
+
+#[test]
+fn the_first_guide_works_as_it_stands_there() {
+    let Some(kubectl) = kubectl() else {
+        eprintln!("skipped: there is no kubectl; cargo xtask kube builds one");
+        return;
+    };
+    let (ran, compared) = follow("first-rollout.md", &mut Desk::new(&kubectl));
+    assert!(
+        ran >= 15 && compared >= 30,
+        "{ran} commands, {compared} lines: has the form of the guide changed?"
+    );
+}
+
+#[test]
+fn the_guide_to_plans_needs_no_cluster() {
+    let (ran, compared) = follow("plan.md", &mut Desk::new(Path::new("no kubectl")));
+    assert!(
+        ran >= 4 && compared >= 15,
+        "{ran} commands, {compared} lines: has the form of the guide changed?"
+    );
+}
+
+#[test]
+fn a_page_tells_what_is_typed_and_printed() {
+    let page = "```console\n$ a b\nc\n\n$ d\n```\n```yaml\n$ e\n```\n$ f\n";
+    let one = |command: &str, prints: &[&str]| Typed {
+        command: command.into(),
+        prints: prints.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    assert_eq!(typed(page), [one("a b", &["c", ""]), one("d", &[])]);
+    assert_eq!(
+        plain("pod/db-4   new  Ready   12s, for 1m3s"),
+        "pod/db-4 new Ready for"
+    );
+}
