@@ -41,7 +41,7 @@ impl Turn<'_> {
         if workload.released != due || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(share), message);
         }
-        if let Some(action) = next_stray(workload, home, workload.replicas, !known) {
+        if let Some(action) = self.next_stray(workload, home, workload.replicas, !known) {
             return Outcome::act(action, message);
         }
         if !known || !self.is_home(workload, home) {
@@ -82,13 +82,13 @@ impl Turn<'_> {
     /// through, or the share shrank), or one inside it that is broken on the old version. Kubernetes may replace none while one
     /// is unwell, and not only where pods are OrderedReady (k/k#67250, k/k#137409).
     pub(super) fn next_to_remove(
-        &self,
+        &mut self,
         workload: &Workload,
         attempt: Option<&Attempt>,
         allowed: u32,
     ) -> Option<Action> {
         let first_released = workload.first_released(allowed);
-        let stable = self.memory.stable.as_ref()?;
+        let stable = self.memory.stable.as_ref()?.revision.clone();
         let stuck = attempt.and_then(|attempt| {
             let holds_up = |pod: &&Pod| {
                 pod.index >= first_released
@@ -102,7 +102,7 @@ impl Turn<'_> {
         if let Some(pod) = stuck {
             return Some(remove(pod, false));
         }
-        if workload.current != stable.revision {
+        if workload.current != stable {
             return None;
         }
         // Kubernetes replaces the pods inside the share; while it does, one of them may be away before we see it.
@@ -111,7 +111,44 @@ impl Turn<'_> {
             pod.is_some_and(|pod| attempt.is_none_or(|attempt| pod.runs(&attempt.target)))
         };
         let at_rest = (first_released..workload.replicas).all(replaced);
-        next_stray(workload, &stable.revision, first_released, !at_rest)
+        self.next_stray(workload, &stable, first_released, !at_rest)
+    }
+
+    /// The next pod to remove so that it comes back as `home`.
+    ///
+    /// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that
+    /// serve go one at a time, and only while every other pod has been Ready for long enough, by its own word and by the
+    /// workload's: first the one that has not, since it is missed least. Only pods below the index `end` are looked at.
+    fn next_stray(
+        &mut self,
+        workload: &Workload,
+        home: &RevisionName,
+        end: u32,
+        only_broken: bool,
+    ) -> Option<Action> {
+        let astray =
+            |pod: &&Pod| pod.index < end && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
+        if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {
+            return Some(remove(broken, false));
+        }
+        if only_broken || !workload.counters_agree() {
+            return None;
+        }
+        let mut fresh = Vec::new();
+        for index in 0..workload.replicas {
+            let pod = workload.at(index)?;
+            let available = pod.available_at(workload.min_ready)?;
+            if available > self.world.now {
+                self.wake(available);
+                fresh.push(pod);
+            }
+        }
+        let next = match fresh[..] {
+            [] => workload.members().filter(astray).last(),
+            [pod] => Some(pod).filter(astray),
+            _ => None,
+        };
+        next.map(|pod| remove(pod, true))
     }
 
     fn describe_return(&self, back: &Return, home: &RevisionName, workload: &Workload) -> Report {
@@ -158,28 +195,6 @@ impl Turn<'_> {
             }
         }
     }
-}
-
-/// The next pod to remove so that it comes back as `home`.
-///
-/// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that serve
-/// go one at a time, when all pods are there and Ready by their own word and by the workload's. Only pods below the index
-/// `end` are looked at.
-fn next_stray(workload: &Workload, home: &RevisionName, end: u32, only_broken: bool) -> Option<Action> {
-    let astray =
-        |pod: &&Pod| pod.index < end && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
-    if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {
-        return Some(remove(broken, false));
-    }
-    let well = (0..workload.replicas).all(|index| workload.at(index).is_some_and(Pod::ready));
-    if only_broken || !well || !workload.counters_agree() {
-        return None;
-    }
-    workload
-        .members()
-        .filter(astray)
-        .last()
-        .map(|pod| remove(pod, true))
 }
 
 fn remove(pod: &Pod, serving: bool) -> Action {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -77,7 +79,7 @@ async fn pods_return_under_a_minimum_of_ready_time(cluster: &mut Cluster) -> Out
     let db = cluster
         .statefulset("db")
         .replicas(3)
-        .min_ready_seconds(1)
+        .min_ready_seconds(3)
         .start()
         .await?;
     let steps = json!([{"setWeight": 67}, {"pause": {}}]);
@@ -89,7 +91,27 @@ async fn pods_return_under_a_minimum_of_ready_time(cluster: &mut Cluster) -> Out
     if status.available_replicas != Some(3) {
         return Err(cluster.unmet("three pods available", format!("{status:?}")));
     }
-    db.expect_rest(["v1"; 3]).await
+    db.expect_rest(["v1"; 3]).await?;
+    expect_made_after_the_one_above_was_available(cluster, 3).await
+}
+
+/// Of `db-1` and `db-2`, the second is made again only when the first has been Ready for so many seconds.
+async fn expect_made_after_the_one_above_was_available(cluster: &Cluster, seconds: i64) -> Outcome {
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), cluster.namespace());
+    let first = pods.get("db-2").await.doing("get pod db-2")?;
+    let second = pods.get("db-1").await.doing("get pod db-1")?;
+    let conditions = first.status.and_then(|status| status.conditions);
+    let ready = conditions
+        .unwrap_or_default()
+        .into_iter()
+        .find(|condition| condition.type_ == "Ready");
+    let ready = ready.and_then(|ready| Some(ready.last_transition_time?.0));
+    let available = ready.map(|ready| ready + SignedDuration::from_secs(seconds));
+    let made = second.metadata.creation_timestamp.map(|made| made.0);
+    cluster.expect(
+        &format!("db-1 was made at {made:?}, not before db-2 was available at {available:?}"),
+        available.is_some() && made >= available,
+    )
 }
 
 /// k/k#128529: the partition counts from the first ordinal.

@@ -1,10 +1,11 @@
 //! The way back (rule 5).
 
+use jiff::SignedDuration;
 use rstest::rstest;
 
 use super::{message, phase, rejection, silent};
 use crate::engine::decide;
-use crate::engine::fixture::{returning, revision};
+use crate::engine::fixture::{NOW, returning, revision};
 use crate::memory::Activity;
 use crate::plan::{Fingerprint, Share};
 use crate::world::{Action, Phase, Reason};
@@ -31,6 +32,30 @@ fn the_way_back_removes_one_pod(
         other => panic!("{other:?}"),
     });
     assert_eq!(name.as_deref(), removed);
+}
+
+/// Rule 5: a pod that is Ready, but not for long enough, is one that is missing already.
+#[rstest]
+#[case::a_stable_one(&[0], None)]
+#[case::one_that_has_to_go(&[3], Some("db-3"))]
+#[case::two(&[3, 4], None)]
+fn the_way_back_has_one_pod_unavailable_at_most(#[case] fresh: &[usize], #[case] removed: Option<&str>) {
+    let mut world = returning(["a", "a", "a", "b", "b"]);
+    world.view().min_ready = SignedDuration::from_secs(30);
+    let since = NOW - SignedDuration::from_secs(20);
+    for index in fresh {
+        world.view().pods[*index].ready_since = Some(since);
+    }
+    let decision = decide(&world);
+    let name = decision.action.map(|action| match action {
+        Action::Remove { pod, serving, .. } => {
+            assert!(serving);
+            pod
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(name.as_deref(), removed);
+    assert_eq!(decision.look_again, Some(NOW + SignedDuration::from_secs(10)));
 }
 
 /// Rule 5: one that is on its way out may still be Ready.

@@ -1,5 +1,6 @@
 //! Pods that are made, and pods that we make go.
 
+use jiff::Timestamp;
 use stateward_cluster::Commit;
 use stateward_core::memory::Activity;
 
@@ -24,7 +25,7 @@ impl Replay {
             && leaves
             && let Some(before) = before
         {
-            self.check_removal(&commit.name, &before);
+            self.check_removal(&commit.name, &before, &pod);
         }
     }
 
@@ -66,17 +67,20 @@ impl Replay {
         }
     }
 
-    /// 19: a pod that serves is removed only while all others are there and Ready.
-    fn check_removal(&mut self, name: &str, pod: &Pod) {
+    /// 19: a pod that serves is removed only while all others are there and have been Ready for long enough.
+    fn check_removal(&mut self, name: &str, pod: &Pod, after: &Pod) {
         let Some(set) = self.sets.get(&pod.set) else {
             return;
         };
         let others = self.pods.iter().filter(|(other, _)| *other != name);
-        let well = others.filter(|(_, other)| other.set == pod.set && other.ready() && !other.leaving);
+        let then = after.asked_to_leave.unwrap_or(Timestamp::MAX);
+        let well = others.filter(|(_, other)| {
+            other.set == pod.set && other.available(set.min_ready, then) && !other.leaving
+        });
         let well = well.count() as i64;
         if pod.ready() && well < set.replicas - 1 {
             self.breaks(format!(
-                "19: pod {name} was removed while only {well} others were Ready"
+                "19: pod {name} was removed while only {well} others were available"
             ));
         }
         let stable = self.holder(&pod.set).and_then(|rollout| rollout.stable());

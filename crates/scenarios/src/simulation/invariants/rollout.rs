@@ -122,14 +122,9 @@ impl Replay {
             let replicas = u32::try_from(set.replicas).unwrap_or(0);
             plan.share_at(old.step).of(replicas)
         });
-        let available = |since: jiff::Timestamp| {
-            since
-                .saturating_add(set.min_ready)
-                .is_ok_and(|at| at <= new.entered)
-        };
         let there = self
             .on(&before.set, old.target.as_str())
-            .filter(|pod| pod.ready_since.is_some_and(available));
+            .filter(|pod| pod.available(set.min_ready, new.entered));
         let there = there.count() as u32;
         if there < due {
             self.breaks(format!(

@@ -138,7 +138,7 @@ impl Story {
         let pod = json!({
             "metadata": {
                 "name": name, "uid": format!("{index}-{revision}"), "ownerReferences": [{"name": "db"}],
-                "labels": {"controller-revision-hash": revision}, "deletionTimestamp": at(0),
+                "labels": {"controller-revision-hash": revision}, "deletionTimestamp": at(40),
             },
         });
         self.commit("pods", &name, pod, US, false);
@@ -422,6 +422,14 @@ fn a_good_story_breaks_nothing(#[case] tell: fn(&mut Story)) {
     story.abort();
     story.release(5);
     story.pod_since(0, "a", None);
+    story.removed(4, "b");
+})]
+#[case::removed_while_another_is_not_available("19", |story: &mut Story| {
+    story.set(OTHERS, json!({"spec": {"minReadySeconds": 10}}));
+    story.pause();
+    story.abort();
+    story.release(5);
+    story.pod_since(0, "a", Some(31));
     story.removed(4, "b");
 })]
 #[case::a_stable_pod_removed("19", |story: &mut Story| story.removed(4, "a"))]

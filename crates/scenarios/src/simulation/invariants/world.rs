@@ -76,6 +76,8 @@ pub(super) struct Pod {
     pub(super) revision: String,
     pub(super) ready_since: Option<Timestamp>,
     pub(super) leaving: bool,
+    /// When it was asked to leave.
+    pub(super) asked_to_leave: Option<Timestamp>,
 }
 
 impl Pod {
@@ -98,7 +100,20 @@ impl Pod {
                 since.and_then(|since| since.parse().ok()).unwrap_or_default()
             }),
             leaving: !object["metadata"]["deletionTimestamp"].is_null(),
+            asked_to_leave: object["metadata"]["deletionTimestamp"].as_str().and_then(|last| {
+                let grace = object["metadata"]["deletionGracePeriodSeconds"]
+                    .as_i64()
+                    .unwrap_or(0);
+                let last: Timestamp = last.parse().ok()?;
+                last.checked_sub(SignedDuration::from_secs(grace)).ok()
+            }),
         }
+    }
+
+    /// Ready for as long as its set asks, at that time.
+    pub(super) fn available(&self, min_ready: SignedDuration, then: Timestamp) -> bool {
+        let at = self.ready_since.map(|since| since.saturating_add(min_ready));
+        at.is_some_and(|at| at.is_ok_and(|at| at <= then))
     }
 
     pub(super) fn ready(&self) -> bool {
