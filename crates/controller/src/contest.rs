@@ -77,6 +77,9 @@ fn gist(status: &RolloutStatus) -> Fingerprint {
     let mut gist = status.clone();
     gist.current_step_started_at = None;
     gist.progressed_at = None;
+    // What people ask for is taken out again with the answer.
+    (gist.abort, gist.restart) = (false, false);
+    (gist.promote, gist.promote_full) = (false, false);
     gist.aborted_at = None;
     gist.returning_since = None;
     gist.restarted_at = None;
