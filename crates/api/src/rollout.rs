@@ -82,7 +82,7 @@ pub struct RolloutStatus {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub aborted_template_replaced: bool,
     /// The revision that was being rolled out when the workload was scaled to zero. Kubernetes takes that for the end of the
-    /// rollout, so the stable template was put back; apply it again to roll it out.
+    /// rollout, so the stable template was put back; scale up, then apply it again to roll it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn_revision: Option<String>,
     /// Why pods return to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent when they do not.

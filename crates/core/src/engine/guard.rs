@@ -89,8 +89,8 @@ impl Turn<'_> {
         }];
         sentences.extend(self.memory.withdrawn.as_ref().map(|withdrawn| {
             format!(
-                "{withdrawn} was being rolled out when it was scaled to zero, and was taken out of the template: apply it again \
-                 to roll it out"
+                "{withdrawn} was being rolled out when it was scaled to zero, and was taken out of the template: scale \
+                 up, then apply it again to roll it out"
             )
         }));
         if self.world.paused {

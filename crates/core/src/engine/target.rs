@@ -3,6 +3,7 @@
 use super::Turn;
 use super::step::begin;
 use crate::memory::{Activity, Cause, Return, Stable};
+use crate::revision::RevisionName;
 use crate::workload::Workload;
 
 impl Turn<'_> {
@@ -18,17 +19,12 @@ impl Turn<'_> {
         match self.memory.activity.clone() {
             Activity::Rolling(attempt) if attempt.target == *update => {
                 if workload.replicas == 0 && workload.current != stable.revision {
-                    self.warn(
-                        "ScaledToZero",
-                        format!(
-                            "scaled to zero while {update} was being rolled out, which Kubernetes takes for its end: {} stays the \
-                             stable version and its template is put back; apply {update} again to roll it out",
-                            stable.revision
-                        ),
-                    );
-                    self.memory.withdrawn = Some(update.clone());
-                    self.go_back(attempt.target, Cause::ScaledToZero);
+                    self.withdraw(update, &stable.revision);
                 }
+            }
+            // What was behind gates stays behind them, whoever applies it again.
+            Activity::Idle if workload.replicas == 0 && self.memory.withdrawn.as_ref() == Some(update) => {
+                self.withdraw(update, &stable.revision);
             }
             Activity::Rolling(attempt) if here => {
                 self.notice(
@@ -63,6 +59,19 @@ impl Turn<'_> {
                 }
             }
         }
+    }
+
+    /// Takes a version out of the template of a workload without pods: they would all begin on it.
+    fn withdraw(&mut self, update: &RevisionName, stable: &RevisionName) {
+        self.warn(
+            "ScaledToZero",
+            format!(
+                "scaled to zero while {update} was being rolled out, which Kubernetes takes for its end: {stable} stays the stable \
+                 version and its template is put back; scale up, then apply {update} again to roll it out"
+            ),
+        );
+        self.memory.withdrawn = Some(update.clone());
+        self.go_back(update.clone(), Cause::ScaledToZero);
     }
 
     /// A rollout that had come to its end, only that the template was changed again before anybody looked: what it rolled
@@ -168,7 +177,7 @@ impl Turn<'_> {
     }
 
     /// Turns round.
-    pub(super) fn go_back(&mut self, from: crate::revision::RevisionName, cause: Cause) {
+    pub(super) fn go_back(&mut self, from: RevisionName, cause: Cause) {
         self.memory.activity = Activity::Returning(Return {
             from,
             cause,

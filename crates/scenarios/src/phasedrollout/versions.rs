@@ -117,7 +117,9 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     all_is_well(cluster);
     db.scale(3).await?;
     expect_out::<3>(&db, &rollout, "v1").await?;
-    rollout.expect_message("apply it again to roll it out").await?;
+    rollout
+        .expect_message("then apply it again to roll it out")
+        .await?;
     db.set_image("v2").await?;
     expect_out::<3>(&db, &rollout, "v2").await
 }

@@ -94,7 +94,7 @@ fn a_scale_to_zero_does_not_promote() {
     assert_eq!(
         told.message,
         "scaled to zero while db-b was being rolled out, which Kubernetes takes for its end: db-a stays the stable version and \
-         its template is put back; apply db-b again to roll it out"
+         its template is put back; scale up, then apply db-b again to roll it out"
     );
     world.memory = decision.memory;
     let decision = decide(&world);
@@ -111,8 +111,19 @@ fn a_scale_to_zero_does_not_promote() {
     assert_eq!(
         message(&decide(&world)),
         "scaled to zero: pods will run db-a; db-b was being rolled out when it was scaled to zero, and was taken out of the \
-         template: apply it again to roll it out"
+         template: scale up, then apply it again to roll it out"
     );
+    let at_rest = world.clone();
+    world.template("b");
+    world.current("b");
+    let decision = decide(&world);
+    assert!(
+        matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::ScaledToZero),
+        "whoever applies it to no pods skips no gate"
+    );
+    assert_eq!(decision.memory.stable, at_rest.memory.stable);
+    assert_eq!(decision.memory.withdrawn, Some(revision("b")));
+    world = at_rest;
     world.view().replicas = 5;
     world.view().released = 0;
     world.pods(["a"; 5]);
