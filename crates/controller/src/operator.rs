@@ -30,7 +30,7 @@ use crate::kind::{Checks, Rollout};
 use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
-use crate::reconcile::{Context, reconcile, retry, target};
+use crate::reconcile::{Context, has_left, reconcile, retry, target};
 use crate::roster::{self, Roster};
 
 /// How many objects may have their turn at the same time.
@@ -364,7 +364,13 @@ impl<K: Rollout> Registry<K> {
     }
 
     fn put(&self, object: &K) {
-        self.caches.manager_lives(target(object));
+        if has_left(object) {
+            self.caches.manager_gone(&object.uid().unwrap_or_default());
+            self.caches
+                .touch(&object.namespace().unwrap_or_default(), object.workload());
+        } else {
+            self.caches.manager_lives(target(object));
+        }
         match self.index.put(object) {
             Some(before) if Some(&before.uid) == object.meta().uid.as_ref() => {
                 // Somebody may be waiting for the workload that it was meant for before.

@@ -172,7 +172,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
     for pass in 0..WRITES_PER_TURN {
         let deleting = object.meta().deletion_timestamp.is_some();
         let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
-        if deleting && !ours {
+        if has_left(&object) {
             return Ok(Next::await_change());
         }
         let target = target(&object);
@@ -275,6 +275,14 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         });
     }
     Ok(Next::requeue(Duration::from_millis(1)))
+}
+
+/// Whether an object is being deleted and keeps nothing of ours any more, nor of an operator that had it before. Others may keep it
+/// for as long as they like.
+pub(crate) fn has_left<K: Rollout>(object: &K) -> bool {
+    let kept =
+        |finalizer: &String| finalizer == FINALIZER || K::INHERITED_FINALIZERS.contains(&finalizer.as_str());
+    object.meta().deletion_timestamp.is_some() && !object.finalizers().iter().any(kept)
 }
 
 /// Writes a status down, and remembers that it was us.

@@ -27,7 +27,7 @@ pub struct Workload {
     pub template: Fingerprint,
     /// The same of the current revision's template, where it is known. Asked for when a workload is taken on.
     pub current_template: Option<Fingerprint>,
-    /// How it was set before we took hold of it, in the plugin's own words.
+    /// How its users have set it, in the plugin's own words: what it has to be again when it is let go.
     pub setting: String,
     /// Who holds it.
     pub claim: Claim,
@@ -46,6 +46,8 @@ pub struct Workload {
 pub enum Claim {
     /// Nobody.
     Free,
+    /// Nobody here, but another operator has held it for the object that is being decided on.
+    Inherited,
     /// The object that is being decided on.
     Ours,
     /// Another one, by name.
@@ -107,6 +109,11 @@ impl Pod {
     /// Ready, and staying.
     pub fn ready(&self) -> bool {
         self.ready_since.is_some() && !self.terminating
+    }
+
+    /// Not Ready, and more than slow: its containers have ended, or cannot begin.
+    pub fn is_broken(&self) -> bool {
+        !self.ready() && !self.terminating && (self.trouble.is_some() || self.restarts > 0)
     }
 
     /// When it will count as available if nothing happens to it. `None` while it is not Ready.

@@ -102,8 +102,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes the guard down when it is deleted in the middle",
         file: "core/src/engine/let_go.rs",
-        truth: "self.memory.setting.clone().filter(|_| idle);",
-        lie: "self.memory.setting.clone();",
+        truth: "let setting = setting.filter(|_| idle);",
+        lie: "let setting = setting.filter(|_| true);",
     },
     Mutant {
         name: "decides on what the controller has not observed",
@@ -142,22 +142,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "                None => {}\n",
     },
     Mutant {
-        name: "removes a pod that serves while another is away",
+        name: "removes a pod that serves while another is not available",
         file: "core/src/engine/returning.rs",
-        truth: "if only_broken || !well || !workload.counters_agree() {",
-        lie: "if only_broken || !workload.counters_agree() {",
+        truth: "[pod] => Some(pod).filter(astray),\n            _ => None,",
+        lie: "_ => workload.members().filter(astray).last(),",
     },
     Mutant {
         name: "removes a pod that serves while the counters miss another",
         file: "core/src/engine/returning.rs",
-        truth: "if only_broken || !well || !workload.counters_agree() {",
-        lie: "if only_broken || !well {",
+        truth: "if only_broken || !workload.counters_agree() {",
+        lie: "if only_broken {",
     },
     Mutant {
         name: "removes a pod while Kubernetes replaces another",
         file: "core/src/engine/returning.rs",
-        truth: "next_stray(workload, &stable.revision, first_released, !at_rest)",
-        lie: "next_stray(workload, &stable.revision, first_released, !at_rest && workload.pods.is_empty())",
+        truth: "next_stray(workload, &stable, first_released, !at_rest)",
+        lie: "next_stray(workload, &stable, first_released, !at_rest && workload.pods.is_empty())",
     },
     Mutant {
         name: "begins an attempt on pods that it has not seen",
@@ -582,8 +582,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes what another operator has left for a wish of the user's",
         file: "core/src/engine/adopt.rs",
-        truth: "if by_pod && left_behind {",
-        lie: "if false && by_pod && left_behind {",
+        truth: "if by_pod && workload.current != workload.update {",
+        lie: "if false {",
     },
     Mutant {
         name: "takes a set on behind the gate that stands before its next pod",
@@ -690,8 +690,38 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "excuses a pod that is only being replaced",
         file: "core/src/engine/step.rs",
-        truth: "Some(pod) if pod.terminating => !plan.by_pod,",
-        lie: "Some(pod) if pod.terminating => true,",
+        truth: "Some(pod) if plan.by_pod => pod.is_broken(),",
+        lie: "Some(pod) if plan.by_pod => !pod.ready(),",
+    },
+    Mutant {
+        name: "adopts what was withdrawn when it is applied to no pods",
+        file: "core/src/engine/target.rs",
+        truth: "Activity::Idle if workload.replicas == 0 && self.memory.withdrawn.as_ref() == Some(update) => {",
+        lie: "Activity::Idle if false => {",
+    },
+    Mutant {
+        name: "leaves the guard of another operator on a set that is let go",
+        file: "core/src/engine/let_go.rs",
+        truth: "None => inherited,",
+        lie: "None => false,",
+    },
+    Mutant {
+        name: "takes a guard that another operator has left for a wish of users",
+        file: "plugin/src/statefulset/read.rs",
+        truth: "let held = set.claim().is_some() || set.peer_claim.is_some();",
+        lie: "let held = set.claim().is_some();",
+    },
+    Mutant {
+        name: "takes a command of users for a contest",
+        file: "controller/src/contest.rs",
+        truth: "(gist.promote, gist.promote_full) = (false, false);",
+        lie: "",
+    },
+    Mutant {
+        name: "does not look at a deleted object that another operator had",
+        file: "controller/src/reconcile.rs",
+        truth: "finalizer == FINALIZER || K::INHERITED_FINALIZERS.contains(&finalizer.as_str())",
+        lie: "finalizer == FINALIZER",
     },
     Mutant {
         name: "keeps pods back that are left to Kubernetes",

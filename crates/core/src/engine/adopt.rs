@@ -58,12 +58,11 @@ impl Turn<'_> {
         }
     }
 
-    /// How the workload is to be set when we let go of it at rest. Where one pod goes after the other, a guard and a partition in the
-    /// middle of a change are what another operator has left, or we ourselves, and not a user's wish.
+    /// How the workload is to be set when we let go of it at rest. Where one pod goes after the other, a partition in the middle of
+    /// a change is what another operator has left, or we ourselves, and not a user's wish.
     fn setting(&self, workload: &Workload) -> String {
         let by_pod = self.world.plan.as_ref().is_ok_and(|plan| plan.by_pod);
-        let left_behind = workload.released <= 0 || workload.current != workload.update;
-        if by_pod && left_behind {
+        if by_pod && workload.current != workload.update {
             "0".into()
         } else {
             workload.setting.clone()

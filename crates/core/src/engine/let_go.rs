@@ -14,15 +14,20 @@ impl Turn<'_> {
             Reason::LettingGo,
             "letting go of the workload".into(),
         );
-        if workload.claim != Claim::Ours {
+        let inherited = workload.claim == Claim::Inherited;
+        if workload.claim != Claim::Ours && !inherited {
             return Outcome::wait(message);
         }
         // A version that waits behind the guard would be released with it.
-        let stable = self.memory.stable.as_ref();
-        let known = stable.is_some_and(|stable| workload.update == stable.revision) || self.world.suspended;
-        let settled = known && workload.current == workload.update;
+        let known = match &self.memory.stable {
+            Some(stable) => workload.update == stable.revision,
+            None => inherited,
+        };
+        let settled = (known || self.world.suspended) && workload.current == workload.update;
         let idle = self.memory.activity == Activity::Idle && settled;
-        let setting = self.memory.setting.clone().filter(|_| idle);
+        let remembered = self.memory.setting.clone();
+        let setting = remembered.or_else(|| inherited.then(|| workload.setting.clone()));
+        let setting = setting.filter(|_| idle);
         if !idle && !self.world.suspended {
             self.warn(
                 "RolloutFrozen",

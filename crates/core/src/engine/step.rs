@@ -13,8 +13,8 @@ use crate::world::{Action, Phase, Reason, Report};
 /// A new attempt, at the first step.
 pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
     let broken = |index: &u32| match workload.at(*index) {
-        // One that is only being replaced is waited for where all have to be available.
-        Some(pod) if pod.terminating => !plan.by_pod,
+        // Where all have to be available, one that is only starting or being replaced is waited for.
+        Some(pod) if plan.by_pod => pod.is_broken(),
         Some(pod) => !pod.ready(),
         None => !plan.by_pod,
     };

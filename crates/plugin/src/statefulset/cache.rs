@@ -550,14 +550,17 @@ mod tests {
         caches.manager_lives(phased("0", "RolloutPlugin", "db"));
         assert_eq!(claim(), Claim::Free, "that is another kind");
         caches.manager_lives(phased("1", "PhasedRollout", "db"));
-        assert_eq!(claim(), Claim::Other("PhasedRollout first".into()));
+        assert_eq!(
+            claim(),
+            Claim::Other("PhasedRollout first, as its annotation sts.plus/phasedRollout says".into())
+        );
         caches.manager_lives(phased("1", "PhasedRollout", "cache"));
         assert_eq!(claim(), Claim::Free, "it is meant for another set");
         caches.manager_lives(phased("2", "PhasedRollout", "db"));
         caches.manager_gone("1");
         assert_eq!(
             claim(),
-            Claim::Other("PhasedRollout first".into()),
+            Claim::Other("PhasedRollout first, as its annotation sts.plus/phasedRollout says".into()),
             "another one has taken its name"
         );
         caches.manager_gone("2");

@@ -27,8 +27,8 @@ pub const FIELD_MANAGER: &str = "stateward";
 /// Names the object that manages a set. Only this object's operator moves the partition.
 pub const MANAGED_BY: &str = "stateward.dev/managed-by";
 
-/// Names the PhasedRollout that manages a set, where sts-plus-operator has left it. Only read, and only where nobody has claimed
-/// the set here.
+/// Names the PhasedRollout that manages a set, where sts-plus-operator has left it. It counts only where nobody has claimed the set
+/// here, and goes when the object that it names lets go.
 pub const PEER_MANAGED_BY: &str = "sts.plus/phasedRollout";
 
 /// The built-in plugin for StatefulSets.
@@ -241,6 +241,11 @@ impl ResourcePlugin for StatefulSets {
         let mut patch = json!({
             "metadata": {"resourceVersion": at.0, "annotations": {MANAGED_BY: Value::Null}},
         });
+        let set = self.caches.set(&target.namespace, &target.name);
+        let peer_claim = set.as_ref().and_then(|set| set.peer_claim.as_deref());
+        if peer_claim.is_some_and(|name| target.manager.is_phased(name)) {
+            patch["metadata"]["annotations"][PEER_MANAGED_BY] = Value::Null;
+        }
         if let Some(partition) = setting.and_then(|setting| setting.parse::<u32>().ok()) {
             patch["spec"] = json!({"updateStrategy": {"rollingUpdate": {"partition": partition}}});
         }

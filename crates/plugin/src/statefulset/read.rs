@@ -5,6 +5,7 @@ use stateward_core::revision::RevisionName;
 use stateward_core::workload::{Claim, Counters, Pod, Workload};
 use stateward_core::world::NoWorkload;
 
+use super::PEER_MANAGED_BY;
 use super::view::{PodRow, SetView, count};
 use crate::Manager;
 
@@ -12,6 +13,11 @@ impl Manager {
     /// How a claim is written down: `RolloutPlugin/my-rollout/0f3c…`
     pub(super) fn claim(&self) -> String {
         format!("{}/{}/{}", self.kind, self.name, self.uid)
+    }
+
+    /// Whether it is the PhasedRollout of this name.
+    pub(super) fn is_phased(&self, name: &str) -> bool {
+        self.kind == PHASED && self.name == name
     }
 }
 
@@ -70,7 +76,7 @@ pub(super) fn workload<'p>(
         update: RevisionName::from_api(&status.update_revision),
         template: set.spec.template.clone(),
         current_template: None,
-        setting: partition.to_string(),
+        setting: setting(set, partition),
         claim: claim(set, manager, lives),
         ordered: set.spec.pod_management_policy.as_deref() != Some("Parallel"),
         min_ready: SignedDuration::from_secs(set.spec.min_ready_seconds.unwrap_or(0).into()),
@@ -85,6 +91,12 @@ pub(super) fn workload<'p>(
     })
 }
 
+/// The partition that users have set. One on a set that somebody holds is his, or what he has left.
+fn setting(set: &SetView, partition: i32) -> String {
+    let held = set.claim().is_some() || set.peer_claim.is_some();
+    if held { 0 } else { partition }.to_string()
+}
+
 /// Whose it is. A claim whose object is gone is nobody's; then the one goes first whom sts-plus-operator took it for.
 fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) -> Claim {
     let written = set.claim();
@@ -92,16 +104,18 @@ fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) ->
         return Claim::Ours;
     }
     let mut parts = written.into_iter().flat_map(|claim| claim.splitn(3, '/'));
-    let ours = match (parts.next(), parts.next(), parts.next()) {
-        (Some(kind), Some(name), Some(uid)) if lives(Named::Uid(uid)) => Some(format!("{kind} {name}")),
-        _ => None,
-    };
-    let peers = || {
-        let name = set.peer_claim.as_deref()?;
-        let is_us = manager.kind == PHASED && manager.name == name;
-        (!is_us && lives(Named::Phased(name))).then(|| format!("{PHASED} {name}"))
-    };
-    ours.or_else(peers).map_or(Claim::Free, Claim::Other)
+    if let (Some(kind), Some(name), Some(uid)) = (parts.next(), parts.next(), parts.next())
+        && lives(Named::Uid(uid))
+    {
+        return Claim::Other(format!("{kind} {name}"));
+    }
+    match set.peer_claim.as_deref() {
+        Some(name) if manager.is_phased(name) => Claim::Inherited,
+        Some(name) if lives(Named::Phased(name)) => Claim::Other(format!(
+            "{PHASED} {name}, as its annotation {PEER_MANAGED_BY} says"
+        )),
+        _ => Claim::Free,
+    }
 }
 
 /// The row of a pod; `None` for one whose name is not `<set>-<ordinal>`.
@@ -219,11 +233,11 @@ mod tests {
 
     /// Rule 15 also where another operator has written it down.
     #[rstest]
-    #[case(None, Some("lives"), Claim::Other("PhasedRollout lives".into()))]
+    #[case(None, Some("lives"), Claim::Other("PhasedRollout lives, as its annotation sts.plus/phasedRollout says".into()))]
     #[case(None, Some("gone"), Claim::Free)]
     #[case(Some("RolloutPlugin/db/us"), Some("lives"), Claim::Ours)]
     #[case(Some("RolloutPlugin/other/lives"), Some("gone"), Claim::Other("RolloutPlugin other".into()))]
-    #[case(Some("RolloutPlugin/other/gone"), Some("lives"), Claim::Other("PhasedRollout lives".into()))]
+    #[case(Some("RolloutPlugin/other/gone"), Some("lives"), Claim::Other("PhasedRollout lives, as its annotation sts.plus/phasedRollout says".into()))]
     fn whom_another_operator_took_a_set_for_goes_first(
         #[case] written: Option<&str>,
         #[case] peers: Option<&str>,
@@ -231,7 +245,7 @@ mod tests {
     ) {
         let annotations = json!({
             crate::statefulset::MANAGED_BY: written,
-            crate::statefulset::PEER_MANAGED_BY: peers,
+            PEER_MANAGED_BY: peers,
         });
         assert_eq!(
             read(&json!({"metadata": {"annotations": annotations}}), &[]).claim,
@@ -239,15 +253,28 @@ mod tests {
         );
     }
 
+    #[rstest]
+    #[case(json!({}), "2")]
+    #[case(json!({crate::statefulset::MANAGED_BY: "RolloutPlugin/db/us"}), "0")]
+    #[case(json!({crate::statefulset::MANAGED_BY: "RolloutPlugin/other/gone"}), "0")]
+    #[case(json!({PEER_MANAGED_BY: "gone"}), "0")]
+    fn a_partition_that_somebody_has_left_is_no_wish_of_users(
+        #[case] annotations: Value,
+        #[case] setting: &str,
+    ) {
+        let workload = read(&json!({"metadata": {"annotations": annotations}}), &[]);
+        assert_eq!(workload.setting, setting);
+    }
+
     #[test]
     fn the_one_that_another_operator_names_takes_the_set() {
-        let annotations = json!({crate::statefulset::PEER_MANAGED_BY: "lives"});
+        let annotations = json!({PEER_MANAGED_BY: "lives"});
         let named = Manager {
             kind: PHASED.into(),
             name: "lives".into(),
             uid: "us".into(),
         };
         let set = set(&json!({"metadata": {"annotations": annotations}}));
-        assert_eq!(claim(&set, &named, |_| true), Claim::Free);
+        assert_eq!(claim(&set, &named, |_| true), Claim::Inherited);
     }
 }

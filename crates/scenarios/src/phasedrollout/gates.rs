@@ -25,6 +25,7 @@ scenarios![
     a_gate_whose_checks_fail_can_be_passed_by_hand,
     no_gate_is_passed_by_hand_while_a_pod_is_unwell,
     pods_have_to_be_ready_for_long_enough,
+    a_pod_that_is_not_broken_but_slow_is_waited_for,
     some_data_is_a_success_where_the_spec_says_so,
     a_changed_query_counts_from_the_next_check,
     an_operator_that_starts_again_goes_on_counting,
@@ -235,7 +236,17 @@ async fn no_gate_is_passed_by_hand_while_a_pod_is_unwell(cluster: &mut Cluster) 
             "promote: only checks can be skipped: waiting for pod db-0",
         )
         .await?;
-    rollout.expect_no_command().await?;
+    // However often it is asked, no answer waits for a better time.
+    for _ in 0..8 {
+        rollout.go_on().await?;
+    }
+    cluster.expect(
+        "a user's word is no contest",
+        cluster.look(|view| {
+            let mut events = view.events.values();
+            !events.any(|event| event.reason.as_deref() == Some("StatusContested"))
+        }),
+    )?;
     expect_partition(&db, 2).await?;
     cluster.pods().program(unwell, Behaviour::default());
     db.expect_rest(["v1", "v1", "v2"]).await?;
@@ -280,6 +291,25 @@ async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome
     )?;
     all_is_well(cluster);
     expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// S002-05: also where it was not up when the template changed.
+async fn a_pod_that_is_not_broken_but_slow_is_waited_for(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    let starting = Match::set("db").ordinal(0);
+    cluster.pods().program(starting.clone(), Behaviour::never_ready());
+    rollout.expect_message("waiting for pod db-0 to be Ready").await?;
+    let asked = cluster.metrics().asked("errors");
+    db.set_image("v2").await?;
+    rollout.expect_phase("Rolling").await?;
+    rollout
+        .expect_message("checks begin when every pod is available: waiting for pod db-0")
+        .await?;
+    db.expect_no_move().await?;
+    cluster.expect("no check was made", cluster.metrics().asked("errors") == asked)?;
+    cluster.pods().program(starting, Behaviour::default());
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn some_data_is_a_success_where_the_spec_says_so(cluster: &mut Cluster) -> Outcome {

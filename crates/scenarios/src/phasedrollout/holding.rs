@@ -11,6 +11,7 @@ scenarios![
     an_abort_returns_every_pod,
     deleted_at_rest_the_set_is_as_it_was,
     deleted_in_the_middle_every_pod_stays,
+    a_partition_of_users_is_what_it_was_when_it_is_let_go,
 ];
 
 async fn a_pause_by_hand_stops_the_checks(cluster: &mut Cluster) -> Outcome {
@@ -54,4 +55,15 @@ async fn deleted_in_the_middle_every_pod_stays(cluster: &mut Cluster) -> Outcome
     all_is_well(cluster);
     expect_partition(&db, 2).await?;
     db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// S002-10
+async fn a_partition_of_users_is_what_it_was_when_it_is_let_go(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).partition(7).start().await?;
+    let rollout = cluster.phased("db").start().await?;
+    expect_partition(&db, 3).await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    expect_partition(&db, 7).await
 }

@@ -22,6 +22,8 @@ scenarios![
     the_one_that_another_operator_named_goes_first,
     one_that_another_operator_named_and_that_means_another_set_holds_up_nobody,
     an_object_of_another_operator_can_be_deleted,
+    an_object_that_was_deleted_when_its_operator_was_gone_lets_go,
+    an_object_that_was_deleted_in_the_middle_when_its_operator_was_gone_leaves_every_pod,
 ];
 
 const LONG_AGO: &str = "2025-01-01T00:00:00Z";
@@ -337,10 +339,61 @@ async fn one_that_another_operator_named_and_that_means_another_set_holds_up_nob
 
 async fn an_object_of_another_operator_can_be_deleted(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let db = cluster.statefulset("db").replicas(2).partition(2).start().await?;
+    let db = at_rest(cluster).await?;
     let rollout = cluster.phased("db").with(&left_behind()).start().await?;
     rollout.delete().await?;
     rollout.expect_gone().await?;
     // Its guard is not a wish of the user's.
-    expect_partition(&db, 0).await
+    expect_partition(&db, 0).await?;
+    expect_no_word_of_it(&db).await
+}
+
+/// Waits until a set tells of no operator that has held it.
+async fn expect_no_word_of_it(db: &Set<'_>) -> Outcome {
+    db.eventually("no claim is left", |set, _| match set.metadata.annotations {
+        Some(ref annotations) if !annotations.is_empty() => Err(format!("{annotations:?}")),
+        _ => Ok(()),
+    })
+    .await
+}
+
+/// Nobody else would ever take the finalizer off, and the next object would wait for ever.
+async fn an_object_that_was_deleted_when_its_operator_was_gone_lets_go(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let db = at_rest(cluster).await?;
+    let updated = peer_status("Updated", ["True", "True"], None);
+    let rollout = object(cluster, "db", json!({}), updated.clone()).await?;
+    let next = object(cluster, "next", json!({}), updated).await?;
+    rollout.delete().await?;
+    take_over(cluster, &db, async || {
+        rollout.expect_gone().await?;
+        next.expect_phase("Updated").await
+    })
+    .await?;
+    expect_partition(&db, 3).await?;
+    next.delete().await?;
+    next.expect_gone().await?;
+    expect_partition(&db, 0).await?;
+    expect_no_word_of_it(&db).await
+}
+
+async fn an_object_that_was_deleted_in_the_middle_when_its_operator_was_gone_leaves_every_pod(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_definitions().await?;
+    let db = at_rest(cluster).await?;
+    db.set_image("v2").await?;
+    db.set_partition(2).await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    let rollout = object(cluster, "db", json!({}), rolling("WaitForChecks", 2, 2)).await?;
+    rollout.delete().await?;
+    take_over(cluster, &db, async || {
+        rollout.expect_gone().await?;
+        rollout
+            .expect_event("RolloutFrozen", "every pod stays as it is")
+            .await?;
+        expect_no_word_of_it(&db).await
+    })
+    .await?;
+    expect_partition(&db, 2).await
 }

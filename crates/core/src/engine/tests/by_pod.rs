@@ -280,18 +280,23 @@ fn an_excuse_ends_when_the_pod_is_well() {
     assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
 }
 
-#[test]
-fn a_pod_that_is_only_being_replaced_has_no_excuse() {
+#[rstest]
+#[case::being_replaced(|world: &mut World| {
+    world.view().pods[0].terminating = true;
+    world.view().told.current = 4;
+}, &[])]
+#[case::starting(|world: &mut World| world.unready(0), &[])]
+#[case::crashing(|world: &mut World| world.crash(0), &[0])]
+fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] excused: &[u32]) {
     let mut world = settled();
     world.plan = Ok(pods(5));
     world.template("b");
-    world.view().pods[0].terminating = true;
-    world.view().told.current = 4;
+    befall(&mut world);
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
         panic!("it rolls");
     };
-    assert!(attempt.excused.is_empty());
+    assert_eq!(attempt.excused, excused);
 }
 
 /// A new pod that is excused is new, and no excuse.
@@ -319,9 +324,9 @@ fn readiness_that_comes_and_goes_is_not_progress() {
 }
 
 #[rstest]
-#[case::guarded_by_another(5, "a", "0")]
 #[case::in_the_middle(2, "b", "0")]
 #[case::a_users_own(2, "a", "2")]
+#[case::a_users_own_that_holds_every_pod(5, "a", "5")]
 fn what_another_operator_left_is_no_wish_of_a_user(
     #[case] partition: i64,
     #[case] template: &str,

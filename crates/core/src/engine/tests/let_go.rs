@@ -1,9 +1,13 @@
 //! Letting go (rule 20).
 
+use rstest::rstest;
+
 use super::notices;
 use crate::engine::decide;
 use crate::engine::fixture::{rolling, settled};
-use crate::world::Action;
+use crate::memory::Memory;
+use crate::workload::Claim;
+use crate::world::{Action, World};
 
 /// Rule 20
 #[test]
@@ -27,4 +31,28 @@ fn a_deleted_object_keeps_a_version_that_waits_where_it_is() {
     let decision = decide(&world);
     assert_eq!(decision.action, Some(Action::LetGo(None)));
     assert_eq!(notices(&decision), ["RolloutFrozen"]);
+}
+
+/// Rule 20, of an object that only another operator has held the workload for.
+#[rstest]
+#[case::at_rest("a", Claim::Inherited, Some(Action::LetGo(Some("0".into()))), &[])]
+#[case::in_the_middle("b", Claim::Inherited, Some(Action::LetGo(None)), &["RolloutFrozen"])]
+#[case::not_its_own("a", Claim::Free, None, &[])]
+fn a_deleted_object_lets_go_of_what_it_has_inherited(
+    #[case] template: &str,
+    #[case] claim: Claim,
+    #[case] action: Option<Action>,
+    #[case] told: &[&str],
+) {
+    let mut world = World {
+        deleting: true,
+        memory: Memory::default(),
+        ..settled()
+    };
+    world.template(template);
+    world.view().claim = claim;
+    world.view().setting = "0".into();
+    let decision = decide(&world);
+    assert_eq!(decision.action, action);
+    assert_eq!(notices(&decision), told);
 }
