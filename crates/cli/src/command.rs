@@ -102,6 +102,9 @@ impl Command {
                 back.from,
                 self.verb()
             )),
+            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if stage.plan.is_none() => {
+                because(&format!("has a spec that is not valid: {}", stage.message()))
+            }
             (Self::Promote, Activity::Rolling(_)) if paused && stage.is_by_pod() => because(&format!(
                 "is paused by spec.paused; first: {program} resume {name}"
             )),
@@ -196,13 +199,16 @@ impl Command {
             operations.push(test("/status/updatedRevision", json!(revision)));
         }
         let set = |path: &str, value: bool| json!({"op": "add", "path": path, "value": value});
+        if self == Self::Promote {
+            operations.push(test("/status/currentStepIndex", json!(status.current_step_index)));
+            // A gate that begins anew is another one.
+            if let Some(began) = status.current_step_started_at {
+                operations.push(test("/status/currentStepStartedAt", json!(began)));
+            }
+        }
         match self {
-            Self::Promote if !status.controller_pause => operations.extend([
-                test("/status/currentStepIndex", json!(status.current_step_index)),
-                set("/status/promote", true),
-            ]),
+            Self::Promote if !status.controller_pause => operations.push(set("/status/promote", true)),
             Self::Promote => operations.extend([
-                test("/status/currentStepIndex", json!(status.current_step_index)),
                 test("/status/controllerPause", json!(true)),
                 json!({"op": "remove", "path": "/status/pauseConditions"}),
             ]),
@@ -241,6 +247,11 @@ impl Command {
                 .progress_in_words()
                 .unwrap_or_else(|| format!("{}: {}", after.phase(), after.message()));
             format!("has moved on to {place}")
+        } else if self == Self::Promote
+            && before.status.current_step_started_at != after.status.current_step_started_at
+        {
+            let place = after.progress_in_words().unwrap_or_default();
+            format!("has begun {place} anew: {}", after.message())
         } else {
             return None;
         };
@@ -399,6 +410,7 @@ mod tests {
                 {"op": "test", "path": "/metadata/uid", "value": "u-1"},
                 {"op": "test", "path": "/status/updatedRevision", "value": "db-2"},
                 {"op": "test", "path": "/status/currentStepIndex", "value": 1},
+                {"op": "test", "path": "/status/currentStepStartedAt", "value": "2026-01-01T00:06:50Z"},
                 {"op": "test", "path": "/status/controllerPause", "value": true},
                 {"op": "remove", "path": "/status/pauseConditions"},
             ])
@@ -435,9 +447,34 @@ mod tests {
                 {"op": "test", "path": "/metadata/uid", "value": "u-2"},
                 {"op": "test", "path": "/status/updatedRevision", "value": "web-2"},
                 {"op": "test", "path": "/status/currentStepIndex", "value": 2},
+                {"op": "test", "path": "/status/currentStepStartedAt", "value": "2026-01-01T00:06:50Z"},
                 {"op": "add", "path": "/status/promote", "value": true},
             ])
         );
+    }
+
+    #[test]
+    fn a_promote_of_a_gate_that_has_begun_anew_is_not_meant() {
+        let (seen, mut now) = (phased(2), phased(2));
+        assert_eq!(Command::Promote.moved_on(&seen, &now), None);
+        let status = now.status.as_mut().unwrap();
+        status.current_step_started_at = "2026-01-01T00:08:00Z".parse().ok();
+        assert_eq!(
+            Command::Promote.moved_on(&seen, &now).unwrap(),
+            "phasedrollout web has begun step 3 of 7 anew: on its way; nothing was changed"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_cannot_be_promoted() {
+        let mut object = phased(2);
+        object.plan = None;
+        for command in [Command::Promote, Command::PromoteFull] {
+            assert_eq!(
+                command.objection(&object, "stateward").unwrap_err(),
+                "phasedrollout web has a spec that is not valid: on its way"
+            );
+        }
     }
 
     #[test]

@@ -287,6 +287,20 @@ mod tests {
     }
 
     #[test]
+    fn what_users_ask_for_is_no_contest_however_often() {
+        let contest = Contest::default();
+        let ours = status("5 of 5");
+        let asked = RolloutStatus {
+            promote: true,
+            ..ours.clone()
+        };
+        for time in 0..20 {
+            assert!(contest.wait_to_say("1", &asked, &ours, second(time)).is_none());
+            contest.said("1", &asked, &ours, second(time));
+        }
+    }
+
+    #[test]
     fn what_only_we_write_is_no_contest() {
         let contest = Contest::default();
         let (ready, unready) = (status("5 of 5"), status("4 of 5"));

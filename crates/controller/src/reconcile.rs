@@ -529,8 +529,30 @@ mod tests {
     use crate::analysis::templates::Templates;
     use crate::turn::version;
     use jiff::Timestamp;
+    use rstest::rstest;
+    use stateward_api::phasedrollout::PhasedRollout;
     use stateward_api::rolloutplugin::RolloutPlugin;
     use stateward_plugin::statefulset::{Caches, StatefulSets};
+
+    #[rstest]
+    #[case::being_deleted(Some("2026-01-01T00:00:00Z"), &[], true)]
+    #[case::kept_by_others(Some("2026-01-01T00:00:00Z"), &["example.com/backup"], true)]
+    #[case::kept_by_us(Some("2026-01-01T00:00:00Z"), &["example.com/backup", FINALIZER], false)]
+    #[case::kept_by_one_before_us(Some("2026-01-01T00:00:00Z"), &["sts.plus/finalizer"], false)]
+    #[case::there(None, &[], false)]
+    fn an_object_has_left_when_nothing_of_ours_keeps_it(
+        #[case] deleted: Option<&str>,
+        #[case] finalizers: &[&str],
+        #[case] left: bool,
+    ) {
+        let object: PhasedRollout = serde_json::from_value(json!({
+            "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
+            "metadata": {"name": "db", "deletionTimestamp": deleted, "finalizers": finalizers},
+            "spec": {"targetRef": "db", "check": {"query": {"expr": "up", "url": "prom"}}},
+        }))
+        .unwrap();
+        assert_eq!(has_left(&object), left);
+    }
 
     fn object(version: &str) -> RolloutPlugin {
         let object = json!({

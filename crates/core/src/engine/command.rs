@@ -11,7 +11,7 @@ use crate::world::Commands;
 /// Carries one command out, or says why not.
 type Obey<T> = fn(&mut T, &Workload);
 
-impl Turn<'_> {
+impl<'w> Turn<'w> {
     /// Carries out what was asked, or says why not. Either way it is done with: whoever writes the memory down takes the
     /// commands away in the same write.
     pub(super) fn obey(&mut self, workload: &Workload) {
@@ -152,12 +152,24 @@ impl Turn<'_> {
         true
     }
 
+    /// The attempt and its plan, or why there is none to promote.
+    fn under_way(&self) -> Result<(Attempt, &'w Plan), &'static str> {
+        let Activity::Rolling(attempt) = &self.memory.activity else {
+            return Err("no rollout is in progress");
+        };
+        match &self.world.plan {
+            Ok(plan) => Ok((attempt.clone(), plan)),
+            Err(_) => Err("the spec is not valid"),
+        }
+    }
+
     fn promote_full(&mut self, workload: &Workload) {
         if self.overtaken("promote --full", workload) {
             return;
         }
-        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
-            return self.refuse("promote --full", "no rollout is in progress");
+        let (attempt, plan) = match self.under_way() {
+            Ok(under_way) => under_way,
+            Err(why) => return self.refuse("promote --full", why),
         };
         if self.world.paused {
             return self.refuse("promote --full", "spec.paused is true; resume first");
@@ -165,7 +177,7 @@ impl Turn<'_> {
         if attempt.step == plan.end() {
             return self.refuse("promote --full", "all steps are already done");
         }
-        let mut attempt = enter(attempt.clone(), plan.end(), plan, self.world.now);
+        let mut attempt = enter(attempt, plan.end(), plan, self.world.now);
         if let Beside::InDoubt(_) = attempt.beside {
             attempt.beside = Beside::Waived;
         }
@@ -180,15 +192,16 @@ impl Turn<'_> {
         if self.overtaken("promote", workload) {
             return;
         }
-        let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
-            return self.refuse("promote", "no rollout is in progress");
+        let (attempt, plan) = match self.under_way() {
+            Ok(under_way) => under_way,
+            Err(why) => return self.refuse("promote", why),
         };
         if let Beside::InDoubt(_) = attempt.beside {
             let attempt = Attempt {
                 beside: Beside::Waived,
                 pausing: matches!(plan.step(attempt.step), Some(Step::Pause(_))),
                 progressed: self.world.now,
-                ..attempt.clone()
+                ..attempt
             };
             self.notice(
                 "RolloutResumed",
@@ -201,13 +214,13 @@ impl Turn<'_> {
             return;
         }
         if plan.by_pod {
-            let attempt = attempt.clone();
             return self.pass_gate(&attempt, plan, workload);
         }
         if !attempt.pausing {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }
-        let attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+        let next = attempt.step.next();
+        let attempt = enter(attempt, next, plan, self.world.now);
         self.notice(
             "RolloutResumed",
             format!("{}: the pause was ended by a user", attempt.target),
@@ -235,7 +248,7 @@ impl Turn<'_> {
         let what = if attempt.pausing {
             "a user goes on although the checks have failed"
         } else {
-            "a user goes on without the rest of the checks before it"
+            "a user goes on without the rest of the checks of this gate"
         };
         self.notice("RolloutResumed", format!("{}: {what}", attempt.target));
         self.memory.activity = Activity::Rolling(next);

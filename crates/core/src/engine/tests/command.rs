@@ -47,6 +47,20 @@ fn an_abort_beside_a_retry_is_an_abort() {
 }
 
 /// Rule 10
+#[rstest]
+#[case::promote(|world: &mut World| world.commands.promote = true, "promote: the spec is not valid")]
+#[case::promote_full(|world: &mut World| world.commands.promote_full = true, "promote --full: the spec is not valid")]
+fn a_promotion_by_a_plan_that_cannot_be_read_is_refused(#[case] command: fn(&mut World), #[case] why: &str) {
+    let mut world = rolling(1);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.plan = Err(vec!["spec.strategy: nonsense".into()]);
+    command(&mut world);
+    let decision = decide(&world);
+    assert_eq!(decision.notices[0].message, why);
+    assert_eq!((decision.memory, decision.action), (world.memory.clone(), None));
+}
+
+/// Rule 10
 #[test]
 fn a_promotion_where_no_pause_stands_is_refused() {
     let mut world = rolling(0);
