@@ -348,8 +348,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes a set from another rollout",
         file: "plugin/src/statefulset/read.rs",
-        truth: "if lives(Named::Uid(uid)) =>",
-        lie: "if lives(Named::Uid(uid)) && false =>",
+        truth: "&& lives(Named::Uid(uid))",
+        lie: "&& lives(Named::Uid(uid)) && name.is_empty()",
     },
     Mutant {
         name: "counts ordinals from zero",
@@ -798,8 +798,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes a set from the one that another operator has named",
         file: "plugin/src/statefulset/read.rs",
-        truth: "(!is_us && lives(Named::Phased(name)))",
-        lie: "(!is_us && false && lives(Named::Phased(name)))",
+        truth: "Some(name) if lives(Named::Phased(name)) =>",
+        lie: "Some(name) if lives(Named::Phased(name)) && false =>",
     },
     Mutant {
         name: "waits for one that another operator has named and that means another set",

@@ -12,6 +12,7 @@ async fn every_verb_has_its_help() {
         "help",
         "get",
         "list",
+        "top",
         "status",
         "explain",
         "promote",

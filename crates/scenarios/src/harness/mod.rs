@@ -11,6 +11,7 @@ mod rbac;
 mod rollout;
 mod runner;
 mod set;
+mod site;
 mod timeline;
 
 pub use audit::Write;
@@ -25,6 +26,7 @@ pub use pod::PodRow;
 pub use rollout::{Kind, Rollout, RolloutBuilder, partition};
 pub use runner::{Scenario, run, run_and_check_rights};
 pub use set::{Set, SetBuilder};
+pub use site::Site;
 
 /// Names async functions as scenarios: `scenarios![first_behaviour, second_behaviour]`.
 #[macro_export]

@@ -6,8 +6,8 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
 
-use super::{expect_checks, expect_out, expect_partition, guarded, two_pods};
-use crate::harness::{Cluster, Failure, Kind, Outcome};
+use super::{all_is_well, expect_checks, expect_out, expect_partition, guarded, one_pod_new, two_pods};
+use crate::harness::{Cluster, Doing, Failure, Kind, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -18,6 +18,8 @@ scenarios![
     what_is_not_given_is_filled_in,
     a_set_that_is_missing_is_waited_for,
     a_set_of_another_strategy_is_not_touched,
+    a_set_that_gets_another_strategy_in_the_middle_stays_as_it_is,
+    a_table_tells_where_a_rollout_stands,
     the_second_of_two_for_one_set_waits,
     a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set,
     a_query_that_cannot_be_asked_moves_no_pod,
@@ -171,6 +173,61 @@ async fn a_set_of_another_strategy_is_not_touched(cluster: &mut Cluster) -> Outc
     db.patch("let it be rolled", rolling).await?;
     rollout.expect_phase("Updated").await?;
     expect_partition(&db, 2).await
+}
+
+/// S002-02: also when it becomes one in the middle.
+async fn a_set_that_gets_another_strategy_in_the_middle_stays_as_it_is(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}});
+    db.patch("leave it to whoever deletes pods", on_delete).await?;
+    rollout.expect_phase("ErrorCannotManage").await?;
+    rollout.promote_full().await?;
+    rollout
+        .expect_event("CommandRefused", "there is no workload to act on")
+        .await?;
+    all_is_well(cluster);
+    db.expect_no_move().await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    let before = cluster.pod_changes();
+    let rolling = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}});
+    db.patch("let it be rolled again", rolling).await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
+    db.expect_one_down_at_most(before)
+}
+
+/// What `kubectl get phasedrollouts` shows.
+async fn a_table_tells_where_a_rollout_stands(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (_db, _rollout) = one_pod_new(cluster).await?;
+    let request = http::Request::get(format!(
+        "/apis/sts.plus/v1alpha1/namespaces/{}/phasedrollouts",
+        cluster.namespace()
+    ))
+    .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+    .body(Vec::new())
+    .map_err(std::io::Error::other)?;
+    let table: Value = cluster.client().request(request).await.doing("get a table")?;
+    let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
+    let cells = table["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
+    // Those that are shown without being asked for.
+    let shown = columns
+        .iter()
+        .zip(&cells)
+        .filter(|(column, _)| column["priority"] == 0);
+    let shown: Vec<_> = shown
+        .map(|(column, cell)| (column["name"].as_str().unwrap_or_default(), cell.clone()))
+        .filter(|(name, _)| *name != "Age")
+        .collect();
+    let expected = [
+        ("Name", json!("db")),
+        ("Target", json!("db")),
+        ("Phase", json!("Rolling")),
+        ("Partition", json!(2)),
+        ("Rolling-Pod", json!("WaitForChecks")),
+        ("Checks", json!(0)),
+    ];
+    cluster.expect(&format!("{shown:?}"), shown == expected)
 }
 
 async fn the_second_of_two_for_one_set_waits(cluster: &mut Cluster) -> Outcome {

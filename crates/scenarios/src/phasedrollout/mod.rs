@@ -4,6 +4,7 @@ mod certificates;
 mod failing;
 mod gates;
 mod holding;
+mod impostor;
 mod input;
 mod native;
 mod peer;
@@ -31,9 +32,9 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those that ask a real Prometheus.
+/// Those that ask a server: a real Prometheus, or one in its place.
 pub fn live() -> Vec<Scenario> {
-    [certificates::all(), prometheus::all()]
+    [certificates::all(), impostor::all(), prometheus::all()]
         .concat()
         .into_iter()
         .map(Scenario::live)

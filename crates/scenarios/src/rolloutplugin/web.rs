@@ -13,7 +13,7 @@ use serde_json::json;
 use stateward_api::analysis::Phase;
 
 use super::analysis::{analysis, expect_runs, template};
-use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
+use crate::harness::{Cluster, Doing, Outcome, Rollout, Set, Site};
 use crate::scenarios;
 
 scenarios![
@@ -24,28 +24,12 @@ scenarios![
 
 const TOKEN: &str = "hunter2-the-canary";
 
-/// A server on this machine that answers `{"data": {"ok": …}}` to whoever has the token.
-struct Site {
-    address: String,
-    ok: Arc<Mutex<bool>>,
-    server: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
-}
-
-async fn site() -> Outcome<Site> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address = format!("http://{}/check", listener.local_addr()?);
-    let ok = Arc::new(Mutex::new(true));
+/// A server that answers `{"data": {"ok": …}}` to whoever has the token, and where.
+async fn site(ok: &Arc<Mutex<bool>>) -> Outcome<(Site, String)> {
     let router = Router::new().route("/check", get(answer)).with_state(ok.clone());
-    let server = tokio::spawn(async move {
-        let _ = axum::serve(listener, router).await;
-    });
-    Ok(Site { address, ok, server })
+    let site = Site::serve(router).await?;
+    let url = format!("http://{}/check", site.address);
+    Ok((site, url))
 }
 
 async fn answer(State(ok): State<Arc<Mutex<bool>>>, headers: HeaderMap) -> Result<String, StatusCode> {
@@ -77,17 +61,18 @@ async fn analysed<'c>(cluster: &'c Cluster, url: &str) -> Outcome<(Set<'c>, Roll
 }
 
 async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster) -> Outcome {
-    let site = site().await?;
+    let ok = Arc::new(Mutex::new(true));
+    let (_site, url) = site(&ok).await?;
     cluster.ask_providers();
     cluster.let_operator_read("check").await?;
     let secret = json!({"stringData": {"token": TOKEN}});
     cluster.create("secrets", "check", secret).await?;
     cluster.with_operator().await?;
-    let (db, rollout) = analysed(cluster, &site.address).await?;
+    let (db, rollout) = analysed(cluster, &url).await?;
     db.set_image("v2").await?;
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
-    *site.ok.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    *ok.lock().unwrap_or_else(PoisonError::into_inner) = false;
     db.set_image("v3").await?;
     expect_runs(cluster, &[Phase::Successful, Phase::Failed]).await?;
     db.expect_rest(["v2"; 3]).await?;
@@ -104,11 +89,12 @@ async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster)
 }
 
 async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
-    let site = site().await?;
+    let ok = Arc::new(Mutex::new(true));
+    let (_site, url) = site(&ok).await?;
     cluster.ask_providers();
     cluster.let_operator_read("check").await?;
     cluster.with_operator().await?;
-    let (db, rollout) = analysed(cluster, &site.address).await?;
+    let (db, rollout) = analysed(cluster, &url).await?;
     db.set_image("v2").await?;
     expect_runs(cluster, &[Phase::Error]).await?;
     db.expect_rest(["v1"; 3]).await?;
