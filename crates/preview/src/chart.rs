@@ -52,6 +52,7 @@ pub(crate) fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
 fn glyph(version: Version, state: State, look: Look) -> char {
     let (unicode, ascii) = match (state, version) {
         (State::Ready, Version::Stable) => ('░', '-'),
+        (State::Ready, Version::Replaced) => ('▓', '%'),
         (State::Ready, Version::New) => ('█', '#'),
         (State::Starting, _) => ('▒', '+'),
         (State::Unwell, _) => ('✗', 'x'),
@@ -63,6 +64,7 @@ fn glyph(version: Version, state: State, look: Look) -> char {
 fn colour(glyph: char) -> Option<&'static str> {
     match glyph {
         '█' | '#' => Some("32"),
+        '▓' | '%' => Some("36"),
         '▒' | '+' => Some("33"),
         '✗' | 'x' => Some("31"),
         _ => None,
@@ -104,6 +106,7 @@ pub(crate) fn chart(preview: &Preview, look: Look) -> Vec<String> {
     }
     let legend = [
         (Version::Stable, State::Ready, "stable"),
+        (Version::Replaced, State::Ready, "replaced"),
         (Version::New, State::Ready, "new"),
         (Version::New, State::Starting, "starting"),
         (Version::New, State::Stopping, "stopping"),
@@ -111,6 +114,7 @@ pub(crate) fn chart(preview: &Preview, look: Look) -> Vec<String> {
     ];
     let legend: Vec<_> = legend
         .into_iter()
+        .filter(|(version, ..)| *version != Version::Replaced || preview.replaces())
         .map(|(version, state, word)| {
             let cell = glyph(version, state, look);
             format!("{} {word}", painted(&[cell], look))

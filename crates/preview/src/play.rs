@@ -23,6 +23,9 @@ const HORIZON: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(2);
 
+/// How long it takes a set's controller and the operator to see a template, as they are played.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
 /// A template that differs from the stable one is rolled well before this.
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
@@ -212,7 +215,9 @@ impl Play {
             self.scribe.begin(self.now());
             self.change().await?;
         } else {
-            self.change().await?;
+            let replaced = self.cast.replaced.take();
+            let rolled = replaced.as_ref().unwrap_or(&self.cast.after);
+            self.world.retemplate(&self.cast.set, rolled).await?;
             self.reach_step().await?;
             self.what_ifs = what_ifs;
             self.pause_if_asked().await?;
@@ -221,6 +226,9 @@ impl Play {
             (self.at, self.asked) = (None, None);
             self.people.clear();
             self.due.clear();
+            if replaced.is_some() {
+                self.supersede().await?;
+            }
             self.supposed_pods();
             self.react();
         }
@@ -241,6 +249,27 @@ impl Play {
         self.world.retemplate(&self.cast.set, &self.cast.after).await
     }
 
+    /// The template changes while another is rolled; unless it is that one.
+    async fn supersede(&mut self) -> Result<(), Error> {
+        let rolled = self.scribe.revision.clone();
+        self.scribe.supersede();
+        self.change().await?;
+        self.let_pass(AT_ONCE).await?;
+        if self.scribe.revision.update == rolled.update {
+            self.scribe.carry_on(self.now());
+            return Ok(());
+        }
+        self.under_way = true;
+        self.cast
+            .notes
+            .push(if self.scribe.revision.update == rolled.stable {
+                "the template that was given is the stable one".into()
+            } else {
+                "the template that was given takes the place of the one that is rolled".into()
+            });
+        Ok(())
+    }
+
     /// Plays, with nothing going wrong, up to the step that the rollout stands at.
     async fn reach_step(&mut self) -> Result<(), Error> {
         let Start::Step(step, since) = self.cast.start else {
@@ -251,11 +280,7 @@ impl Play {
         let begun_by = self.now() + BEGINS_WITHIN;
         while self.scribe.step().is_none() {
             if self.now() > begun_by || !self.turn(begun_by).await? {
-                return Err(Error::NotRolled {
-                    what: self.cast.subject.title(),
-                    why: "the template that was given is the stable one, and pods return to it at once"
-                        .into(),
-                });
+                return Err(Error::Broken("the rollout that is under way never begins".into()));
             }
         }
         while self.scribe.step() != Some(step) {

@@ -166,6 +166,8 @@ pub enum Happening {
 pub enum Version {
     /// The version before.
     Stable,
+    /// The one that was under way when the new one took its place.
+    Replaced,
     /// The new one.
     New,
 }
@@ -214,6 +216,12 @@ impl Preview {
             _ => None,
         });
         partitions.collect()
+    }
+
+    /// Whether it takes the place of a rollout that was under way.
+    pub(crate) fn replaces(&self) -> bool {
+        let mut spans = self.pods.iter().flat_map(|lane| &lane.spans);
+        spans.any(|span| span.version == Version::Replaced)
     }
 
     /// The pods that become Ready, in order, with what they run.

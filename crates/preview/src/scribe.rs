@@ -50,12 +50,28 @@ pub(crate) struct Revisions {
     pub(crate) stable: String,
     /// That of the template.
     pub(crate) update: String,
+    /// That of the template that was rolled when another took its place.
+    replaced: Option<String>,
+}
+
+impl Revisions {
+    /// What a pod of this revision runs.
+    fn version(&self, revision: &str) -> Version {
+        if revision == self.stable {
+            Version::Stable
+        } else if self.replaced.as_deref() == Some(revision) {
+            Version::Replaced
+        } else {
+            Version::New
+        }
+    }
 }
 
 /// A pod as it was last seen.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     uid: String,
+    revision: String,
     version: Version,
     state: State,
     reason: String,
@@ -99,8 +115,24 @@ impl Scribe {
         self.lanes.clear();
         for pod in self.pods.values_mut() {
             pod.since = now;
+            pod.version = self.revision.version(&pod.revision);
         }
         self.most_unavailable = self.unavailable();
+    }
+
+    /// Another version takes the place of the one that is rolled, at the moment when this begins.
+    pub(crate) fn supersede(&mut self) {
+        let old = self.revision.update.clone();
+        for pod in self.pods.values_mut().filter(|pod| pod.revision == old) {
+            pod.version = Version::Replaced;
+        }
+        self.revision.replaced = Some(old);
+    }
+
+    /// It was the same one: this begins without any other.
+    pub(crate) fn carry_on(&mut self, now: Timestamp) {
+        self.revision.replaced = None;
+        self.begin(now);
     }
 
     /// The step that the rollout is at; the number of steps when all are done.
@@ -288,12 +320,12 @@ impl Scribe {
             (true, false, Some(_)) => State::Unwell,
             (true, false, None) => State::Starting,
         };
-        let revision = &metadata["labels"]["controller-revision-hash"];
-        let is_new = self.revision.update != self.revision.stable
-            && revision.as_str() == Some(self.revision.update.as_str());
+        let revision = metadata["labels"]["controller-revision-hash"].as_str();
+        let revision = revision.unwrap_or_default().to_owned();
         Seen {
             uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
-            version: if is_new { Version::New } else { Version::Stable },
+            version: self.revision.version(&revision),
+            revision,
             state,
             reason: trouble.unwrap_or_default().to_owned(),
             troubled: false,

@@ -201,6 +201,9 @@ impl Subject {
         let status = rollout.status();
         let (start, stable) = stand(&status, self.stable_template(), now, &mut notes, &rollout);
         let after = to_be["spec"]["template"].clone();
+        let under_way = stable.is_some().then_some(present.as_ref()).flatten();
+        let replaced = under_way.filter(|_| self.set.is_some());
+        let replaced = replaced.map(|present| placed_anywhere(present["spec"]["template"].clone()));
         let (before, after) = match (stable, present, &self.set) {
             (Some(stable), ..) => (stable, after),
             (None, Some(present), Some(_)) => (present["spec"]["template"].clone(), after),
@@ -220,6 +223,7 @@ impl Subject {
         }
         Ok(Cast {
             set: bare_set(to_be, present.as_ref(), &before, namespace),
+            replaced,
             after,
             rollout: rollout.bare(namespace),
             templates: self
@@ -283,6 +287,8 @@ pub(crate) struct Cast {
     pub(crate) subject: Rollout,
     /// With the version before.
     pub(crate) set: Value,
+    /// The template of the rollout that is under way, where a file may ask for another.
+    pub(crate) replaced: Option<Value>,
     /// The new template.
     pub(crate) after: Value,
     pub(crate) rollout: Value,

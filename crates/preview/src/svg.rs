@@ -15,11 +15,11 @@ const TOP: f64 = 78.0;
 const STYLE: &str = "\
 text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}
 .title{font-size:15px;font-weight:600}.quiet{fill:#59636e}
-.line{stroke:#d1d9e0}.stable{fill:#8c959f}.new{fill:#1a7f37}.starting{fill:url(#hatch)}
+.line{stroke:#d1d9e0}.stable{fill:#8c959f}.replaced{fill:#0969da}.new{fill:#1a7f37}.starting{fill:url(#hatch)}
 .unwell{fill:url(#cross)}.stopping{fill:none;stroke:#8c959f;stroke-dasharray:3 2}
 #hatch rect{fill:#bf8700}#hatch path{stroke:#fff8c5}#cross rect{fill:#cf222e}#cross path{stroke:#ffebe9}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#9198a1}.line{stroke:#3d444d}
-.stable{fill:#656c76}.new{fill:#3fb950}.stopping{stroke:#9198a1}#hatch rect{fill:#9e6a03}#cross rect{fill:#da3633}}";
+.stable{fill:#656c76}.replaced{fill:#4493f8}.new{fill:#3fb950}.stopping{stroke:#9198a1}#hatch rect{fill:#9e6a03}#cross rect{fill:#da3633}}";
 
 const PATTERNS: &str = "<defs>\
 <pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" height=\"6\"/><path d=\"M0 6 6 0\" stroke-width=\"1.5\"/></pattern>\
@@ -121,6 +121,7 @@ impl<'p> Drawing<'p> {
             for span in &lane.spans {
                 let class = match (span.state, span.version) {
                     (State::Ready, Version::Stable) => "stable",
+                    (State::Ready, Version::Replaced) => "replaced",
                     (State::Ready, Version::New) => "new",
                     (State::Starting, _) => "starting",
                     (State::Unwell, _) => "unwell",
@@ -161,10 +162,9 @@ impl<'p> Drawing<'p> {
 
     fn legend(&mut self) {
         let y = self.floor + 34.0;
-        for (index, word) in ["stable", "new", "starting", "stopping", "unwell"]
-            .iter()
-            .enumerate()
-        {
+        let words = ["stable", "replaced", "new", "starting", "stopping", "unwell"].into_iter();
+        let words = words.filter(|word| *word != "replaced" || self.preview.replaces());
+        for (index, word) in words.collect::<Vec<_>>().into_iter().enumerate() {
             let x = LEFT + 90.0 * index as f64;
             let (text, base) = (x + 19.0, y + 10.0);
             self.draw(format_args!(

@@ -102,6 +102,7 @@ fn line(at: f64, words: &str) -> String {
 fn word(version: Version) -> &'static str {
     match version {
         Version::Stable => "the stable version",
+        Version::Replaced => "the version it replaces",
         Version::New => "the new version",
     }
 }

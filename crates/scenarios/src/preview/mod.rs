@@ -15,11 +15,23 @@ pub fn all() -> Vec<Scenario> {
     [phasedrollout::all(), rolloutplugin::all()].concat()
 }
 
-/// Plays what the cluster has and is to have.
+/// Plays what the cluster has and is to have: v2.
 async fn planned<K: Kind>(
     cluster: &Cluster,
     db: &Set<'_>,
     rollout: &Rollout<'_, K>,
+    templates: Vec<Value>,
+    what_ifs: &[&str],
+) -> Outcome<Preview> {
+    planned_to(cluster, db, rollout, "v2", templates, what_ifs).await
+}
+
+/// The same with any version.
+async fn planned_to<K: Kind>(
+    cluster: &Cluster,
+    db: &Set<'_>,
+    rollout: &Rollout<'_, K>,
+    tag: &str,
     templates: Vec<Value>,
     what_ifs: &[&str],
 ) -> Outcome<Preview> {
@@ -28,7 +40,7 @@ async fn planned<K: Kind>(
     subject.add_rollout(rollout.raw().await?);
     let present = json!(db.get().await?);
     let mut to_be = present.clone();
-    to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example.com/db:v2");
+    to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("example.com/db:{tag}"));
     subject.add_present_set(present);
     let added = subject.add_manifests(templates.into_iter().chain([to_be]));
     let what_ifs: Result<Vec<_>, _> = what_ifs.iter().map(|what_if| what_if.parse()).collect();
@@ -72,10 +84,10 @@ fn agrees(cluster: &Cluster, since: &Since, plan: &Preview) -> Outcome {
                 }
             };
             if let Some(row) = is.filter(|row| was.as_ref() != Some(&row.uid) && count >= since.pods) {
-                let version = if row.image == "v2" {
-                    Version::New
-                } else {
+                let version = if row.image == "v1" {
                     Version::Stable
+                } else {
+                    Version::New
                 };
                 readied.push((name.clone(), version));
             }

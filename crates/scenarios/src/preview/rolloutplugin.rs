@@ -4,8 +4,9 @@ use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 use stateward_preview::Outcome as Ending;
 
-use super::{agrees, ends, planned, since};
+use super::{agrees, ends, planned, planned_to, since};
 use crate::harness::{Cluster, Outcome};
+use crate::rolloutplugin::paused_at;
 use crate::scenarios;
 
 scenarios![
@@ -16,6 +17,8 @@ scenarios![
     a_set_that_is_scaled_in_a_pause_goes_as_planned,
     an_abort_returns_pods_as_planned,
     the_rest_of_a_rollout_goes_as_planned,
+    a_third_version_goes_as_planned,
+    a_template_that_is_put_back_goes_as_planned,
     an_analysis_that_fails_returns_pods_as_planned,
 ];
 
@@ -170,6 +173,34 @@ async fn an_analysis_that_fails_returns_pods_as_planned(cluster: &mut Cluster) -
     cluster.metrics().says("errors", [0.5]);
     db.set_image("v2").await?;
     rollout.expect_message("every pod is back").await?;
+    ends(cluster, &plan, Ending::RolledBack)?;
+    agrees(cluster, &before, &plan)
+}
+
+async fn a_third_version_goes_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    let plan = planned_to(cluster, &db, &rollout, "v3", Vec::new(), &[]).await?;
+    let before = since(cluster);
+    db.set_image("v3").await?;
+    rollout.expect_step(0, "Progressing").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    ends(cluster, &plan, Ending::Successful)?;
+    agrees(cluster, &before, &plan)
+}
+
+async fn a_template_that_is_put_back_goes_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 40).await?;
+    let plan = planned_to(cluster, &db, &rollout, "v1", Vec::new(), &[]).await?;
+    let before = since(cluster);
+    db.set_image("v1").await?;
+    rollout
+        .expect_event("RolloutReturned", "every pod is back")
+        .await?;
+    rollout.expect_phase("Successful").await?;
     ends(cluster, &plan, Ending::RolledBack)?;
     agrees(cluster, &before, &plan)
 }

@@ -47,7 +47,11 @@ pub fn live() -> Vec<Scenario> {
 }
 
 /// A set of `replicas` pods whose rollout from v1 to v2 stands in a pause at `weight`, its only step but one.
-async fn paused_at(cluster: &Cluster, replicas: i32, weight: i32) -> Outcome<(Set<'_>, Rollout<'_>)> {
+pub(crate) async fn paused_at(
+    cluster: &Cluster,
+    replicas: i32,
+    weight: i32,
+) -> Outcome<(Set<'_>, Rollout<'_>)> {
     let db = cluster.statefulset("db").replicas(replicas).start().await?;
     let steps = json!([{"setWeight": weight}, {"pause": {}}]);
     let rollout = cluster.rollout("db").steps(steps).start().await?;
