@@ -140,6 +140,9 @@ pub struct RolloutStatus {
     /// The pods that are on another revision than the others or not Ready; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodStatus>,
+    /// What became of the revisions that were rolled out before, newest first; at most 10.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<PastRollout>,
     /// When the analysis beside the steps began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_started_at: Option<Timestamp>,
@@ -170,6 +173,41 @@ pub struct PauseCondition {
     pub reason: String,
     /// Since when.
     pub start_time: Timestamp,
+}
+
+/// A rollout that is over.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PastRollout {
+    /// What was rolled out.
+    pub revision: String,
+    /// How it ended.
+    pub outcome: RolloutEnd,
+    /// Why, where there is a reason to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When.
+    pub ended_at: Timestamp,
+}
+
+/// How a rollout ended. What a later version writes is read as [`RolloutEnd::Unknown`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum RolloutEnd {
+    /// Every pod ran it.
+    Successful,
+    /// It was turned down, and every pod returned.
+    Aborted,
+    /// Another version took its place.
+    Replaced,
+    /// The stable template was put back in the middle.
+    PutBack,
+    /// The workload was scaled to zero in the middle.
+    ScaledToZero,
+    /// It was left to Kubernetes in the middle.
+    LeftToKubernetes,
+    /// Something else.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A pod worth looking at.

@@ -1,6 +1,5 @@
 //! `history`: the revisions of a set, and what became of them.
 
-use futures::future::join;
 use serde_json::{Value, json};
 
 use crate::access::Access;
@@ -19,8 +18,7 @@ use crate::workload::same;
 /// `history …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The outcome comes from the rollout's status, and where that is silent from the events that the cluster still keeps (an hour, as a \
-rule). Where neither tells, it is unknown.")]
+The outcome comes from the rollout's status, which keeps those of the last ten. Where it tells nothing, it is unknown.")]
 pub struct Args {
     /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
     #[arg(add = crate::completion::rollout_names())]
@@ -50,8 +48,7 @@ impl Args {
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let workload = session.workload(&args.name).await?;
     let rollout = &workload.rollout;
-    let (revisions, events) = join(session.revisions(&workload.set), session.events_of(rollout.uid())).await;
-    let revisions = revisions?;
+    let revisions = session.revisions(&workload.set).await?;
     if let Some(number) = args.revision {
         let found = revisions.iter().find(|revision| revision.number == number);
         let found = found.ok_or_else(|| {
@@ -66,7 +63,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let template = workload.template();
     let outcome_of = |revision: &Revision| {
         let asked = same(&revision.template, &template);
-        outcome::of(&revision.name, asked, rollout, &events)
+        outcome::of(&revision.name, asked, rollout)
     };
     if let Some(format) = args.output {
         let item = |revision: &Revision| {

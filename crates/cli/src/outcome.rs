@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
+use stateward_api::rollout::{PastRollout, RolloutEnd};
 use stateward_core::memory::Activity;
 
 use crate::rollout::Rollout;
@@ -22,6 +23,8 @@ pub(crate) enum Outcome {
     Returning,
     /// It was turned down: what for, and when.
     TurnedDown(String, Option<Timestamp>),
+    /// It was left off in the middle: how, and when.
+    LeftOff(String, Option<Timestamp>),
     /// Every pod ran it once.
     Completed(Option<Timestamp>),
     /// The template asks for it, and no operator has looked yet.
@@ -40,6 +43,7 @@ impl Outcome {
             Self::Rolling(place) => format!("rolling, {place}"),
             Self::Returning => "returning".into(),
             Self::TurnedDown(why, at) => format!("turned down{}: {why}", ago(at)),
+            Self::LeftOff(how, at) => format!("{how}{}", ago(at)),
             Self::Completed(at) => format!("completed{}", ago(at)),
             Self::Asked => "not looked at yet".into(),
             Self::Unknown => "unknown".into(),
@@ -53,6 +57,7 @@ impl Outcome {
             Self::Rolling(_) => "Rolling",
             Self::Returning => "Returning",
             Self::TurnedDown(..) => "TurnedDown",
+            Self::LeftOff(..) => "LeftOff",
             Self::Completed(_) => "Completed",
             Self::Asked => "Asked",
             Self::Unknown => "Unknown",
@@ -60,8 +65,8 @@ impl Outcome {
     }
 }
 
-/// What became of a revision: from the status, and where that is silent from the events that are kept.
-pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout, events: &[Event]) -> Outcome {
+/// What became of a revision.
+pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     let stage = Stage::of(rollout);
     let status = &stage.status;
     match &stage.activity {
@@ -78,29 +83,29 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout, events: &[Event
         let why = status.aborted_reason.clone().unwrap_or_default();
         return Outcome::TurnedDown(why, status.aborted_at);
     }
-    let told = events
-        .iter()
-        .filter_map(|event| Some((told(revision, event)?, event_time(event))));
-    if let Some((last, _)) = told.max_by_key(|(_, at)| *at) {
-        return last;
+    let past = status.history.iter().find(|past| past.revision == revision);
+    match past {
+        Some(past) => ended(past),
+        None if asked => Outcome::Asked,
+        None => Outcome::Unknown,
     }
-    if asked { Outcome::Asked } else { Outcome::Unknown }
 }
 
-/// What an event says about a revision.
-fn told(revision: &str, event: &Event) -> Option<Outcome> {
-    let message = event.message.as_deref()?;
-    match event.reason.as_deref()? {
-        "RolloutCompleted" if message == format!("every pod runs {revision}") => {
-            Some(Outcome::Completed(event_time(event)))
-        }
-        "RolloutAborted" => {
-            let why = message.strip_prefix(revision)?.strip_prefix(": ")?;
-            let why = why.split_once("; returning").map_or(why, |(why, _)| why);
-            Some(Outcome::TurnedDown(why.to_owned(), event_time(event)))
-        }
-        _ => None,
-    }
+/// How a rollout ended that is over.
+fn ended(past: &PastRollout) -> Outcome {
+    let at = Some(past.ended_at);
+    let what = match past.outcome {
+        RolloutEnd::Successful => return Outcome::Completed(at),
+        RolloutEnd::Aborted => return Outcome::TurnedDown(past.message.clone().unwrap_or_default(), at),
+        RolloutEnd::Unknown => return Outcome::Unknown,
+        RolloutEnd::Replaced => "replaced",
+        RolloutEnd::PutBack => "put back",
+        RolloutEnd::ScaledToZero => "taken out when scaled to zero",
+        RolloutEnd::LeftToKubernetes => "left to Kubernetes",
+    };
+    let why = past.message.as_ref();
+    let why = why.map_or_else(String::new, |why| format!(" {why}"));
+    Outcome::LeftOff(format!("{what}{why}"), at)
 }
 
 /// When an event was last told.
@@ -135,22 +140,18 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    fn events() -> Vec<Event> {
-        let event = |reason: &str, message: &str, at: &str| {
-            json!({
-                "metadata": {"name": at}, "involvedObject": {}, "reason": reason, "message": message, "lastTimestamp": at,
-            })
-        };
-        let told = json!([
-            event("RolloutCompleted", "every pod runs db-0", "2026-01-01T00:01:00Z"),
-            event(
-                "RolloutAborted",
-                "cache-9: pod cache-2 is broken; returning every pod to the stable version",
-                "2026-01-01T00:02:00Z"
-            ),
-            event("RolloutStarted", "db-8: beginning", "2026-01-01T00:03:00Z"),
+    /// With a past.
+    fn experienced(mut rollout: Rollout) -> Rollout {
+        let past = json!([
+            {"revision": "db-0", "outcome": "Successful", "endedAt": "2026-01-01T00:01:00Z"},
+            {"revision": "cache-9", "outcome": "Aborted", "message": "pod cache-2 is broken", "endedAt": "2026-01-01T00:02:00Z"},
+            {"revision": "db-7", "outcome": "Replaced", "message": "by db-8", "endedAt": "2026-01-01T00:03:00Z"},
+            {"revision": "db-6", "outcome": "ScaledToZero", "endedAt": "2026-01-01T00:03:00Z"},
+            {"revision": "db-5", "outcome": "SomethingNew", "endedAt": "2026-01-01T00:03:00Z"},
         ]);
-        serde_json::from_value(told).unwrap()
+        let status = rollout.status.get_or_insert_default();
+        status.history = serde_json::from_value(past).unwrap();
+        rollout
     }
 
     #[rstest]
@@ -158,7 +159,9 @@ mod tests {
     #[case(paused(), "db-2", "rolling, step 2 of 4")]
     #[case(paused(), "db-0", "completed 9m ago")]
     #[case(paused(), "db-00", "unknown")]
-    #[case(paused(), "db-8", "unknown")]
+    #[case(paused(), "db-5", "unknown")]
+    #[case(paused(), "db-6", "taken out when scaled to zero 7m ago")]
+    #[case(paused(), "db-7", "replaced by db-8 7m ago")]
     #[case(returning(), "queue-2", "returning")]
     #[case(aborted(), "queue-2", "turned down 70s ago: aborted by a user")]
     #[case(at_rest(), "cache-9", "turned down 8m ago: pod cache-2 is broken")]
@@ -167,13 +170,13 @@ mod tests {
         #[case] revision: &str,
         #[case] expected: &str,
     ) {
-        let outcome = of(revision, false, &rollout, &events());
+        let outcome = of(revision, false, &experienced(rollout));
         assert_eq!(outcome.in_words(NOW.parse().unwrap()), expected);
     }
 
     #[test]
     fn a_template_that_nobody_has_looked_at_says_so() {
-        let outcome = of("db-9", true, &paused(), &[]);
+        let outcome = of("db-9", true, &paused());
         assert_eq!(outcome.in_words(NOW.parse().unwrap()), "not looked at yet");
     }
 }

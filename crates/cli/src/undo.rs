@@ -1,6 +1,5 @@
 //! `undo`: the template of a former revision, back in the set.
 
-use futures::future::join;
 use serde_json::Value;
 use stateward_core::memory::Activity;
 
@@ -43,14 +42,9 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let dry_run = args.dry_run.dry_run;
     let workload = session.workload(&args.name).await?;
     consequence::objection(&workload.rollout).map_err(Error::Refused)?;
-    let (revisions, events) = join(
-        session.revisions(&workload.set),
-        session.events_of(workload.rollout.uid()),
-    )
-    .await;
-    let revisions = revisions?;
+    let revisions = session.revisions(&workload.set).await?;
     let turned_down = |revision: &Revision| {
-        let outcome = outcome::of(&revision.name, false, &workload.rollout, &events);
+        let outcome = outcome::of(&revision.name, false, &workload.rollout);
         matches!(outcome, Outcome::TurnedDown(..))
     };
     let goal = choose(

@@ -77,6 +77,7 @@ fn gist(status: &RolloutStatus) -> Fingerprint {
     let mut gist = status.clone();
     gist.current_step_started_at = None;
     gist.progressed_at = None;
+    gist.history.clear();
     // What people ask for is taken out again with the answer.
     (gist.abort, gist.restart) = (false, false);
     (gist.promote, gist.promote_full) = (false, false);

@@ -2,6 +2,7 @@
 
 mod conditions;
 pub mod glossary;
+mod history;
 mod status;
 
 use stateward_api::rollout::RolloutStatus;

@@ -2,7 +2,7 @@
 
 use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
 
-use super::conditions;
+use super::{conditions, history};
 use crate::engine::{name_beside, name_of_step};
 use crate::memory::{Activity, Attempt, Beside, Cause, Memory};
 use crate::plan::Step;
@@ -57,6 +57,7 @@ pub(crate) fn compose(
         conditions: conditions::of(report, &old.conditions, generation, world.now),
         current_revision: old.current_revision.clone(),
         updated_revision: old.updated_revision.clone(),
+        history: history::of(old, world, decision),
         ..RolloutStatus::default()
     };
     write_memory(&mut new, &decision.memory);

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
+use stateward_api::rollout::RolloutEnd;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_kubelet::{Behaviour, Match};
 
@@ -25,6 +26,7 @@ scenarios![
     a_third_version_in_the_middle_comes_to_its_end,
     a_third_version_over_a_broken_second_one_comes_to_its_end,
     a_broken_stable_pod_of_a_parallel_set_does_not_block_the_fix,
+    what_became_of_each_version_is_kept,
 ];
 
 /// What `kubectl rollout undo` does: the data of the revision before the last one, as a patch.
@@ -286,4 +288,43 @@ async fn a_broken_stable_pod_of_a_parallel_set_does_not_block_the_fix(cluster: &
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
     the_fix_comes_through(cluster, &db).await
+}
+
+async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 2, 50).await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.set_image("v3").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.set_image("v4").await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.set_image("v5").await?;
+    rollout
+        .expect_event("RolloutStarted", "takes the place of")
+        .await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_event("TemplatePutBack", "returning every pod")
+        .await?;
+    let status = rollout.expect_phase("Successful").await?;
+    let history = status.history.into_iter();
+    let told: Vec<_> = history.map(|past| (past.outcome, past.message)).collect();
+    let by = match told.get(1) {
+        Some((RolloutEnd::Replaced, by)) => by.clone(),
+        _ => None,
+    };
+    let expected = [
+        (RolloutEnd::PutBack, None),
+        (RolloutEnd::Replaced, by),
+        (RolloutEnd::Aborted, Some("aborted by a user".to_owned())),
+        (RolloutEnd::Successful, None),
+    ];
+    cluster.expect(
+        &format!("what became of v5, v4, v3 and v2, not {told:?}"),
+        told == expected,
+    )
 }

@@ -1,0 +1,143 @@
+//! What became of rollouts: one line for each revision that was tried, for as long as anybody may want to go back to one.
+
+use stateward_api::rollout::{PastRollout, RolloutEnd, RolloutStatus};
+
+use crate::memory::{Activity, Cause};
+use crate::world::{Decision, World};
+
+/// As many as Kubernetes keeps revisions, unless it is told otherwise.
+const KEPT: usize = 10;
+
+/// The history with what this decision ends, newest first.
+pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec<PastRollout> {
+    let another = world.memory.workload.is_some() && world.memory.workload != decision.memory.workload;
+    let Some(ended) = ended(world, decision).filter(|_| !another) else {
+        return if another { Vec::new() } else { old.history.clone() };
+    };
+    let others = old.history.iter().filter(|past| past.revision != ended.revision);
+    let kept = others.take(KEPT - 1).cloned().collect::<Vec<_>>();
+    std::iter::once(ended).chain(kept).collect()
+}
+
+/// The rollout that this decision ends.
+fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
+    let Activity::Rolling(attempt) = &world.memory.activity else {
+        return None;
+    };
+    let target = &attempt.target;
+    let (after, rejected) = (&decision.memory, &decision.memory.rejected);
+    if matches!(&after.activity, Activity::Rolling(next) if next.target == *target) {
+        return None;
+    }
+    let stable = after.stable.as_ref().map(|stable| &stable.revision);
+    let (outcome, message) = if stable == Some(target) {
+        (RolloutEnd::Successful, None)
+    } else if let Some(rejected) = rejected.as_ref().filter(|rejected| rejected.revision == *target) {
+        (RolloutEnd::Aborted, Some(rejected.reason.clone()))
+    } else {
+        match &after.activity {
+            Activity::Rolling(next) => (RolloutEnd::Replaced, Some(format!("by {}", next.target))),
+            Activity::Returning(back) if back.cause == Cause::ScaledToZero => {
+                (RolloutEnd::ScaledToZero, None)
+            }
+            Activity::Returning(_) => (RolloutEnd::PutBack, None),
+            Activity::Idle => (RolloutEnd::LeftToKubernetes, None),
+        }
+    };
+    Some(PastRollout {
+        revision: target.to_string(),
+        outcome,
+        message,
+        ended_at: world.now,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::decide;
+    use crate::engine::fixture::{rolling, settled};
+    use crate::record::next_status;
+    use rstest::rstest;
+
+    /// The history after a turn of this world.
+    fn history(old: &RolloutStatus, world: &World) -> Vec<PastRollout> {
+        next_status(old, Some(1), world, &decide(world)).unwrap().history
+    }
+
+    fn told(history: &[PastRollout]) -> Vec<(&str, RolloutEnd, Option<&str>)> {
+        let mut told = Vec::new();
+        for past in history {
+            told.push((past.revision.as_str(), past.outcome, past.message.as_deref()));
+        }
+        told
+    }
+
+    #[rstest]
+    #[case::aborted(|world: &mut World| world.commands.abort = true, RolloutEnd::Aborted, Some("aborted by a user"))]
+    #[case::replaced(|world: &mut World| world.template("c"), RolloutEnd::Replaced, Some("by db-c"))]
+    #[case::put_back(|world: &mut World| world.template("a"), RolloutEnd::PutBack, None)]
+    #[case::scaled_to_zero(|world: &mut World| {
+        world.view().replicas = 0;
+        world.current("b");
+        world.pods([]);
+    }, RolloutEnd::ScaledToZero, None)]
+    #[case::left_to_kubernetes(|world: &mut World| world.suspended = true, RolloutEnd::LeftToKubernetes, None)]
+    fn an_end_is_told_once(
+        #[case] befall: fn(&mut World),
+        #[case] outcome: RolloutEnd,
+        #[case] message: Option<&str>,
+    ) {
+        let mut world = rolling(1);
+        world.pods(["a", "a", "a", "a", "b"]);
+        befall(&mut world);
+        let history = history(&RolloutStatus::default(), &world);
+        assert_eq!(told(&history), [("db-b", outcome, message)]);
+    }
+
+    #[test]
+    fn a_success_takes_the_place_of_an_earlier_failure_of_the_same_revision() {
+        let mut world = rolling(3);
+        world.pods(["b"; 5]);
+        world.current("b");
+        let past = |revision: &str| PastRollout {
+            revision: revision.into(),
+            outcome: RolloutEnd::Aborted,
+            message: Some("no good".into()),
+            ended_at: world.now,
+        };
+        let old = RolloutStatus {
+            history: vec![past("db-b"), past("db-x")],
+            ..RolloutStatus::default()
+        };
+        let history = history(&old, &world);
+        assert_eq!(
+            told(&history),
+            [
+                ("db-b", RolloutEnd::Successful, None),
+                ("db-x", RolloutEnd::Aborted, Some("no good"))
+            ]
+        );
+    }
+
+    #[test]
+    fn it_is_as_long_as_it_may_be_and_that_of_one_workload() {
+        let mut world = rolling(1);
+        world.commands.abort = true;
+        let past = |number: usize| PastRollout {
+            revision: format!("db-{number}"),
+            outcome: RolloutEnd::Successful,
+            message: None,
+            ended_at: world.now,
+        };
+        let old = RolloutStatus {
+            history: (0..KEPT).map(past).collect(),
+            ..RolloutStatus::default()
+        };
+        let kept = history(&old, &world);
+        assert_eq!((kept.len(), kept[0].revision.as_str()), (KEPT, "db-b"));
+        let mut another = settled();
+        another.view().uid = "another".into();
+        assert!(history(&old, &another).is_empty());
+    }
+}
