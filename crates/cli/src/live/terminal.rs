@@ -40,3 +40,44 @@ impl Drop for Screen {
         ratatui::restore();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    #[test]
+    #[ignore = "the other one runs it, in a terminal of its own"]
+    fn panics_while_it_shows_something() {
+        let mut screen = Screen::enter().unwrap();
+        screen.draw(|_| ()).unwrap();
+        panic!("the view is broken");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_is_seen() {
+        let pty = native_pty_system().openpty(PtySize::default()).unwrap();
+        let before = pty.master.get_termios();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        let test = "live::terminal::tests::panics_while_it_shows_something";
+        command.args(["--ignored", "--exact", "--nocapture", test]);
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let said = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            // Linux says that nobody is left at the other end as an error.
+            let _ = std::io::Read::read_to_end(&mut reader, &mut said);
+            String::from_utf8_lossy(&said).into_owned()
+        });
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(pty.master.get_termios(), before, "keys are the terminal's again");
+        drop(pty);
+        let said = said.join().unwrap();
+        let (entered, left) = (said.find("\x1b[?1049h"), said.find("\x1b[?1049l"));
+        let complained = said.find("the view is broken");
+        assert!(
+            entered.is_some() && left > entered && complained > left,
+            "{said:?}"
+        );
+    }
+}
