@@ -140,7 +140,7 @@ pub struct RolloutStatus {
     /// The pods that are on another revision than the others or not Ready; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodStatus>,
-    /// What became of the revisions that were rolled out before, newest first; at most 10.
+    /// What became of revisions, newest first; at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastRollout>,
     /// When the analysis beside the steps began.
@@ -175,13 +175,13 @@ pub struct PauseCondition {
     pub start_time: Timestamp,
 }
 
-/// A rollout that is over.
+/// What became of a revision.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PastRollout {
-    /// What was rolled out.
+    /// Its name.
     pub revision: String,
-    /// How it ended.
+    /// How its rollout ended.
     pub outcome: RolloutEnd,
     /// Why, where there is a reason to tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +195,8 @@ pub struct PastRollout {
 pub enum RolloutEnd {
     /// Every pod ran it.
     Successful,
+    /// It was there when the workload was taken on, or somebody else has rolled it out.
+    TakenOn,
     /// It was turned down, and every pod returned.
     Aborted,
     /// Another version took its place.

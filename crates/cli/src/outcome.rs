@@ -27,6 +27,8 @@ pub(crate) enum Outcome {
     LeftOff(String, Option<Timestamp>),
     /// Every pod ran it once.
     Completed(Option<Timestamp>),
+    /// It was there before, or somebody else rolled it out.
+    TakenOn(Option<Timestamp>),
     /// The template asks for it, and no operator has looked yet.
     Asked,
     /// Nothing records it.
@@ -38,15 +40,27 @@ impl Outcome {
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         let ago =
             |at: &Option<Timestamp>| at.map_or_else(String::new, |at| format!(" {} ago", age(Some(at), now)));
+        let word = self.in_a_word();
         match self {
-            Self::Stable => "stable".into(),
-            Self::Rolling(place) => format!("rolling, {place}"),
-            Self::Returning => "returning".into(),
-            Self::TurnedDown(why, at) => format!("turned down{}: {why}", ago(at)),
-            Self::LeftOff(how, at) => format!("{how}{}", ago(at)),
-            Self::Completed(at) => format!("completed{}", ago(at)),
-            Self::Asked => "not looked at yet".into(),
-            Self::Unknown => "unknown".into(),
+            Self::Rolling(place) => format!("{word}, {place}"),
+            Self::TurnedDown(why, at) => format!("{word}{}: {why}", ago(at)),
+            Self::LeftOff(_, at) | Self::Completed(at) | Self::TakenOn(at) => format!("{word}{}", ago(at)),
+            Self::Stable | Self::Returning | Self::Asked | Self::Unknown => word.into(),
+        }
+    }
+
+    /// `turned down`, `replaced`
+    pub(crate) fn in_a_word(&self) -> &str {
+        match self {
+            Self::Stable => "stable",
+            Self::Rolling(_) => "rolling",
+            Self::Returning => "returning",
+            Self::TurnedDown(..) => "turned down",
+            Self::LeftOff(how, _) => how,
+            Self::Completed(_) => "completed",
+            Self::TakenOn(_) => "taken on",
+            Self::Asked => "not looked at yet",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -59,6 +73,7 @@ impl Outcome {
             Self::TurnedDown(..) => "TurnedDown",
             Self::LeftOff(..) => "LeftOff",
             Self::Completed(_) => "Completed",
+            Self::TakenOn(_) => "TakenOn",
             Self::Asked => "Asked",
             Self::Unknown => "Unknown",
         }
@@ -96,6 +111,7 @@ fn ended(past: &PastRollout) -> Outcome {
     let at = Some(past.ended_at);
     let what = match past.outcome {
         RolloutEnd::Successful => return Outcome::Completed(at),
+        RolloutEnd::TakenOn => return Outcome::TakenOn(at),
         RolloutEnd::Aborted => return Outcome::TurnedDown(past.message.clone().unwrap_or_default(), at),
         RolloutEnd::Unknown => return Outcome::Unknown,
         RolloutEnd::Replaced => "replaced",

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::outcome::{self, Outcome};
-use crate::revisions::Revision;
+use crate::revisions::{Revision, images};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::workload::{Workload, same};
@@ -43,18 +43,9 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let workload = session.workload(&args.name).await?;
     consequence::objection(&workload.rollout).map_err(Error::Refused)?;
     let revisions = session.revisions(&workload.set).await?;
-    let turned_down = |revision: &Revision| {
-        let outcome = outcome::of(&revision.name, false, &workload.rollout);
-        matches!(outcome, Outcome::TurnedDown(..))
-    };
-    let goal = choose(
-        &workload,
-        &revisions,
-        args.to_revision,
-        turned_down,
-        session.program,
-    );
-    let goal = goal.map_err(Error::Refused)?;
+    // 0 is the one before, as kubectl has it.
+    let wanted = args.to_revision.filter(|wanted| *wanted != 0);
+    let goal = choose(&workload, &revisions, wanted, session.program).map_err(Error::Refused)?;
     session.give_template(&workload, &goal.template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, &goal.title, goal.stable, session.program);
     session.say(&effect);
@@ -69,7 +60,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
 /// Where to go back to.
 #[derive(Debug, PartialEq)]
 struct Goal {
-    /// `revision 3 (db-6fcd48db58)`
+    /// `revision 3 (db-6fcd48db58) with db:2.1`
     title: String,
     template: Value,
     /// It is the stable version.
@@ -80,7 +71,6 @@ fn choose(
     workload: &Workload,
     revisions: &[Revision],
     wanted: Option<i64>,
-    turned_down: impl Fn(&Revision) -> bool,
     program: &str,
 ) -> Result<Goal, String> {
     let rollout = &workload.rollout;
@@ -88,7 +78,7 @@ fn choose(
     let stable = stage.status.stable_revision.as_deref();
     let name = rollout.name_any();
     let goal = |revision: &Revision| Goal {
-        title: revision.title(),
+        title: titled(revision.title(), &revision.template),
         template: revision.template.clone(),
         stable: Some(revision.name.as_str()) == stable,
     };
@@ -129,7 +119,7 @@ fn choose(
             (Some(kept), _) => kept,
             // Kubernetes has forgotten it; the operator has not.
             (None, Some(template)) => Goal {
-                title: stable.to_owned(),
+                title: titled(stable.to_owned(), template),
                 template: template.clone(),
                 stable: true,
             },
@@ -143,23 +133,41 @@ fn choose(
         }
         return Ok(goal);
     }
-    let former = revisions
-        .iter()
-        .rev()
-        .filter(|revision| !same(&revision.template, &now));
-    let (bad, good): (Vec<_>, Vec<_>) = former.partition(|revision| turned_down(revision));
-    match (good.first(), bad.first()) {
-        (Some(before), _) => Ok(goal(before)),
-        (None, Some(only)) => Err(format!(
-            "the only former one of statefulset {}, {}, was turned down; to roll it again: {program} undo {name} --to-revision {}",
+    let former = revisions.iter().rev();
+    let former: Vec<_> = former
+        .filter(|revision| !same(&revision.template, &now))
+        .map(|revision| (revision, outcome::of(&revision.name, false, rollout)))
+        .collect();
+    let of = |how: fn(&Outcome) -> bool| former.iter().find(|(_, outcome)| how(outcome));
+    let good = of(|outcome| {
+        matches!(
+            outcome,
+            Outcome::Stable | Outcome::Completed(_) | Outcome::TakenOn(_)
+        )
+    });
+    let untold = || of(|outcome| matches!(outcome, Outcome::Unknown));
+    match (good.or_else(untold), former.first()) {
+        (Some((before, _)), _) => Ok(goal(before)),
+        (None, Some((last, outcome))) => Err(format!(
+            "no former revision of statefulset {} has ever run on every pod; the last one, {}, was {}; to roll it again: \
+             {program} undo {name} --to-revision {}",
             rollout.workload,
-            only.title(),
-            only.number
+            goal(last).title,
+            outcome.in_a_word(),
+            last.number
         )),
         (None, None) => Err(format!(
             "statefulset {} has no former revision to go back to",
             rollout.workload
         )),
+    }
+}
+
+/// `revision 3 (db-6fcd48db58) with db:2.1`
+fn titled(title: String, template: &Value) -> String {
+    match images(template).as_slice() {
+        [] => title,
+        images => format!("{title} with {}", images.join(" and ")),
     }
 }
 
@@ -182,6 +190,36 @@ mod tests {
         (1..=count).map(revision).collect()
     }
 
+    /// At rest on this version.
+    fn resting(version: i64) -> Rollout {
+        let mut rollout = at_rest();
+        let status = rollout.status.get_or_insert_default();
+        status.stable_revision = Some(format!("cache-{version}"));
+        rollout
+    }
+
+    /// At rest, after one that every pod ran, one that was turned down and one that another took the place of.
+    fn tried() -> Rollout {
+        let mut rollout = resting(4);
+        let past = json!([
+            {"revision": "cache-3", "outcome": "Replaced", "endedAt": "2026-01-01T00:03:00Z"},
+            {"revision": "cache-2", "outcome": "Aborted", "endedAt": "2026-01-01T00:02:00Z"},
+            {"revision": "cache-1", "outcome": "TakenOn", "endedAt": "2026-01-01T00:01:00Z"},
+        ]);
+        let status = rollout.status.get_or_insert_default();
+        status.history = serde_json::from_value(past).unwrap();
+        rollout
+    }
+
+    #[test]
+    fn what_it_goes_back_to_is_told_with_its_images() {
+        let template = json!({"spec": {"containers": [{"image": "db:2.1"}, {"image": "agent:1"}]}});
+        assert_eq!(
+            titled("revision 3 (db-3)".into(), &template),
+            "revision 3 (db-3) with db:2.1 and agent:1"
+        );
+    }
+
     fn workload(rollout: Rollout, version: i64) -> Workload {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": rollout.workload},
@@ -198,8 +236,9 @@ mod tests {
     #[case::to_the_stable_one_in_the_middle(paused(), 2, revisions("db", 3), None, "revision 1 (db-1)")]
     #[case::to_the_stable_one_that_kubernetes_forgot(paused(), 2, Vec::new(), None, "db-1")]
     #[case::away_from_what_was_turned_down(aborted(), 2, revisions("queue", 2), None, "revision 1 (queue-1)")]
-    #[case::to_the_one_before(at_rest(), 3, revisions("cache", 3), None, "revision 2 (cache-2)")]
+    #[case::to_the_one_before(resting(3), 3, revisions("cache", 3), None, "revision 2 (cache-2)")]
     #[case::never_to_what_was_turned_down(replaced(), 3, revisions("queue", 3), None, "revision 1 (queue-1)")]
+    #[case::never_to_what_was_left_off(tried(), 4, revisions("cache", 4), None, "revision 1 (cache-1)")]
     #[case::to_any_that_is_asked_for(at_rest(), 3, revisions("cache", 3), Some(1), "revision 1 (cache-1)")]
     fn it_goes_back_to(
         #[case] rollout: Rollout,
@@ -208,10 +247,8 @@ mod tests {
         #[case] wanted: Option<i64>,
         #[case] expected: &str,
     ) {
-        let rejected = Stage::of(&rollout).status.aborted_revision;
-        let turned_down = |revision: &Revision| Some(&revision.name) == rejected.as_ref();
         let workload = workload(rollout, version);
-        let goal = choose(&workload, &revisions, wanted, turned_down, "stateward");
+        let goal = choose(&workload, &revisions, wanted, "stateward");
         assert_eq!(goal.unwrap().title, expected);
     }
 
@@ -242,7 +279,7 @@ mod tests {
         1,
         revisions("queue", 2),
         None,
-        "the only former one of statefulset queue, revision 2 (queue-2), was turned down; to roll it again: stateward undo queue --to-revision 2"
+        "no former revision of statefulset queue has ever run on every pod; the last one, revision 2 (queue-2), was turned down; to roll it again: stateward undo queue --to-revision 2"
     )]
     #[case(
         paused(),
@@ -258,10 +295,8 @@ mod tests {
         #[case] wanted: Option<i64>,
         #[case] expected: &str,
     ) {
-        let rejected = Stage::of(&rollout).status.aborted_revision;
-        let turned_down = |revision: &Revision| Some(&revision.name) == rejected.as_ref();
         let workload = workload(rollout, version);
-        let goal = choose(&workload, &revisions, wanted, turned_down, "stateward");
+        let goal = choose(&workload, &revisions, wanted, "stateward");
         assert_eq!(goal.unwrap_err(), expected);
     }
 }

@@ -8,15 +8,42 @@ use crate::world::{Decision, World};
 /// As many as Kubernetes keeps revisions, unless it is told otherwise.
 const KEPT: usize = 10;
 
-/// The history with what this decision ends, newest first.
+/// The history with what this decision adds to it, newest first.
 pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec<PastRollout> {
-    let another = world.memory.workload.is_some() && world.memory.workload != decision.memory.workload;
-    let Some(ended) = ended(world, decision).filter(|_| !another) else {
-        return if another { Vec::new() } else { old.history.clone() };
-    };
-    let others = old.history.iter().filter(|past| past.revision != ended.revision);
-    let kept = others.take(KEPT - 1).cloned().collect::<Vec<_>>();
-    std::iter::once(ended).chain(kept).collect()
+    let (before, after) = (&world.memory, &decision.memory);
+    let mut history = old.history.clone();
+    if before.workload.is_some() && before.workload != after.workload {
+        history.clear();
+    }
+    for past in ended(world, decision)
+        .into_iter()
+        .chain(taken_on(world, decision))
+    {
+        history.retain(|other| other.revision != past.revision);
+        history.insert(0, past);
+    }
+    history.truncate(KEPT);
+    history
+}
+
+/// The version that this decision finds in place.
+fn taken_on(world: &World, decision: &Decision) -> Option<PastRollout> {
+    let (before, after) = (&world.memory, &decision.memory);
+    let stable = &after.stable.as_ref()?.revision;
+    let same = before
+        .stable
+        .as_ref()
+        .is_some_and(|known| known.revision == *stable);
+    let known = same && before.workload == after.workload;
+    let rolled = matches!(&before.activity, Activity::Rolling(attempt) if attempt.target == *stable);
+    // The way back may give the same version another name.
+    let returned = matches!(before.activity, Activity::Returning(_));
+    (!known && !rolled && !returned).then(|| PastRollout {
+        revision: stable.to_string(),
+        outcome: RolloutEnd::TakenOn,
+        message: None,
+        ended_at: world.now,
+    })
 }
 
 /// The rollout that this decision ends.
@@ -121,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_else_has_rolled_out_is_told_too() {
+        let mut world = settled();
+        world.template("b");
+        world.current("b");
+        world.pods(["b"; 5]);
+        let history = history(&RolloutStatus::default(), &world);
+        assert_eq!(told(&history), [("db-b", RolloutEnd::TakenOn, None)]);
+    }
+
+    #[test]
     fn it_is_as_long_as_it_may_be_and_that_of_one_workload() {
         let mut world = rolling(1);
         world.commands.abort = true;
@@ -138,6 +175,10 @@ mod tests {
         assert_eq!((kept.len(), kept[0].revision.as_str()), (KEPT, "db-b"));
         let mut another = settled();
         another.view().uid = "another".into();
-        assert!(history(&old, &another).is_empty());
+        assert_eq!(
+            told(&history(&old, &another)),
+            [("db-a", RolloutEnd::TakenOn, None)],
+            "the others are of another workload"
+        );
     }
 }

@@ -322,9 +322,10 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
         (RolloutEnd::Replaced, by),
         (RolloutEnd::Aborted, Some("aborted by a user".to_owned())),
         (RolloutEnd::Successful, None),
+        (RolloutEnd::TakenOn, None),
     ];
     cluster.expect(
-        &format!("what became of v5, v4, v3 and v2, not {told:?}"),
+        &format!("what became of v5, v4, v3, v2 and v1, not {told:?}"),
         told == expected,
     )
 }
