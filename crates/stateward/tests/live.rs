@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::Signal;
 use serde_json::json;
 use stateward_scenarios::harness::{Cluster, Failure, Outcome, Rollout, Set};
 use stateward_scenarios::scenarios;
@@ -103,6 +104,11 @@ async fn a_lost_connection_is_told_and_survived(cluster: &mut Cluster) -> Outcom
     wire.cut(true);
     screen.shows("no connection for ").await?;
     screen.shows("pod/db-2").await?;
+    // That it is there again is seen though nothing has changed meanwhile.
+    wire.cut(false);
+    screen.misses("no connection for ").await?;
+    wire.cut(true);
+    screen.shows("no connection for ").await?;
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
     wire.cut(false);
@@ -116,9 +122,15 @@ async fn a_view_that_is_told_to_stop_gives_the_terminal_back(cluster: &mut Clust
     let kubeconfig = reachable(cluster)?;
     cluster.with_operator().await?;
     at_rest(cluster).await?;
-    let mut screen = Terminal::open(&["top", "db"], &kubeconfig, cluster.namespace())?;
-    screen.shows("rolloutplugin/db   Successful").await?;
-    screen.terminate()?;
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        let mut screen = Terminal::open(&["top", "db"], &kubeconfig, cluster.namespace())?;
+        screen.shows("rolloutplugin/db   Successful").await?;
+        screen.send(signal)?;
+        screen.ends_clean().await?;
+    }
+    let mut screen = Terminal::open(&["top"], &kubeconfig, cluster.namespace())?;
+    screen.shows("enter to watch one").await?;
+    screen.send(Signal::TERM)?;
     screen.ends_clean().await
 }
 
@@ -186,11 +198,11 @@ impl Terminal {
         Ok(self.master.resize(size).map_err(io::Error::other)?)
     }
 
-    fn terminate(&self) -> Outcome {
+    fn send(&self, signal: Signal) -> Outcome {
         let pid = self.child.process_id().and_then(|pid| i32::try_from(pid).ok());
         let pid = pid.and_then(rustix::process::Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("it has ended"))?;
-        let killed = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let killed = rustix::process::kill_process(pid, signal);
         Ok(killed.map_err(io::Error::from)?)
     }
 

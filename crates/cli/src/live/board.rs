@@ -101,7 +101,7 @@ impl Board {
     /// Takes in what was seen.
     pub(crate) fn see(&mut self, sight: Sight, now: Timestamp) {
         match sight {
-            Sight::Rollout(rollout) => {
+            Sight::Rollout(rollout) | Sight::Back(rollout) => {
                 self.lost = None;
                 self.gone = false;
                 let status = rollout.status.clone().unwrap_or_default();
@@ -111,8 +111,11 @@ impl Board {
                     .retain(|run| concerned.contains(&run.name_any().as_str()));
                 self.picture.rollout = *rollout;
             }
-            Sight::Gone => self.gone = true,
-            Sight::Lost(why) => {
+            Sight::Gone => {
+                self.lost = None;
+                self.gone = true;
+            }
+            Sight::Lost(why) | Sight::StillLost(why) => {
                 let since = self.lost.take().map_or(now, |(since, _)| since);
                 self.lost = Some((since, why));
             }

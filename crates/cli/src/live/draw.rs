@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
 use super::board::{Board, Mode, Told};
-use super::paint::painted;
+use super::paint::{painted, wrapped};
 use crate::table::age;
 
 /// The timeline takes no more lines than this, and no more than a third of the screen.
@@ -66,17 +66,17 @@ fn draw_trouble(frame: &mut Frame<'_>, board: &Board, area: Rect, now: Timestamp
 
 fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestamp) {
     let lines = board.picture.draw(board.style, now);
+    let width = usize::from(area.width);
+    let lines: Vec<_> = lines
+        .iter()
+        .flat_map(|line| wrapped(&painted(line), width))
+        .collect();
     let height = usize::from(area.height);
     board.page = height.max(1);
     board.furthest = lines.len().saturating_sub(height);
     board.scroll = board.scroll.min(board.furthest);
     let below = board.furthest - board.scroll;
-    let mut shown: Vec<Line<'_>> = lines
-        .iter()
-        .skip(board.scroll)
-        .take(height)
-        .map(|line| painted(line))
-        .collect();
+    let mut shown: Vec<_> = lines.into_iter().skip(board.scroll).take(height).collect();
     if below > 0
         && let Some(last) = shown.last_mut()
     {
@@ -107,7 +107,13 @@ fn draw_timeline(frame: &mut Frame<'_>, board: &Board, area: Rect, now: Timestam
         rule("events", area.width, board.style.ascii),
         Style::new().add_modifier(Modifier::DIM),
     )];
-    lines.extend(board.timeline().iter().map(line));
+    let width = usize::from(area.width);
+    lines.extend(
+        board
+            .timeline()
+            .iter()
+            .flat_map(|told| wrapped(&line(told), width)),
+    );
     frame.render_widget(Paragraph::new(lines), area);
 }
 

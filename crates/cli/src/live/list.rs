@@ -12,9 +12,9 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use super::TICK;
 use super::paint::painted;
 use super::terminal::Screen;
+use super::{Ended, TICK};
 use crate::access::Access;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -204,7 +204,9 @@ async fn choose(
         selector: None,
     };
     let mut changes = select_all(streams(&watched, session));
+    let mut ended = Ended::new()?;
     let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         let now = session.clock.now();
         screen.draw(|frame| choice.draw(frame, session.style, now))?;
@@ -223,7 +225,16 @@ async fn choose(
                 Some(_) => {}
                 None => return Ok(None),
             },
-            _ = ticks.tick() => {}
+            () = ended.wait() => return Ok(None),
+            // A watch that is taken up where it broke off says nothing until something changes.
+            _ = ticks.tick() => if choice.lost.is_some() {
+                let any = Default::default();
+                let listed = tokio::time::timeout(TICK, session.list(choice.everywhere, &any)).await;
+                if let Ok(Ok(_)) = listed {
+                    choice.lost = None;
+                    changes = select_all(streams(&watched, session));
+                }
+            },
         }
     }
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use crossterm::event::Event;
 use futures::FutureExt;
-use futures::future::{Either, LocalBoxFuture, OptionFuture};
-use tokio::signal::unix::{SignalKind, signal};
+use futures::future::{Either, LocalBoxFuture, OptionFuture, select_all};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::board::{Board, Effect};
 use self::draw::draw;
@@ -49,7 +49,7 @@ pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<E
 }
 
 async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> Result<Exit, Error> {
-    let mut terminated = signal(SignalKind::terminate()).map_err(Error::Output)?;
+    let mut ended = Ended::new()?;
     let mut sights = Sights::of(&rollout, session);
     let mut board = Board::new(rollout, session.program, session.style);
     let mut order: OptionFuture<LocalBoxFuture<'_, String>> = None.into();
@@ -67,15 +67,15 @@ async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> R
                 None
             }
             _ = ticks.tick() => None,
-            _ = terminated.recv() => return Ok(Exit::Done),
+            () = ended.wait() => return Ok(Exit::Done),
         };
         match woken {
             Some(Either::Left(sight)) => {
-                sights.follow(&sight, session);
+                sights.follow(&sight, &board.picture.rollout, session);
                 board.see(sight, session.clock.now());
                 let frame = tokio::time::Instant::now() + FRAME;
                 while let Ok(sight) = tokio::time::timeout_at(frame, sights.next()).await {
-                    sights.follow(&sight, session);
+                    sights.follow(&sight, &board.picture.rollout, session);
                     board.see(sight, session.clock.now());
                 }
             }
@@ -93,5 +93,25 @@ async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> R
             Some(Either::Right(None)) => return Ok(Exit::Done),
             None => {}
         }
+    }
+}
+
+/// Told to end from outside. A key that means it comes as a key.
+struct Ended([Signal; 4]);
+
+impl Ended {
+    fn new() -> Result<Self, Error> {
+        let of = |kind| signal(kind).map_err(Error::Output);
+        Ok(Self([
+            of(SignalKind::terminate())?,
+            of(SignalKind::interrupt())?,
+            of(SignalKind::quit())?,
+            of(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn wait(&mut self) {
+        let any = self.0.iter_mut().map(|signal| signal.recv().boxed_local());
+        select_all(any).await;
     }
 }

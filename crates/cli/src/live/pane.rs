@@ -17,7 +17,7 @@ impl Pane {
     /// A picture of so many lines. `None` where the terminal has no room for it beside what is told.
     pub fn open(height: u16) -> Option<Self> {
         let (_, rows) = crossterm::terminal::size().ok()?;
-        if rows < height + 8 {
+        if rows < height + 6 {
             return None;
         }
         let options = TerminalOptions {

@@ -1,5 +1,7 @@
 //! What the watches show. All of them are taken up again when they break off; that the rollout's own has is told.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -21,6 +23,10 @@ pub(crate) enum Sight {
     Gone,
     /// The connection is, for this reason.
     Lost(String),
+    /// It still is.
+    StillLost(String),
+    /// It is there again.
+    Back(Box<Rollout>),
     Set(Option<Box<StatefulSet>>),
     /// Begins a new list of pods.
     NoPods,
@@ -30,9 +36,14 @@ pub(crate) enum Sight {
     Event(Box<Event>),
 }
 
+/// How often a lost connection is tried. A watch that is taken up where it broke off says nothing until something changes.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 /// All that is looked at.
 pub(crate) struct Sights {
     streams: SelectAll<BoxStream<'static, Sight>>,
+    /// Somebody looks whether the connection is there again.
+    trying: bool,
     /// The labels of the pods that are watched.
     pods: Option<Selector>,
     /// The runs that are.
@@ -70,6 +81,7 @@ impl Sights {
         streams.push(told.boxed());
         Self {
             streams,
+            trying: false,
             pods: None,
             runs: Vec::new(),
         }
@@ -84,8 +96,15 @@ impl Sights {
     }
 
     /// Looks at what a sight speaks of, too.
-    pub(crate) fn follow(&mut self, sight: &Sight, session: &Session<'_>) {
+    pub(crate) fn follow(&mut self, sight: &Sight, rollout: &Rollout, session: &Session<'_>) {
         match sight {
+            Sight::Lost(_) if self.trying => {}
+            Sight::Lost(_) | Sight::StillLost(_) => {
+                self.trying = true;
+                self.streams.push(try_again(rollout, session));
+            }
+            // All watches begin anew rather than when their patience is over.
+            Sight::Back(rollout) => *self = Self::of(rollout, session),
             Sight::Set(Some(set)) => self.follow_pods(set, session),
             Sight::Rollout(rollout) => self.follow_runs(rollout, session),
             _ => {}
@@ -128,4 +147,22 @@ impl Sights {
             self.streams.push(seen.boxed());
         }
     }
+}
+
+/// Looks in a moment whether the rollout can be read again.
+fn try_again(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sight> {
+    let api = session.whole_rollouts(rollout.kind, false);
+    let name = rollout.name_any();
+    let found = async move {
+        tokio::time::sleep(TRY_AGAIN).await;
+        match api.get_opt(&name).await {
+            Ok(Some(object)) => match parse(object) {
+                Ok(rollout) => Sight::Back(Box::new(rollout)),
+                Err(error) => Sight::StillLost(error.to_string()),
+            },
+            Ok(None) => Sight::Gone,
+            Err(error) => Sight::StillLost(error.to_string()),
+        }
+    };
+    futures::stream::once(found).boxed()
 }

@@ -96,7 +96,7 @@ p promote  a abort  s pause  r retry  ? help  q leave"
 fn a_small_screen_scrolls() {
     let mut board = board(paused());
     let small = screen(&mut board, 40, 8);
-    assert!(small.contains("   9 more lines"), "{small}");
+    assert!(small.contains("   17 more lines"), "{small}");
     press(&mut board, 'G');
     let end = screen(&mut board, 40, 8);
     assert!(end.contains("pod/db-4"), "{end}");
@@ -170,7 +170,9 @@ fn a_lost_connection_is_told_until_it_is_back() {
         "{lost}"
     );
     assert!(lost.contains("pod/db-4"), "{lost}");
-    board.see(Sight::Rollout(Box::new(paused())), now());
+    board.see(Sight::StillLost("refused".into()), now());
+    assert!(screen(&mut board, 120, 20).starts_with("no connection for 12s"));
+    board.see(Sight::Back(Box::new(paused())), now());
     assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin/db   Paused"));
     board.see(Sight::Gone, now());
     assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin db is gone"));
