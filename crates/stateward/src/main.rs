@@ -79,7 +79,10 @@ async fn main() -> ExitCode {
         telemetry::init_from_env();
     }
     let outcome = match action {
-        Action::Demo(args) => demo::run(args, program, &mut std::io::stdout()).await,
+        Action::Demo(args) => {
+            let typed = typed(called.as_deref(), program);
+            demo::run(args, &typed, &mut std::io::stdout()).await
+        }
         Action::Verb(verb) => return verb.run(program).await.into(),
         Action::Plan(args) => return plan::run(args, program).await.into(),
         Action::Cluster(args) => cluster::run(args).await,
@@ -113,6 +116,13 @@ fn program(called: Option<&OsStr>) -> &'static str {
     }
 }
 
+/// What to type to call us once more: the path, where we were called by one. Who tries us first has installed nothing yet.
+fn typed(called: Option<&OsStr>, program: &str) -> String {
+    let path = called.and_then(OsStr::to_str);
+    let path = path.filter(|path| path.contains('/') && program == "stateward");
+    path.unwrap_or(program).to_owned()
+}
+
 /// Whether kubectl wants to know how a command line may go on: it then calls us by another name.
 fn is_kubectls_completion(called: Option<&OsStr>) -> bool {
     let name = called.map(Path::new).and_then(Path::file_stem);
@@ -138,5 +148,14 @@ mod tests {
         assert_eq!(program(Some(OsStr::new(called))), expected);
         let completes = called == completion::KUBECTL_NAME;
         assert_eq!(is_kubectls_completion(Some(OsStr::new(called))), completes);
+    }
+
+    #[rstest]
+    #[case("/usr/local/bin/kubectl-stateward", "kubectl stateward")]
+    #[case("stateward", "stateward")]
+    #[case("target/debug/stateward", "target/debug/stateward")]
+    fn what_is_typed_next_is_what_was_typed(#[case] called: &str, #[case] expected: &str) {
+        let called = Some(OsStr::new(called));
+        assert_eq!(typed(called, program(called)), expected);
     }
 }

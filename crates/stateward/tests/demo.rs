@@ -7,12 +7,14 @@
 )]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use rstest::rstest;
 
 fn demo(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .arg0("stateward")
         .arg("demo")
         .args(arguments)
         .output()
@@ -78,7 +80,7 @@ fn a_speed_that_cannot_be_is_refused(#[case] speed: &str) {
     assert_eq!(ended.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(ended.stderr).unwrap(),
-        format!("stateward: --speed: {speed} is not between 0 and 100\n")
+        format!("stateward: --speed: {speed} must be more than 0 and at most 100\n")
     );
 }
 

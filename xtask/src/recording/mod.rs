@@ -9,6 +9,7 @@
 mod svg;
 mod terminal;
 
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -25,7 +26,8 @@ pub(crate) fn of_the_demo(layout: &Layout) -> Result<String> {
         bail!("stateward cannot be built; what cargo said stands above");
     }
     let mut demo = Command::new(layout.target.join("debug/stateward"));
-    demo.arg("demo").current_dir(&layout.root);
+    // As it calls itself where it is installed.
+    demo.arg0("stateward").arg("demo").current_dir(&layout.root);
     let frames = terminal::record("$ stateward demo", &mut demo)?;
     Ok(svg::draw(
         "stateward demo: a good version is rolled out in steps, a bad one is caught and returned",

@@ -102,7 +102,8 @@ fn line(svg: &mut String, id: usize, row: &Row) {
     let _ = write!(svg, "<text id=\"r{id}\">");
     for piece in row {
         let x = f64::from(MARGIN) + f64::from(u32::from(piece.column) * ADVANCE) / 100.0;
-        let text = escaped(&piece.text);
+        // Browsers fold spaces, whatever they are asked for.
+        let text = escaped(&piece.text).replace(' ', "\u{a0}");
         let _ = write!(svg, "<tspan x=\"{x:.1}\"{}>{text}</tspan>", class(piece.look));
     }
     svg.push_str("</text>\n");
@@ -160,7 +161,7 @@ mod tests {
             },
         ];
         let drawn = draw("a \"film\"", &frames);
-        assert_eq!(drawn.matches("a &lt; b").count(), 1, "{drawn}");
+        assert_eq!(drawn.matches("a\u{a0}&lt;\u{a0}b").count(), 1, "{drawn}");
         assert_eq!(drawn.matches("<use ").count(), 3, "{drawn}");
         assert!(drawn.contains("aria-label=\"a &quot;film&quot;\""), "{drawn}");
         assert!(drawn.contains("film 12.0s step-end infinite"), "{drawn}");

@@ -1,7 +1,7 @@
 //! Runs a program in a terminal of its own and keeps what the screen showed, and when.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::num::NonZero;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ pub(super) const ROWS: u16 = 28;
 
 /// What changes within this time is one frame: nobody could read it.
 const AT_ONCE: Duration = Duration::from_millis(80);
+
+/// How a program asks a terminal where its cursor is.
+const WHERE: &[u8] = b"\x1b[6n";
 
 /// A moment of the screen.
 #[derive(Debug, PartialEq)]
@@ -64,13 +67,16 @@ pub(super) fn record(line: &str, program: &mut Command) -> Result<Vec<Frame>> {
         .env("TERM", "xterm-256color")
         .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR")
-        .stdin(Stdio::null())
+        .stdin(Stdio::from(slave.try_clone()?))
         .stdout(Stdio::from(slave.try_clone()?))
         .stderr(Stdio::from(slave))
         .spawn()
         .context("cannot start the program")?;
     // The command has its own copies of our end, and they keep the terminal open.
-    program.stdout(Stdio::null()).stderr(Stdio::null());
+    program
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let frames = watch(line, File::from(master))?;
     let ended = child.wait()?;
     if !ended.success() {
@@ -98,6 +104,10 @@ fn watch(line: &str, mut shown: File) -> Result<Vec<Frame>> {
             Err(error) => return Err(error).context("cannot read the terminal"),
         };
         screen.process(&buffer[..read]);
+        if buffer[..read].windows(WHERE.len()).any(|asked| asked == WHERE) {
+            let (row, column) = screen.screen().cursor_position();
+            write!(shown, "\x1b[{};{}R", row + 1, column + 1).context("cannot answer the program")?;
+        }
         show(&mut frames, began.elapsed(), rows(screen.screen()));
     }
     Ok(frames)

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
-use super::paint::painted;
+use super::paint::{painted, wrapped};
 use crate::error::Error;
 
 /// The foot of a terminal. Lines stay in its history; the picture goes when it is dropped.
@@ -30,14 +30,12 @@ impl Pane {
 
     /// A line above the picture.
     pub fn tell(&mut self, line: &str) -> Result<(), Error> {
-        let line = painted(line);
         let width = usize::from(self.0.size().map_err(Error::Output)?.width).max(1);
-        let height = line.width().div_ceil(width).max(1);
-        let height = u16::try_from(height).unwrap_or(u16::MAX);
-        let lines = Paragraph::new(line).wrap(ratatui::widgets::Wrap { trim: false });
+        let lines = wrapped(&painted(line), width);
+        let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         let told = self
             .0
-            .insert_before(height, |buffer| lines.render(buffer.area, buffer));
+            .insert_before(height, |buffer| Paragraph::new(lines).render(buffer.area, buffer));
         told.map_err(Error::Output)
     }
 

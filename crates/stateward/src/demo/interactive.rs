@@ -18,11 +18,13 @@ pub(super) async fn run(speed: f64, kubeconfig: &Path, program: &str) -> Result<
     scene.create_rollout(steps).await?;
     door.write(kubeconfig)?;
     let server = &door.server;
-    let export = format!("export KUBECONFIG={}", kubeconfig.display());
+    let path = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+    let export = format!("export KUBECONFIG={}", path.display());
     let set_image = "kubectl set image statefulset/db db=db:";
     say(format_args!(
         "an embedded Kubernetes serves on {server}, with the operator and a database of five pods; its pods are played, not run"
     ));
+    say(format_args!("in another terminal:"));
     for (command, what) in [
         (export.as_str(), ""),
         (

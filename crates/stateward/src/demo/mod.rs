@@ -62,7 +62,7 @@ const FASTEST: f64 = 100.0;
 /// How long to wait for what does not come, at wall clock.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Plays the demo on a cluster of its own. `program` is how the user calls us.
+/// Plays the demo on a cluster of its own. `program` is what to type to call us again.
 pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send)) -> Result<()> {
     let Args {
         scenario,
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send))
     // Whoever asks with their own kubectl expects ages to be those of everybody's clock.
     let speed = speed.unwrap_or(if interactive { 1.0 } else { 10.0 });
     if !(speed > 0.0 && speed <= FASTEST) {
-        bail!("--speed: {speed} is not between 0 and {FASTEST}");
+        bail!("--speed: {speed} must be more than 0 and at most {FASTEST}");
     }
     if interactive {
         return interactive::run(speed, &kubeconfig, program).await;

@@ -134,14 +134,14 @@ impl Story<'_> {
             #[command(subcommand)]
             verb: Verb,
         }
-        self.teller.typed(&format!("{} {line}", self.program))?;
+        self.teller.typed(&format!("stateward {line}"))?;
         let verb = Line::try_parse_from(std::iter::once("stateward").chain(line.split(' ')))?.verb;
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
             client: self.scene.client.clone(),
             namespace: NAMESPACE.into(),
             clock: self.scene.clock.clone(),
-            program: self.program,
+            program: "stateward",
             style: Style {
                 colour: false,
                 ..Style::of_the_terminal()
