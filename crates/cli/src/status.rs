@@ -98,11 +98,8 @@ impl Verdict {
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };
-        if ended && set.is_some_and(|set| is_ahead(set, &stage)) {
-            let workload = &rollout.workload;
-            return waiting(format!(
-                "the latest change of statefulset {workload} has not been looked at yet"
-            ));
+        if set.is_some_and(|set| asks_for_another(set, &stage) || ended && is_ahead(set, &stage)) {
+            return waiting(unseen_change(rollout));
         }
         Self {
             exit,
@@ -119,6 +116,20 @@ pub(crate) fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
         return false;
     };
     status.observed_generation != set.metadata.generation || asked != *known
+}
+
+/// Whether it asks for another version than the status speaks of, and its controller has seen that.
+pub(crate) fn asks_for_another(set: &StatefulSet, stage: &Stage<'_>) -> bool {
+    let status = set.status.clone().unwrap_or_default();
+    status.observed_generation == set.metadata.generation && is_ahead(set, stage)
+}
+
+/// That nobody has looked at the latest change yet, in words.
+pub(crate) fn unseen_change(rollout: &Rollout) -> String {
+    format!(
+        "the latest change of statefulset {} has not been looked at yet",
+        rollout.workload
+    )
 }
 
 /// What a watch shows.
@@ -235,6 +246,21 @@ mod tests {
     fn an_abort_has_ended_when_every_pod_is_back() {
         let verdict = Verdict::of(&aborted(), None);
         assert_eq!((verdict.exit, verdict.ended), (Exit::Failed, true));
+    }
+
+    #[test]
+    fn a_pause_that_is_overtaken_waits_for_nobody() {
+        let mut ahead = set("db", 4);
+        let status = ahead.status.as_mut().unwrap();
+        status.update_revision = Some("db-3".into());
+        status.observed_generation = ahead.metadata.generation;
+        assert_eq!(
+            Verdict::of(&paused(), Some(&ahead)).line,
+            "db: Progressing: the latest change of statefulset db has not been looked at yet"
+        );
+        ahead.metadata.generation = Some(99);
+        let on_its_way = Verdict::of(&paused(), Some(&ahead));
+        assert_eq!(on_its_way.exit, Exit::Paused, "its partition may have moved");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::stage::{self, Stage};
+use crate::status::{asks_for_another, unseen_change};
 use crate::style::{Lines, Style};
 use crate::table::age;
 
@@ -57,6 +58,8 @@ impl Picture {
             self.headline(&stage, style, now),
             format!("  {}", stage.message()),
         ];
+        let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
+        tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
         let steps = steps(&stage, style, &lines, now);
         if !steps.is_empty() {
             tree.push(format!("{}steps", lines.branch));
@@ -261,6 +264,25 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
    ├─ pod/db-2   db-1   stable   Ready   0 restarts   5m
    ├─ pod/db-3   db-1   stable   Ready   0 restarts   5m
    └─ pod/db-4   db-2   new      Ready   0 restarts   5m"
+        );
+    }
+
+    #[test]
+    fn a_template_that_nobody_has_looked_at_is_told() {
+        let mut ahead = set("db", 4);
+        let status = ahead.status.as_mut().unwrap();
+        status.update_revision = Some("db-3".into());
+        status.observed_generation = ahead.metadata.generation;
+        let picture = Picture {
+            rollout: paused(),
+            set: Some(ahead),
+            pods: Vec::new(),
+            runs: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        assert_eq!(
+            drawn.lines().nth(2),
+            Some("  the latest change of statefulset db has not been looked at yet; is an operator running?")
         );
     }
 
