@@ -5,6 +5,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DynamicObject;
 use stateward_api::analysis::AnalysisRun;
+use stateward_api::rollout::RolloutEnd;
 use stateward_core::memory::Activity;
 
 use crate::checks;
@@ -202,7 +203,11 @@ fn steps(stage: &Stage<'_>, style: Style, lines: &Lines, now: Timestamp) -> Vec<
     let Some(plan) = stage.plan.filter(|plan| !plan.by_pod) else {
         return Vec::new();
     };
-    let here = stage.step();
+    // At rest after a rollout they are behind it.
+    let last = stage.status.history.first();
+    let done = last.is_some_and(|past| past.outcome == RolloutEnd::Successful);
+    let behind = (stage.activity == Activity::Idle && done).then_some(plan.steps.len());
+    let here = stage.step().or(behind);
     let line = |(index, step): (usize, &stateward_core::plan::Step)| {
         let text = stage::describe(step);
         match here {
@@ -235,6 +240,7 @@ fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
 mod tests {
     use super::*;
     use crate::fixtures::{NOW, paused, pods, returning, set, unseen};
+    use serde_json::json;
 
     fn draw(picture: &Picture, style: Style) -> String {
         picture.draw(style, NOW.parse().unwrap()).join("\n")
@@ -284,6 +290,27 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             drawn.lines().nth(2),
             Some("  the latest change of statefulset db has not been looked at yet; is an operator running?")
         );
+    }
+
+    #[test]
+    fn at_rest_after_a_rollout_its_steps_are_behind_it() {
+        let mut rollout = paused();
+        let status = rollout.status.get_or_insert_default();
+        status.current_step_started_at = None;
+        let past = |outcome: &str| {
+            let past = json!([{"revision": "db-2", "outcome": outcome, "endedAt": NOW}]);
+            serde_json::from_value(past).unwrap()
+        };
+        status.history = past("Successful");
+        let mut picture = Picture {
+            rollout,
+            set: None,
+            pods: Vec::new(),
+            runs: Vec::new(),
+        };
+        assert!(draw(&picture, Style::default()).contains("✓ pause 5m"));
+        picture.rollout.status.get_or_insert_default().history = past("Aborted");
+        assert!(draw(&picture, Style::default()).contains("· setWeight 20"));
     }
 
     #[test]

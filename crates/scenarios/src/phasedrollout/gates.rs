@@ -293,7 +293,7 @@ async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// S002-05: also where it was not up when the template changed.
+/// S002-04: also where it was not up when the template changed.
 async fn a_pod_that_is_not_broken_but_slow_is_waited_for(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;

@@ -49,7 +49,7 @@ fn answered(result: &Value) -> String {
     json!({"status": "success", "data": {"resultType": "vector", "result": result}}).to_string()
 }
 
-/// S002-09
+/// S002-06
 async fn what_is_no_answer_of_a_prometheus_is_no_success(cluster: &mut Cluster) -> Outcome {
     let impostor = Impostor::start().await?;
     cluster.ask_providers();
