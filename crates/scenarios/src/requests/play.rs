@@ -19,8 +19,8 @@ use super::request::{Body, Request, Step};
 /// What both servers are told we are; its first word becomes the field manager.
 const AGENT: &str = "stateward-requests/1";
 
-/// How long to wait for what may never come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait for what may never come. A real garbage collector takes note of new kinds every 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(90);
 const GLANCE: Duration = Duration::from_millis(15);
 
 type Events = Lines<Box<dyn AsyncBufRead + Send + Unpin>>;
