@@ -11,14 +11,13 @@ const KEPT: usize = 10;
 /// The history with what this decision adds to it, newest first.
 pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec<PastRollout> {
     let (before, after) = (&world.memory, &decision.memory);
-    let mut history = old.history.clone();
-    if before.workload.is_some() && before.workload != after.workload {
-        history.clear();
-    }
-    for past in ended(world, decision)
-        .into_iter()
-        .chain(taken_on(world, decision))
-    {
+    let another = before.workload.is_some() && before.workload != after.workload;
+    let (mut history, ended) = if another {
+        (Vec::new(), None)
+    } else {
+        (old.history.clone(), ended(world, decision))
+    };
+    for past in ended.into_iter().chain(taken_on(world, decision)) {
         history.retain(|other| other.revision != past.revision);
         history.insert(0, past);
     }
@@ -173,12 +172,14 @@ mod tests {
         };
         let kept = history(&old, &world);
         assert_eq!((kept.len(), kept[0].revision.as_str()), (KEPT, "db-b"));
-        let mut another = settled();
-        another.view().uid = "another".into();
-        assert_eq!(
-            told(&history(&old, &another)),
-            [("db-a", RolloutEnd::TakenOn, None)],
-            "the others are of another workload"
-        );
+        for mut another in [settled(), rolling(1)] {
+            another.template("a");
+            another.view().uid = "another".into();
+            assert_eq!(
+                told(&history(&old, &another)),
+                [("db-a", RolloutEnd::TakenOn, None)],
+                "the others are of another workload"
+            );
+        }
     }
 }
