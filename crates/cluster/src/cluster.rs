@@ -33,6 +33,9 @@ pub struct Options {
     pub anonymous: bool,
     /// The authority that signed what the cluster is served with, in PEM; pods find it in `kube-root-ca.crt`.
     pub certificate: String,
+    /// Whether watches that have nothing to tell stay silent and open: no bookmarks on the way and no end, so that time in which
+    /// nothing happens costs nothing. A real server is not like that.
+    pub silent_watches: bool,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
             users: BTreeMap::new(),
             anonymous: true,
             certificate: String::new(),
+            silent_watches: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures::stream;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::answer::{dressed_whole, metadata_only, rows, text_of};
@@ -27,7 +27,7 @@ use crate::table::without_columns;
 /// How long a watch lasts when the client does not say. The real server draws from 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// How often a quiet watch says how far it has come.
-const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
 /// Begins a watch of the target's collection, or of the target alone.
 pub(super) fn start(
@@ -51,13 +51,18 @@ pub(super) fn start(
         .filter(|seconds| *seconds > 0)
         .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let now = server.now();
+    let after = |time: Duration| match server.silent_watches {
+        true => Timestamp::MAX,
+        false => now.checked_add(time).unwrap_or(Timestamp::MAX),
+    };
+    let (deadline, next_bookmark) = (after(timeout), after(BOOKMARK_EVERY));
     let watch = Watch {
         growth: server.store.growth(&target.resource.shelf),
         form: Form::of(headers),
         query: query.clone(),
         bookmarks: query.is_set("allowWatchBookmarks"),
-        deadline: now.checked_add(timeout).unwrap_or(Timestamp::MAX),
-        next_bookmark: now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX),
+        deadline,
+        next_bookmark,
         cursor: asked,
         lines: VecDeque::new(),
         described: false,
