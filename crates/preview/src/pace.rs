@@ -86,8 +86,9 @@ fn soonest(set: &StatefulSet) -> Duration {
     let containers = template.into_iter().flat_map(|spec| &spec.containers);
     let delay = |probe: Option<&Probe>| {
         let seconds = probe.map_or(0, |probe| {
-            let times = probe.success_threshold.unwrap_or(1).max(1) - 1;
-            probe.initial_delay_seconds.unwrap_or(0) + times * probe.period_seconds.unwrap_or(10)
+            let times = i64::from(probe.success_threshold.unwrap_or(1).max(1)) - 1;
+            let period = i64::from(probe.period_seconds.unwrap_or(10));
+            i64::from(probe.initial_delay_seconds.unwrap_or(0)) + times * period
         });
         u64::try_from(seconds).unwrap_or(0)
     };

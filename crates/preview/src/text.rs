@@ -126,7 +126,7 @@ fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
         Happening::Analysed { of, verdict } => (true, format!("analysis {of}: {verdict}")),
         Happening::Waits { command } => (true, format!("waits for a person: {command}")),
         Happening::Done { what_if } => (true, format!("> {what_if}")),
-        Happening::Returns { reason } => (false, format!("every pod returns: {reason}")),
+        Happening::Returns { reason } => (false, format!("goes back: {reason}")),
         Happening::Fails { reason } => (false, format!("fails: {reason}")),
         Happening::Ends { outcome } => (false, format!("ends: {}", ending(*outcome, preview))),
     }
@@ -134,7 +134,12 @@ fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
 
 fn ending(outcome: Outcome, preview: &Preview) -> String {
     let message = &preview.message;
+    let empty = preview.replicas_at_the_end() == 0;
     match outcome {
+        Outcome::Successful if empty => "there are no pods; those to come would run the new version".into(),
+        Outcome::RolledBack if empty => {
+            "there are no pods; those to come would run the stable version".into()
+        }
         Outcome::Successful => "every pod runs the new version".into(),
         Outcome::RolledBack => "every pod runs the stable version again".into(),
         Outcome::Held => "it stays where it is until somebody decides".into(),

@@ -190,7 +190,7 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         }
     }
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
-    let names = subject.pod_names().into_iter().take(ASKED);
+    let names = subject.pod_names(ASKED).into_iter();
     let pods: Vec<_> = stream::iter(names)
         .map(|name| {
             let pods = pods.clone();
