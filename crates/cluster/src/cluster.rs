@@ -33,9 +33,9 @@ pub struct Options {
     pub anonymous: bool,
     /// The authority that signed what the cluster is served with, in PEM; pods find it in `kube-root-ca.crt`.
     pub certificate: String,
-    /// Whether watches that have nothing to tell stay silent and open: no bookmarks on the way and no end, so that time in which
-    /// nothing happens costs nothing. A real server is not like that.
-    pub silent_watches: bool,
+    /// Whether watches never end and have as few bookmarks as keep a client from asking again, so that time in which nothing
+    /// happens costs next to nothing. A real server is not like that.
+    pub patient_watches: bool,
 }
 
 impl Options {
@@ -48,7 +48,7 @@ impl Options {
             users: BTreeMap::new(),
             anonymous: true,
             certificate: String::new(),
-            silent_watches: false,
+            patient_watches: false,
         }
     }
 }

@@ -43,7 +43,7 @@ impl World {
     pub(crate) async fn open(namespace: &str, pace: Pace, answers: Answers) -> Result<Self, Error> {
         let clock = Clock::starting_at(EPOCH, 1.0);
         let cluster = Cluster::start(Options {
-            silent_watches: true,
+            patient_watches: true,
             ..Options::at(clock.clone())
         });
         let behaviours = Behaviours::default();

@@ -50,8 +50,8 @@ pub(crate) struct Server {
     pub(crate) anonymous: bool,
     /// The authority that clients should trust, in PEM; empty where nobody serves TLS.
     pub(crate) certificate: String,
-    /// Watches that have nothing to tell stay silent and open.
-    pub(crate) silent_watches: bool,
+    /// Watches never end and have few bookmarks.
+    pub(crate) patient_watches: bool,
     /// UIDs, generated names: drawn from one seed, so that a run can be repeated.
     chance: Mutex<fastrand::Rng>,
 }
@@ -115,7 +115,7 @@ impl Server {
             users,
             anonymous,
             certificate,
-            silent_watches,
+            patient_watches,
         } = options;
         let gates = Gates {
             max_unavailable_statefulset: max_unavailable != MaxUnavailable::Off,
@@ -131,7 +131,7 @@ impl Server {
             users,
             anonymous,
             certificate,
-            silent_watches,
+            patient_watches,
             chance: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
     }
