@@ -59,7 +59,7 @@ pub enum Outcome {
 pub struct Person {
     /// Seconds from the beginning.
     pub at: f64,
-    /// The step, from 1.
+    /// The step, from 1; one more than there are when all are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     /// The command that is waited for.

@@ -132,7 +132,7 @@ rolloutplugin/db rolls statefulset/db (5 pods) through 4 steps
        6m    partition 0 to 5: no pod moves any more
        6m  ends: every pod runs the new version
 
-  step  1      2             4                       rest
+  step  1      2,3           4                       rest
   db-0  ----------------------------------------------------.++++++####
   db-1  ---------------------------------------------.++++++###########
   db-2  --------------.++++++##########################################
@@ -594,6 +594,63 @@ fn a_picture_shows_every_pod_and_keeps_markup_out() {
     ] {
         assert!(picture.contains(piece), "{piece} is not in {picture}");
     }
+}
+
+/// A step that takes no time gives way to the one that holds from there.
+#[test]
+fn what_begins_at_the_same_moment_is_named_in_order() {
+    let back = preview(vec![set(5), four_steps()], &["abort@step3"]);
+    let told = text(&back, PLAIN);
+    let ruler = told.iter().find(|line| line.starts_with("  step"));
+    assert_eq!(
+        ruler.unwrap().trim_end(),
+        "  step  1                  2,3,back",
+        "{}",
+        told.join("\n")
+    );
+    let picture = svg(&preview(vec![set(5), four_steps()], &[]));
+    for piece in [
+        "<title>12s 2. pause until promoted; 12s 3. 60 %</title>",
+        "3. 60 %</text>",
+        "<title>12s somebody is needed: stateward promote db</title>",
+    ] {
+        assert!(picture.contains(piece), "{piece} is not in {picture}");
+    }
+}
+
+#[test]
+fn a_picture_says_what_is_supposed() {
+    let picture = svg(&preview(
+        vec![set(3), four_steps()],
+        &["image=crash", "people=1m"],
+    ));
+    assert!(
+        picture.contains(">what if image=crash, people=1m</text>"),
+        "{picture}"
+    );
+}
+
+/// The partition moves up with the size, and pods come up new all the same.
+#[test]
+fn a_partition_is_said_to_be_the_last_only_where_it_is() {
+    let preview = preview(vec![set(5), four_steps()], &["scale=6@step2"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(told.matches("no pod moves any more").count(), 1, "{told}");
+    assert!(
+        told.contains("partition 0 to 6: no pod moves any more\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_happens_after_the_last_step_is_not_said_of_a_step() {
+    let mut rollout = rollout(json!([{"setWeight": 20}]));
+    rollout["spec"]["progressDeadlineAbort"] = json!(false);
+    let told = text(&preview(vec![set(3), rollout], &["pod=0:crash"]), PLAIN).join("\n");
+    assert!(
+        told.ends_with("people       after the last step: stateward abort db"),
+        "{told}"
+    );
 }
 
 #[test]
