@@ -6,6 +6,7 @@
     reason = "what a test cannot set up fails it"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rstest::rstest;
@@ -664,4 +665,69 @@ fn many_pods_share_a_line() {
         "{}",
         told.join("\n")
     );
+}
+
+/// Every path to a value, with what is inside of lists as `[]`.
+fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if path.is_empty() { "" } else { "." };
+                paths(value, &format!("{path}{dot}{name}"), found);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                paths(value, &format!("{path}[]"), found);
+            }
+        }
+        _ => drop(found.insert(path.to_owned())),
+    }
+}
+
+/// The names in backticks in each cell of the rows of a page's table.
+fn rows(page: &str, head: &str) -> Vec<Vec<Vec<String>>> {
+    let table = page.split_once(head).expect("the page has this table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        row.split('|')
+            .skip(1)
+            .map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+            .collect()
+    })
+    .collect()
+}
+
+#[test]
+fn the_guide_names_every_field_and_every_entry() {
+    let check = json!({"initialDelaySeconds": 30, "periodSeconds": 30, "successThreshold": 3, "maxTries": 5});
+    let played = [
+        preview(vec![set(5), four_steps()], &["scale=6@step2"]),
+        preview(vec![set(2), four_steps()], &["image=crash"]),
+        preview(analysed(), &[]),
+        preview(vec![set(2), phased(check)], &["metric=fails@step3"]),
+    ];
+    let (mut fields, mut entries) = (BTreeSet::new(), BTreeMap::new());
+    for preview in &played {
+        let mut told = json!(preview);
+        for entry in told["entries"].as_array_mut().unwrap() {
+            let entry = entry.as_object_mut().unwrap();
+            let what = entry["what"].as_str().unwrap().to_owned();
+            let own = entry.keys().filter(|key| !matches!(key.as_str(), "at" | "what"));
+            entries.insert(what, own.cloned().collect::<BTreeSet<_>>());
+            entry.retain(|key, _| matches!(key.as_str(), "at" | "what"));
+        }
+        paths(&told, "", &mut fields);
+    }
+    let page = include_str!("../../../docs/guides/plan.md");
+    let named: BTreeSet<_> = rows(page, "| field | |")
+        .into_iter()
+        .map(|row| row[0][0].clone())
+        .collect();
+    assert_eq!(fields, named);
+    let named: BTreeMap<_, BTreeSet<_>> = rows(page, "| entry | its fields | |")
+        .into_iter()
+        .map(|row| (row[0][0].clone(), row[1].iter().cloned().collect()))
+        .collect();
+    assert_eq!(entries, named);
 }
