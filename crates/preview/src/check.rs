@@ -64,13 +64,12 @@ pub(crate) fn bounds(cast: &Cast, pace: &Pace) -> Result<(), Error> {
 }
 
 /// The fields of specs that ask to wait.
-pub(crate) const WAITS: [&str; 6] = [
+pub(crate) const WAITS: [&str; 5] = [
     "duration",
     "interval",
     "initialDelay",
     "initialDelaySeconds",
     "periodSeconds",
-    "progressDeadlineSeconds",
 ];
 
 /// How long a field of [`WAITS`] asks to wait.

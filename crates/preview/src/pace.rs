@@ -132,6 +132,13 @@ mod tests {
     }
 
     #[test]
+    fn probes_may_ask_for_any_time() {
+        let never = i32::MAX;
+        let probe = json!({"initialDelaySeconds": never, "periodSeconds": never, "successThreshold": never});
+        assert!(soonest(&set(probe)) > Duration::from_secs(never as u64));
+    }
+
+    #[test]
     fn what_is_said_wins_and_probes_are_respected_where_nothing_is_known() {
         let slow = set(json!({"initialDelaySeconds": 60, "periodSeconds": 5, "successThreshold": 3}));
         assert_eq!(

@@ -112,6 +112,8 @@ struct Play {
     at: Option<usize>,
     /// The wait that somebody was told of.
     asked: Option<Waiting>,
+    /// When somebody was told of it.
+    asked_at: Timestamp,
     /// When somebody was last told, or last did something.
     stirred: Timestamp,
     people: Vec<Person>,
@@ -153,6 +155,7 @@ impl Play {
             due: Vec::new(),
             at: None,
             asked: None,
+            asked_at: Timestamp::UNIX_EPOCH,
             stirred: Timestamp::UNIX_EPOCH,
             people: Vec::new(),
             waited: 0.0,
@@ -197,6 +200,10 @@ impl Play {
             self.scribe.begin(self.now());
             self.before_the_first_step().await?;
             self.change().await?;
+            if self.cast.subject.is_left_alone() {
+                // No step will come that it could wait for.
+                self.suppose(|what_if| what_if.step.is_none() && !begins_before(what_if));
+            }
         } else {
             let replaced = self.cast.replaced.take();
             let rolled = replaced.as_ref().unwrap_or(&self.cast.after);
@@ -389,6 +396,13 @@ impl Play {
         }
     }
 
+    /// What is supposed of these is done now.
+    fn suppose(&mut self, these: impl Fn(&WhatIf) -> bool) {
+        let (now, due) = (self.now(), self.what_ifs.iter().filter(|what_if| these(what_if)));
+        let deeds = due.filter_map(|what_if| Some((now, deed(what_if)?, what_if.to_string())));
+        self.due.extend(deeds);
+    }
+
     /// What follows from where the rollout stands now.
     fn react(&mut self) {
         let now = self.now();
@@ -398,12 +412,10 @@ impl Play {
             self.world.come_to(step.unwrap_or_default());
             let first = self.at.is_none();
             self.at = step;
-            let due = self.what_ifs.iter().filter(|what_if| match what_if.step {
+            self.suppose(|what_if| match what_if.step {
                 Some(wanted) => Some(wanted) == step,
                 None => first && !begins_before(what_if),
             });
-            let deeds = due.filter_map(|what_if| Some((now, deed(what_if)?, what_if.to_string())));
-            self.due.extend(deeds);
         }
         let waiting = self.waiting();
         if waiting != self.asked {
@@ -463,7 +475,7 @@ impl Play {
             self.due.push((later(now, after), waiting.deed.clone(), command));
         }
         self.asked = Some(waiting);
-        self.stirred = now;
+        (self.asked_at, self.stirred) = (now, now);
     }
 
     fn command(&self, verb: &str) -> String {
@@ -477,7 +489,7 @@ impl Play {
     async fn perform(&mut self, deed: Deed, said: String) -> Result<(), Error> {
         let now = self.now();
         if deed.is_an_answer() {
-            self.waited += now.duration_since(self.stirred).as_secs_f64().round();
+            self.waited += now.duration_since(self.asked_at).as_secs_f64().round();
         }
         self.stirred = now;
         self.scribe.tell(Happening::Done { what_if: said }, now);
@@ -595,10 +607,24 @@ impl Play {
         }
     }
 
+    /// What was supposed to be done at a step that was never reached.
+    fn left_out(&self) -> impl Iterator<Item = &WhatIf> {
+        let done = |said: String| {
+            let mut entries = self.scribe.entries.iter();
+            entries.any(|entry| matches!(&entry.what, Happening::Done { what_if } if *what_if == said))
+        };
+        let deeds = self.what_ifs.iter().filter(|what_if| deed(what_if).is_some());
+        deeds.filter(move |what_if| !done(what_if.to_string()))
+    }
+
     fn preview(mut self, outcome: Outcome, end: Timestamp) -> Preview {
         let pods = self.scribe.lanes(end);
         let mut assumptions = vec![self.pace.to_string()];
         assumptions.append(&mut self.cast.notes);
+        assumptions.extend(
+            self.left_out()
+                .map(|what_if| format!("it does not come to {what_if}")),
+        );
         Preview {
             rollout: self.cast.subject.title(),
             workload: format!("statefulset/{}", self.cast.subject.workload()),

@@ -308,6 +308,23 @@ fn nobody_comes_however_often_is_measured() {
 }
 
 #[test]
+fn what_it_does_not_come_to_is_said() {
+    let preview = preview(vec![set(3), four_steps()], &["image=crash", "scale=7@step3"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::RolledBack, "{told}");
+    assert!(told.contains("\n  it does not come to scale=7@step3\n"), "{told}");
+}
+
+/// A limit is no wait: it is often set to more than anybody lives.
+#[test]
+fn a_deadline_of_years_is_no_reason_to_refuse() {
+    let mut rollout = four_steps();
+    rollout["spec"]["progressDeadlineSeconds"] = json!(i32::MAX);
+    let good = preview(vec![set(2), rollout], &[]);
+    assert_eq!(good.outcome, Outcome::Successful);
+}
+
+#[test]
 fn what_is_said_of_one_holds_whatever_is_said_of_all() {
     let objects = || vec![set(3), rollout(json!([{"setWeight": 40}]))];
     for what_ifs in [
@@ -402,11 +419,24 @@ fn a_phased_rollout_is_played_with_its_checks() {
 fn a_phased_rollout_that_skips_its_checks_is_kubernetes_own() {
     let mut rollout = phased(json!({}));
     rollout["spec"]["skipCheck"] = json!(true);
-    let preview = preview(vec![set(3), rollout], &[]);
+    let preview = self::preview(vec![set(3), rollout.clone()], &[]);
     assert_eq!(
         (preview.outcome, preview.duration_seconds),
         (Outcome::Successful, 36.0)
     );
+    let scaled = self::preview(vec![set(3), rollout], &["scale=4"]);
+    assert_eq!((scaled.outcome, scaled.pods.len()), (Outcome::Successful, 4));
+}
+
+#[rstest]
+#[case("scale=4@step1", "there are no steps")]
+#[case("metric=fails", "phasedrollout/db asks for no analysis")]
+#[case("abort", "there is nothing to abort")]
+fn what_kubernetes_rolls_by_itself_has_no_steps(#[case] what_if: &str, #[case] why: &str) {
+    let mut rollout = phased(json!({}));
+    rollout["spec"]["skipCheck"] = json!(true);
+    let refused = played(&subject(vec![set(3), rollout]), &[what_if]).unwrap_err();
+    assert!(refused.ends_with(why), "{refused}");
 }
 
 /// As a cluster has it: at the pause of its second step, for 30 seconds.
@@ -503,6 +533,15 @@ fn a_template_that_is_put_back_returns_every_pod() {
     assert_eq!(preview.outcome, Outcome::RolledBack);
     assert_eq!(runs(&preview, 4), [Version::Replaced, Version::Stable]);
     assert_eq!(runs(&preview, 3), [Version::Stable]);
+}
+
+/// It stands at its second step.
+#[test]
+fn what_is_over_cannot_be_supposed() {
+    assert_eq!(
+        played(&under_way(), &["abort@step1"]).unwrap_err(),
+        "--what-if abort@step1: step 1 is over; rolloutplugin/db stands at step 2"
+    );
 }
 
 #[test]
