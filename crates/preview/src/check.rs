@@ -38,6 +38,12 @@ pub(crate) fn bounds(cast: &Cast, pace: &Pace) -> Result<(), Error> {
             i32::MAX as u32 - MOST_PODS
         )));
     }
+    if cast.min_ready() > LONGEST {
+        let asked = &cast.set["spec"]["minReadySeconds"];
+        return Err(Error::Subject(format!(
+            "StatefulSet {set}: spec.minReadySeconds: {asked} is longer than {LONGEST_IN_WORDS}, the longest wait that is played"
+        )));
+    }
     for (option, time) in [
         ("--ready-after", pace.ready_after),
         ("--stop-after", pace.stops_after),

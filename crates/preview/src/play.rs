@@ -22,7 +22,7 @@ use crate::world::World;
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// More changes of objects are not played: a metric that is measured every second of a month would take all day.
-const MOST_CHANGES: u32 = 400_000;
+const MOST_CHANGES: u32 = 60_000;
 
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
@@ -229,7 +229,7 @@ impl Play {
 
     /// Waits for the pods of the version before. `false` when they do not come.
     async fn pods_are_ready(&mut self) -> Result<bool, Error> {
-        let one = self.pace.ready_after + Duration::from_secs(3600);
+        let one = self.pace.ready_after + self.cast.min_ready() + Duration::from_secs(3600);
         let limit = later(self.now(), one.saturating_mul(self.cast.replicas() + 1));
         while !self.scribe.is_settled() {
             if !self.watch(limit).await? {
@@ -529,7 +529,7 @@ impl Play {
     /// Plays it to the end.
     async fn run(mut self) -> Result<Preview, Error> {
         let deadline = Duration::try_from(self.plan.deadline).unwrap_or_default();
-        let patience = PATIENCE + deadline + longest_wait(&self.cast);
+        let patience = PATIENCE + deadline + longest_wait(&self.cast) + self.cast.min_ready();
         let horizon = later(self.now(), HORIZON + self.asked_to_wait());
         let outcome = loop {
             if let Some(outcome) = self.ended() {
@@ -578,7 +578,8 @@ impl Play {
             } => Some(time.saturating_mul(check::MOST_PODS)),
             _ => None,
         });
-        let pods = (self.pace.ready_after + self.pace.stops_after).saturating_mul(2 * check::MOST_PODS);
+        let pod = self.pace.ready_after + self.pace.stops_after + self.cast.min_ready();
+        let pods = pod.saturating_mul(2 * check::MOST_PODS);
         pauses.chain(supposed).fold(pods, Duration::saturating_add)
     }
 
@@ -597,8 +598,13 @@ impl Play {
         if self.cast.subject.is_left_alone() {
             return self.scribe.is_rolled().then_some(Outcome::Successful);
         }
-        if !self.under_way || self.scribe.activity != Activity::Idle {
+        if self.scribe.activity != Activity::Idle {
             return None;
+        }
+        if !self.under_way {
+            // Without any pods there is nothing to take steps for.
+            let taken = status.stable_revision.as_ref() == Some(&self.scribe.revision.update);
+            return (taken && self.scribe.is_rolled()).then_some(Outcome::Successful);
         }
         match status.phase.as_str() {
             "Successful" if self.scribe.is_rolled() => Some(Outcome::Successful),

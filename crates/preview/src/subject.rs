@@ -297,6 +297,11 @@ impl Cast {
         u32::try_from(replicas).unwrap_or(u32::MAX)
     }
 
+    /// How long a pod has to be Ready to count as available.
+    pub(crate) fn min_ready(&self) -> Duration {
+        Duration::from_secs(self.set["spec"]["minReadySeconds"].as_u64().unwrap_or(0))
+    }
+
     pub(crate) fn first_ordinal(&self) -> u32 {
         let start = self.set["spec"]["ordinals"]["start"].as_u64().unwrap_or(0);
         u32::try_from(start).unwrap_or(u32::MAX)

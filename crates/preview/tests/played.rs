@@ -308,6 +308,29 @@ fn nobody_comes_however_often_is_measured() {
 }
 
 #[test]
+fn a_set_without_pods_has_nothing_to_take_steps_for() {
+    let preview = preview(vec![set(0), four_steps()], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::Successful, "{told}");
+    assert!(
+        told.contains("there are no pods; those to come would run the new version"),
+        "{told}"
+    );
+}
+
+#[test]
+fn pods_may_have_to_be_ready_for_hours() {
+    let mut set = set(3);
+    set["spec"]["minReadySeconds"] = json!(3 * 3600);
+    let mut rollout = four_steps();
+    rollout["spec"]["progressDeadlineSeconds"] = json!(24 * 3600);
+    let preview = preview(vec![set, rollout], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::Successful, "{told}");
+    assert!(preview.duration_seconds > 9.0 * 3600.0, "{told}");
+}
+
+#[test]
 fn what_it_does_not_come_to_is_said() {
     let preview = preview(vec![set(3), four_steps()], &["image=crash", "scale=7@step3"]);
     let told = text(&preview, PLAIN).join("\n");
