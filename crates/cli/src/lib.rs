@@ -62,6 +62,7 @@ mod fixtures;
 pub use self::access::Access;
 pub use self::error::Error;
 pub use self::exit::Exit;
+pub use self::lint::mistakes;
 pub use self::live::Pane;
 pub use self::name::Name;
 pub use self::session::Session;

@@ -33,6 +33,9 @@ pub struct Options {
     pub anonymous: bool,
     /// The authority that signed what the cluster is served with, in PEM; pods find it in `kube-root-ca.crt`.
     pub certificate: String,
+    /// Whether watches never end and have as few bookmarks as keep a client from asking again, so that time in which nothing
+    /// happens costs next to nothing. A real server is not like that.
+    pub patient_watches: bool,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
             users: BTreeMap::new(),
             anonymous: true,
             certificate: String::new(),
+            patient_watches: false,
         }
     }
 }

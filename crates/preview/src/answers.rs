@@ -23,6 +23,11 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(crate) fn new(suppositions: &[WhatIf], rollout: &Rollout) -> Self {
+        let mut suppositions = suppositions.to_vec();
+        suppositions.sort_by_key(|supposed| {
+            let named = matches!(&supposed.what, What::Metric { name: Some(_), .. });
+            (named, supposed.step.is_some())
+        });
         Self {
             suppositions: suppositions.into(),
             success_on: match rollout {
@@ -38,7 +43,7 @@ impl Answers {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// What a metric says now. A name of `None` is that of a Job's metric.
+    /// What a metric says now. The most specific supposition holds, whatever the order.
     pub(crate) fn verdict(&self, metric: Option<&str>) -> Verdict {
         let now = self.step.load(Ordering::Relaxed);
         let said = self.suppositions.iter().rev().find_map(|supposed| {

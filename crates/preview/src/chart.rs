@@ -38,7 +38,7 @@ pub(crate) enum Mark {
 }
 
 /// These moments, in order.
-pub(crate) fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
+fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
     let marks = preview.entries.iter().filter_map(|entry| match entry.what {
         Happening::Step { step, .. } => Some((entry.at, Mark::Step(step))),
         Happening::StepsDone => Some((entry.at, Mark::Rest)),
@@ -46,6 +46,56 @@ pub(crate) fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
         _ => None,
     });
     marks.collect()
+}
+
+/// Moments that fall on the same place, in order, with the last of these places. `near` is how far apart they may be and still do.
+pub(crate) fn grouped(
+    preview: &Preview,
+    place: impl Fn(f64) -> f64,
+    near: f64,
+) -> Vec<(f64, Vec<(f64, Mark)>)> {
+    let mut groups: Vec<(f64, Vec<(f64, Mark)>)> = Vec::new();
+    for (moment, mark) in marks(preview) {
+        let at = place(moment);
+        match groups.last_mut() {
+            Some((last, group)) if at - *last <= near => {
+                *last = at;
+                group.push((moment, mark));
+            }
+            _ => groups.push((at, vec![(moment, mark)])),
+        }
+    }
+    groups
+}
+
+/// The steps over the columns of the chart. Where several begin at once, the last is what holds from there.
+fn ruler(preview: &Preview, axis: &Axis, width: usize) -> String {
+    let column = |moment: f64| (axis.place(moment) * width as f64).floor().min(width as f64);
+    let groups = grouped(preview, column, 0.0);
+    let mut ruler = vec![' '; width + 4];
+    let mut end = ruler.len() + 1;
+    // From the end: what comes later is never hidden by what came before.
+    for (at, group) in groups.iter().rev() {
+        let at = *at as usize;
+        let labels: Vec<_> = group
+            .iter()
+            .map(|(_, mark)| match mark {
+                Mark::Step(step) => step.to_string(),
+                Mark::Rest => "rest".to_owned(),
+                Mark::Back => "back".to_owned(),
+            })
+            .collect();
+        let last = labels.last().cloned().unwrap_or_default();
+        let fits = |label: &String| at + label.len() < end;
+        let Some(label) = [labels.join(","), last].into_iter().find(fits) else {
+            continue;
+        };
+        for (cell, letter) in ruler.iter_mut().skip(at).zip(label.chars()) {
+            *cell = letter;
+        }
+        end = at;
+    }
+    ruler.into_iter().collect::<String>().trim_end().to_owned()
 }
 
 /// The glyph of a pod.
@@ -80,25 +130,7 @@ pub(crate) fn chart(preview: &Preview, look: Look) -> Vec<String> {
     let width = look.width.saturating_sub(names + 5).clamp(20, 160);
     let axis = axis(preview);
     let column = |place: f64| ((place * width as f64) as usize).min(width);
-    let mut ruler = vec![' '; width + 4];
-    let mut free = 0;
-    for (at, mark) in marks(preview) {
-        let label = match mark {
-            Mark::Step(step) => step.to_string(),
-            Mark::Rest => "rest".to_owned(),
-            Mark::Back => "back".to_owned(),
-        };
-        let at = column(axis.place(at));
-        if at < free || at + label.len() > ruler.len() {
-            continue;
-        }
-        for (offset, letter) in label.chars().enumerate() {
-            ruler[at + offset] = letter;
-        }
-        free = at + label.len() + 1;
-    }
-    let ruler: String = ruler.into_iter().collect();
-    let mut lines = vec![format!("  {:names$}  {}", "step", ruler.trim_end())];
+    let mut lines = vec![format!("  {:names$}  {}", "step", ruler(preview, &axis, width))];
     for lane in &preview.pods {
         let ends = |span: &Span| (column(axis.place(span.from)), column(end(span, preview, &axis)));
         let cells = row(lane, width, &ends, look);

@@ -6,6 +6,7 @@
 //! is how long pods take and what metrics say, and the preview names each of these guesses.
 //!
 //! - `subject`: what is played. `pace`: how long pods take. `what_if`: what is supposed to go wrong.
+//! - `check`: whether that can be played.
 //! - `world`: the cluster, the kubelet and the operator. `answers`: what metrics say there.
 //! - `play`: who acts when. `scribe`: what is written down of it.
 //! - `preview`: what came of it. `axis`, `chart`, `text`, `svg`: how it looks.
@@ -13,6 +14,7 @@
 mod answers;
 mod axis;
 mod chart;
+mod check;
 mod pace;
 mod play;
 mod preview;

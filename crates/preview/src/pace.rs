@@ -86,8 +86,9 @@ fn soonest(set: &StatefulSet) -> Duration {
     let containers = template.into_iter().flat_map(|spec| &spec.containers);
     let delay = |probe: Option<&Probe>| {
         let seconds = probe.map_or(0, |probe| {
-            let times = probe.success_threshold.unwrap_or(1).max(1) - 1;
-            probe.initial_delay_seconds.unwrap_or(0) + times * probe.period_seconds.unwrap_or(10)
+            let times = i64::from(probe.success_threshold.unwrap_or(1).max(1)) - 1;
+            let period = i64::from(probe.period_seconds.unwrap_or(10));
+            i64::from(probe.initial_delay_seconds.unwrap_or(0)) + times * period
         });
         u64::try_from(seconds).unwrap_or(0)
     };
@@ -128,6 +129,13 @@ mod tests {
         let pace = Pace::of(&set(json!({})), &pods, None, None);
         assert_eq!(pace.ready_after, Duration::from_secs(25));
         assert_eq!(pace.source, "as 3 of its pods took");
+    }
+
+    #[test]
+    fn probes_may_ask_for_any_time() {
+        let never = i32::MAX;
+        let probe = json!({"initialDelaySeconds": never, "periodSeconds": never, "successThreshold": never});
+        assert!(soonest(&set(probe)) > Duration::from_secs(never as u64));
     }
 
     #[test]

@@ -4,24 +4,28 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use stateward_api::duration;
 use stateward_core::memory::Activity;
 use stateward_core::plan::{Plan, Step};
 
 use crate::Error;
 use crate::answers::Answers;
+use crate::check;
 use crate::pace::Pace;
 use crate::preview::{Happening, Outcome, Person, Preview};
 use crate::scribe::Scribe;
-use crate::subject::{Cast, Start, Subject};
-use crate::what_if::{What, WhatIf};
+use crate::subject::{Cast, METRIC_OF_JOB, Start, Subject};
+use crate::text::time;
+use crate::what_if::{Trouble, What, WhatIf};
 use crate::world::World;
 
-/// Nothing is played for longer, whatever happens.
-const HORIZON: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// How long it may go on beyond what was asked to wait for.
+const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// More changes of objects are not played: a metric that is measured every second of a month would take all day.
+const MOST_CHANGES: u32 = 60_000;
 
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
-const PATIENCE: SignedDuration = SignedDuration::from_hours(2);
+const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
 /// How long it takes a set's controller and the operator to see a template, as they are played.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -42,9 +46,10 @@ pub fn play(
 ) -> Result<Preview, Error> {
     let namespace = subject.namespace().unwrap_or("default").to_owned();
     let cast = subject.cast(now, &namespace)?;
+    check::bounds(&cast, &pace)?;
     let plan = cast.plan()?;
-    check(what_ifs, &cast, &plan)?;
-    let (what_ifs, program) = (what_ifs.to_vec(), program.to_owned());
+    check::what_ifs(what_ifs, &cast, &plan)?;
+    let (what_ifs, program) = (without_repetitions(what_ifs), program.to_owned());
     // A thread of its own: whoever calls may be in a runtime whose time is everybody's.
     let played = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -63,48 +68,15 @@ pub fn play(
         .unwrap_or_else(|_| Err(Error::Broken("it has panicked".into())))
 }
 
-/// What is supposed to happen must be able to.
-fn check(what_ifs: &[WhatIf], cast: &Cast, plan: &Plan) -> Result<(), Error> {
-    let (first, replicas) = (cast.first_ordinal(), cast.replicas());
-    let largest = what_ifs.iter().filter_map(|what_if| match what_if.what {
-        What::Scale(replicas) => Some(replicas),
-        _ => None,
-    });
-    let last = first + largest.chain([replicas]).max().unwrap_or(replicas);
-    let has_checks =
-        plan.background.is_some() || plan.steps.iter().any(|step| matches!(step, Step::Analysis(_)));
+/// What is said twice happens once.
+fn without_repetitions(what_ifs: &[WhatIf]) -> Vec<WhatIf> {
+    let mut once: Vec<WhatIf> = Vec::new();
     for what_if in what_ifs {
-        let impossible = |why: String| {
-            Err(Error::WhatIf {
-                what_if: what_if.to_string(),
-                why,
-            })
-        };
-        if let Some(step) = what_if.step.filter(|step| *step >= plan.steps.len()) {
-            return impossible(format!(
-                "there is no step {}; {} has {}",
-                step + 1,
-                cast.subject.title(),
-                plan.steps.len()
-            ));
-        }
-        match &what_if.what {
-            What::Pod {
-                ordinal: Some(ordinal),
-                ..
-            } if !(first..last).contains(ordinal) => {
-                return impossible(format!(
-                    "there is no pod {ordinal}; the set has {first} to {}",
-                    last.saturating_sub(1)
-                ));
-            }
-            What::Metric { .. } if !has_checks => {
-                return impossible(format!("{} asks for no analysis", cast.subject.title()));
-            }
-            _ => {}
+        if !once.contains(what_if) {
+            once.push(what_if.clone());
         }
     }
-    Ok(())
+    once
 }
 
 /// Something to do at a time.
@@ -116,6 +88,13 @@ enum Deed {
     Scale(u32),
     StopOperator(Duration),
     StartOperator,
+}
+
+impl Deed {
+    /// Somebody was waited for to do it.
+    fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Promote | Self::Resume)
+    }
 }
 
 struct Play {
@@ -133,9 +112,14 @@ struct Play {
     at: Option<usize>,
     /// The wait that somebody was told of.
     asked: Option<Waiting>,
+    /// When somebody was told of it.
+    asked_at: Timestamp,
+    /// When somebody was last told, or last did something.
+    stirred: Timestamp,
     people: Vec<Person>,
     waited: f64,
     under_way: bool,
+    changes: u32,
 }
 
 /// What is waited for.
@@ -171,9 +155,12 @@ impl Play {
             due: Vec::new(),
             at: None,
             asked: None,
+            asked_at: Timestamp::UNIX_EPOCH,
+            stirred: Timestamp::UNIX_EPOCH,
             people: Vec::new(),
             waited: 0.0,
             under_way: false,
+            changes: 0,
         })
     }
 
@@ -184,9 +171,7 @@ impl Play {
         for template in &self.cast.templates {
             self.world.create(template).await?;
         }
-        let one = self.pace.ready_after + Duration::from_secs(3600);
-        self.let_pass(one * (self.cast.replicas() + 1)).await?;
-        if !self.scribe.is_well() {
+        if !self.pods_are_ready().await? {
             return Err(Error::Broken(format!(
                 "the pods of StatefulSet {} do not become Ready",
                 self.cast.subject.workload()
@@ -213,7 +198,12 @@ impl Play {
             self.what_ifs = what_ifs;
             self.pause_if_asked().await?;
             self.scribe.begin(self.now());
+            self.before_the_first_step().await?;
             self.change().await?;
+            if self.cast.subject.is_left_alone() {
+                // No step will come that it could wait for.
+                self.suppose(|what_if| what_if.step.is_none() && !begins_before(what_if));
+            }
         } else {
             let replaced = self.cast.replaced.take();
             let rolled = replaced.as_ref().unwrap_or(&self.cast.after);
@@ -225,12 +215,38 @@ impl Play {
             // It is there already: that is where it begins.
             (self.at, self.asked) = (None, None);
             self.people.clear();
+            self.waited = 0.0;
             self.due.clear();
+            self.before_the_first_step().await?;
             if replaced.is_some() {
                 self.supersede().await?;
             }
             self.supposed_pods();
             self.react();
+        }
+        Ok(())
+    }
+
+    /// Waits for the pods of the version before. `false` when they do not come.
+    async fn pods_are_ready(&mut self) -> Result<bool, Error> {
+        let one = self.pace.ready_after + self.cast.min_ready() + Duration::from_secs(3600);
+        let limit = later(self.now(), one.saturating_mul(self.cast.replicas() + 1));
+        while !self.scribe.is_settled() {
+            if !self.watch(limit).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is supposed to happen before the operator does anything.
+    async fn before_the_first_step(&mut self) -> Result<(), Error> {
+        let first = self.what_ifs.iter().filter(|what_if| begins_before(what_if));
+        let deeds: Vec<_> = first
+            .filter_map(|what_if| Some((deed(what_if)?, what_if.to_string())))
+            .collect();
+        for (deed, said) in deeds {
+            self.perform(deed, said).await?;
         }
         Ok(())
     }
@@ -303,17 +319,22 @@ impl Play {
 
     /// Lets time pass, and takes note of what happens.
     async fn let_pass(&mut self, time: Duration) -> Result<(), Error> {
-        let until = self.now() + SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
-        loop {
-            let clock = self.world.clock.clone();
-            tokio::select! {
-                biased;
-                Some(commit) = self.world.commits.recv() => {
-                    let now = clock.now();
-                    self.scribe.note(&commit, now)?;
-                }
-                () = clock.sleep_until(until) => return Ok(()),
+        let until = later(self.now(), time);
+        while self.watch(until).await? {}
+        Ok(())
+    }
+
+    /// Takes note of the next thing that happens. `false` when nothing did until `limit`.
+    async fn watch(&mut self, limit: Timestamp) -> Result<bool, Error> {
+        let clock = self.world.clock.clone();
+        tokio::select! {
+            biased;
+            Some(commit) = self.world.commits.recv() => {
+                let now = clock.now();
+                self.scribe.note(&commit, now)?;
+                Ok(true)
             }
+            () = clock.sleep_until(limit) => Ok(false),
         }
     }
 
@@ -326,8 +347,13 @@ impl Play {
             biased;
             Some(commit) = self.world.commits.recv() => {
                 let now = clock.now();
+                self.changes += 1;
+                if self.changes > MOST_CHANGES {
+                    return Err(too_much(self.scribe.seconds(now)));
+                }
                 if &*commit.resource == "jobs.batch" && !commit.deleted {
-                    self.world.run_job(&commit.name);
+                    let metric = commit.object["metadata"]["annotations"][METRIC_OF_JOB].as_str();
+                    self.world.run_job(&commit.name, metric);
                 }
                 let before = self.scribe.revision.update.clone();
                 self.scribe.note(&commit, now)?;
@@ -357,12 +383,24 @@ impl Play {
         if revision.update == revision.stable {
             return;
         }
-        for what_if in &self.what_ifs {
-            if let What::Pod { ordinal, trouble } = what_if.what {
-                let set = self.cast.subject.workload();
-                self.world.trouble(set, &revision.update, ordinal, trouble);
-            }
+        let supposed = self.what_ifs.iter().filter_map(|what_if| match what_if.what {
+            What::Pod { ordinal, trouble } => Some((ordinal, trouble)),
+            _ => None,
+        });
+        let mut supposed: Vec<_> = supposed.collect();
+        // What is said of one pod holds, whatever is said of all.
+        supposed.sort_by_key(|(ordinal, _)| *ordinal);
+        for (ordinal, trouble) in supposed {
+            let set = self.cast.subject.workload();
+            self.world.trouble(set, &revision.update, ordinal, trouble);
         }
+    }
+
+    /// What is supposed of these is done now.
+    fn suppose(&mut self, these: impl Fn(&WhatIf) -> bool) {
+        let (now, due) = (self.now(), self.what_ifs.iter().filter(|what_if| these(what_if)));
+        let deeds = due.filter_map(|what_if| Some((now, deed(what_if)?, what_if.to_string())));
+        self.due.extend(deeds);
     }
 
     /// What follows from where the rollout stands now.
@@ -374,24 +412,19 @@ impl Play {
             self.world.come_to(step.unwrap_or_default());
             let first = self.at.is_none();
             self.at = step;
-            let due = self.what_ifs.iter().filter(|what_if| match what_if.step {
+            self.suppose(|what_if| match what_if.step {
                 Some(wanted) => Some(wanted) == step,
-                None => first,
+                None => first && !begins_before(what_if),
             });
-            for what_if in due {
-                let deed = match what_if.what {
-                    What::Scale(replicas) => Deed::Scale(replicas),
-                    What::OperatorDown(time) => Deed::StopOperator(time),
-                    What::Abort => Deed::Abort,
-                    What::Pod { .. } | What::Metric { .. } | What::People(_) => continue,
-                };
-                self.due.push((now, deed, what_if.to_string()));
-            }
         }
-        if self.asked.is_none() {
-            self.ask(now);
-        } else if self.waiting() != self.asked {
+        let waiting = self.waiting();
+        if waiting != self.asked {
             self.asked = None;
+            // Whoever was on the way comes for nothing.
+            self.due.retain(|(_, deed, _)| !deed.is_an_answer());
+            if let Some(waiting) = waiting {
+                self.ask(waiting, now);
+            }
         }
     }
 
@@ -409,17 +442,17 @@ impl Play {
         if attempt.held {
             return of("resume", Deed::Resume);
         }
-        let endless = matches!(self.plan.steps.get(step), Some(Step::Pause(None)));
-        let stands = attempt.pausing && !status.pause_conditions.is_empty();
-        if endless && stands && status.phase == "Paused" {
+        // A pause ends by itself, unless an analysis came to no verdict beside it.
+        let ends = attempt.pausing && matches!(self.plan.steps.get(step), Some(Step::Pause(Some(_))));
+        let stands = attempt.awaits_a_word() && !status.pause_conditions.is_empty();
+        if stands && !ends && status.phase == "Paused" {
             return of("promote", Deed::Promote);
         }
         None
     }
 
     /// Calls for somebody, who comes when people are supposed to.
-    fn ask(&mut self, now: Timestamp) {
-        let Some(waiting) = self.waiting() else { return };
+    fn ask(&mut self, waiting: Waiting, now: Timestamp) {
         let command = self.command(waiting.verb);
         if let Some(at) = self.scribe.seconds(now) {
             self.people.push(Person {
@@ -439,11 +472,10 @@ impl Play {
             _ => None,
         });
         if let Some(after) = people.unwrap_or(Some(Duration::ZERO)) {
-            let at = now + SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-            self.waited += after.as_secs_f64();
-            self.due.push((at, waiting.deed.clone(), command));
+            self.due.push((later(now, after), waiting.deed.clone(), command));
         }
         self.asked = Some(waiting);
+        (self.asked_at, self.stirred) = (now, now);
     }
 
     fn command(&self, verb: &str) -> String {
@@ -456,6 +488,10 @@ impl Play {
 
     async fn perform(&mut self, deed: Deed, said: String) -> Result<(), Error> {
         let now = self.now();
+        if deed.is_an_answer() {
+            self.waited += now.duration_since(self.asked_at).as_secs_f64().round();
+        }
+        self.stirred = now;
         self.scribe.tell(Happening::Done { what_if: said }, now);
         let rollout = &self.cast.rollout;
         match deed {
@@ -479,9 +515,8 @@ impl Play {
             }
             Deed::StopOperator(time) => {
                 self.world.stop_operator();
-                let back = now + SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
-                self.due
-                    .push((back, Deed::StartOperator, "the operator is back".into()));
+                let back = "the operator is back".to_owned();
+                self.due.push((later(now, time), Deed::StartOperator, back));
                 Ok(())
             }
             Deed::StartOperator => {
@@ -493,13 +528,14 @@ impl Play {
 
     /// Plays it to the end.
     async fn run(mut self) -> Result<Preview, Error> {
-        let patience = PATIENCE + self.plan.deadline + longest_wait(&self.cast);
-        let horizon = self.now() + HORIZON;
+        let deadline = Duration::try_from(self.plan.deadline).unwrap_or_default();
+        let patience = PATIENCE + deadline + longest_wait(&self.cast) + self.cast.min_ready();
+        let horizon = later(self.now(), HORIZON + self.asked_to_wait());
         let outcome = loop {
             if let Some(outcome) = self.ended() {
                 break outcome;
             }
-            let limit = horizon.min(self.scribe.last + patience);
+            let limit = horizon.min(later(self.last_stir(), patience));
             if !self.turn(limit).await? || self.now() >= horizon {
                 break match (self.scribe.status.phase.as_str(), &self.asked) {
                     (_, Some(_)) => Outcome::Waiting,
@@ -526,13 +562,49 @@ impl Play {
         Ok(self.preview(outcome, end))
     }
 
+    /// How long it takes at least, if every wait that was asked for comes true.
+    fn asked_to_wait(&self) -> Duration {
+        let pauses = self.plan.steps.iter().filter_map(|step| match step {
+            Step::Pause(Some(time)) => Duration::try_from(*time).ok(),
+            _ => None,
+        });
+        let supposed = self.what_ifs.iter().filter_map(|what_if| match what_if.what {
+            What::OperatorDown(time) => Some(time),
+            // As often as there is a step to answer for, and once more.
+            What::People(Some(time)) => Some(time.saturating_mul(self.plan.steps.len() as u32 + 1)),
+            What::Pod {
+                trouble: Trouble::ReadyAfter(time),
+                ..
+            } => Some(time.saturating_mul(check::MOST_PODS)),
+            _ => None,
+        });
+        let pod = self.pace.ready_after + self.pace.stops_after + self.cast.min_ready();
+        let pods = pod.saturating_mul(2 * check::MOST_PODS);
+        pauses.chain(supposed).fold(pods, Duration::saturating_add)
+    }
+
+    /// When something last happened, or will for certain.
+    fn last_stir(&self) -> Timestamp {
+        let due = self.due.iter().map(|(at, ..)| *at).max();
+        match (&self.asked, due) {
+            // Measurements may go on and on beside the steps, and nobody comes all the same.
+            (Some(_), None) => self.stirred,
+            (_, due) => self.scribe.last.max(due.unwrap_or(self.scribe.last)),
+        }
+    }
+
     fn ended(&self) -> Option<Outcome> {
         let status = &self.scribe.status;
         if self.cast.subject.is_left_alone() {
             return self.scribe.is_rolled().then_some(Outcome::Successful);
         }
-        if !self.under_way || self.scribe.activity != Activity::Idle {
+        if self.scribe.activity != Activity::Idle {
             return None;
+        }
+        if !self.under_way {
+            // Without any pods there is nothing to take steps for.
+            let taken = status.stable_revision.as_ref() == Some(&self.scribe.revision.update);
+            return (taken && self.scribe.is_rolled()).then_some(Outcome::Successful);
         }
         match status.phase.as_str() {
             "Successful" if self.scribe.is_rolled() => Some(Outcome::Successful),
@@ -541,10 +613,24 @@ impl Play {
         }
     }
 
+    /// What was supposed to be done at a step that was never reached.
+    fn left_out(&self) -> impl Iterator<Item = &WhatIf> {
+        let done = |said: String| {
+            let mut entries = self.scribe.entries.iter();
+            entries.any(|entry| matches!(&entry.what, Happening::Done { what_if } if *what_if == said))
+        };
+        let deeds = self.what_ifs.iter().filter(|what_if| deed(what_if).is_some());
+        deeds.filter(move |what_if| !done(what_if.to_string()))
+    }
+
     fn preview(mut self, outcome: Outcome, end: Timestamp) -> Preview {
         let pods = self.scribe.lanes(end);
         let mut assumptions = vec![self.pace.to_string()];
         assumptions.append(&mut self.cast.notes);
+        assumptions.extend(
+            self.left_out()
+                .map(|what_if| format!("it does not come to {what_if}")),
+        );
         Preview {
             rollout: self.cast.subject.title(),
             workload: format!("statefulset/{}", self.cast.subject.workload()),
@@ -565,8 +651,36 @@ impl Play {
     }
 }
 
+fn too_much(seconds: Option<f64>) -> Error {
+    let time = time(seconds.unwrap_or_default());
+    Error::Subject(format!(
+        "too much happens to be played: {MOST_CHANGES} changes until {time}; measure less often (interval), or shorten the pauses"
+    ))
+}
+
+/// What somebody does about it, if it is anything to do.
+fn deed(what_if: &WhatIf) -> Option<Deed> {
+    match what_if.what {
+        What::Scale(replicas) => Some(Deed::Scale(replicas)),
+        What::OperatorDown(time) => Some(Deed::StopOperator(time)),
+        What::Abort => Some(Deed::Abort),
+        What::Pod { .. } | What::Metric { .. } | What::People(_) => None,
+    }
+}
+
+/// Whether it happens before the operator has seen anything of the change.
+fn begins_before(what_if: &WhatIf) -> bool {
+    what_if.step.is_none() && matches!(what_if.what, What::OperatorDown(_))
+}
+
+/// So much later; the end of all time where that is no time any more.
+fn later(now: Timestamp, time: Duration) -> Timestamp {
+    let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    now.checked_add(time).unwrap_or(Timestamp::MAX)
+}
+
 /// The longest that the rollout or one of its metrics asks to wait.
-fn longest_wait(cast: &Cast) -> SignedDuration {
+fn longest_wait(cast: &Cast) -> Duration {
     let objects = std::iter::once(&cast.rollout).chain(&cast.templates);
     objects
         .map(|object| longest_in(&object["spec"]))
@@ -574,27 +688,16 @@ fn longest_wait(cast: &Cast) -> SignedDuration {
         .unwrap_or_default()
 }
 
-fn longest_in(value: &Value) -> SignedDuration {
-    const WAITS: [&str; 5] = [
-        "duration",
-        "interval",
-        "initialDelay",
-        "initialDelaySeconds",
-        "periodSeconds",
-    ];
+fn longest_in(value: &Value) -> Duration {
     match value {
         Value::Object(fields) => {
-            let waits = fields.iter().map(|(name, value)| {
-                if !WAITS.contains(&name.as_str()) {
-                    return longest_in(value);
-                }
-                let read = serde_json::from_value(value.clone()).ok();
-                read.and_then(|value| duration::parse(&value).ok())
-                    .unwrap_or_default()
+            let waits = fields.iter().map(|(name, value)| match check::wait(value) {
+                Some(time) if check::WAITS.contains(&name.as_str()) => time,
+                _ => longest_in(value),
             });
             waits.max().unwrap_or_default()
         }
         Value::Array(values) => values.iter().map(longest_in).max().unwrap_or_default(),
-        _ => SignedDuration::ZERO,
+        _ => Duration::ZERO,
     }
 }

@@ -43,7 +43,7 @@ pub struct Preview {
 pub enum Outcome {
     /// Every pod is on the new version.
     Successful,
-    /// The new version was turned down, and every pod is back.
+    /// The new version was turned down or taken out again, and every pod is back.
     RolledBack,
     /// It has failed and stays where it is until somebody decides.
     Held,
@@ -59,7 +59,7 @@ pub enum Outcome {
 pub struct Person {
     /// Seconds from the beginning.
     pub at: f64,
-    /// The step, from 1.
+    /// The step, from 1; one more than there are when all are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     /// The command that is waited for.
@@ -216,6 +216,15 @@ impl Preview {
             _ => None,
         });
         partitions.collect()
+    }
+
+    /// Its pods at the end.
+    pub(crate) fn replicas_at_the_end(&self) -> u32 {
+        let scaled = self.entries.iter().rev().find_map(|entry| match entry.what {
+            Happening::Scaled { to, .. } => Some(to),
+            _ => None,
+        });
+        scaled.unwrap_or(self.replicas)
     }
 
     /// Whether it takes the place of a rollout that was under way.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use stateward_api::rollout::RolloutStatus;
 use stateward_cluster::Commit;
-use stateward_core::memory::Activity;
+use stateward_core::memory::{Activity, Cause};
 use stateward_core::record;
 
 use crate::Error;
@@ -143,15 +143,21 @@ impl Scribe {
         }
     }
 
-    /// Whether every pod runs the new version and is Ready.
+    /// Whether every pod runs the new version and is Ready. Where there are none, those to come would.
     pub(crate) fn is_rolled(&self) -> bool {
         let done = |pod: &Seen| pod.version == Version::New && pod.state == State::Ready;
-        self.pods.len() == self.replicas as usize && self.pods.values().all(done)
+        let asked_for = self.revision.update != self.revision.stable;
+        asked_for && self.pods.len() == self.replicas as usize && self.pods.values().all(done)
     }
 
     /// Whether every pod is Ready.
     pub(crate) fn is_well(&self) -> bool {
         self.wanted().all(|ordinal| self.is_ready(ordinal))
+    }
+
+    /// Whether its controller has seen the set, and every pod is Ready.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.revision.update.is_empty() && self.is_well()
     }
 
     fn wanted(&self) -> std::ops::Range<u32> {
@@ -403,11 +409,15 @@ impl Scribe {
         }
         let returning = matches!(self.activity, Activity::Returning(_));
         let failed = self.status.phase == "Failed";
-        if returning && !was_returning {
-            let reason = self.status.aborted_reason.clone();
-            let reason = reason
-                .or_else(|| self.status.returning.clone())
-                .unwrap_or_default();
+        if let (Activity::Returning(back), false) = (&self.activity, was_returning) {
+            let reason = match (back.cause, &self.status.aborted_reason) {
+                (Cause::Aborted, Some(reason)) => reason.clone(),
+                (Cause::Aborted, None) => "aborted".to_owned(),
+                (Cause::PutBack, _) => "the template is the stable one again".to_owned(),
+                (Cause::ScaledToZero, _) => {
+                    "scaled to zero, and the template gives way to the stable one".to_owned()
+                }
+            };
             self.tell(Happening::Returns { reason }, now);
         } else if failed && !returning && self.failed_at != self.step() {
             // A pod that crashes again and again is one failure, however it is put.

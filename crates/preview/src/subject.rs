@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stateward_api::analysis::AnalysisTemplateSpec;
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rollout::RolloutStatus;
-use stateward_api::rolloutplugin::{RolloutPlugin, TemplateRef};
+use stateward_api::rolloutplugin::{Canary, RolloutPlugin, TemplateRef};
 use stateward_core::memory::Activity;
 use stateward_core::plan::{Plan, pod_by_pod};
 use stateward_core::world::NoWorkload;
@@ -123,7 +123,7 @@ impl Subject {
         }
         let mut asked = rollout.templates();
         while let Some(template) = asked.pop() {
-            match self.template(&template) {
+            match self::template(&self.templates, &template) {
                 Some(found) => asked.extend(spec_of(found)?.templates),
                 None if missing.contains(&Missing::Template(template.clone())) => {}
                 None => missing.push(Missing::Template(template)),
@@ -132,15 +132,16 @@ impl Subject {
         Ok(missing)
     }
 
-    /// The names of its pods, as many as are there.
-    pub fn pod_names(&self) -> Vec<String> {
+    /// The names of its pods, of the first `most`.
+    pub fn pod_names(&self, most: usize) -> Vec<String> {
         let Some(set) = self.present.as_ref().or(self.set.as_ref()) else {
             return Vec::new();
         };
         let name = set["metadata"]["name"].as_str().unwrap_or_default();
         let start = set["spec"]["ordinals"]["start"].as_u64().unwrap_or(0);
         let replicas = set["spec"]["replicas"].as_u64().unwrap_or(1);
-        (start..start + replicas)
+        (start..start.saturating_add(replicas))
+            .take(most)
             .map(|ordinal| format!("{name}-{ordinal}"))
             .collect()
     }
@@ -162,18 +163,6 @@ impl Subject {
             ));
         };
         Rollout::read(rollout)
-    }
-
-    fn template(&self, wanted: &TemplateRef) -> Option<&Value> {
-        let kind = if wanted.cluster_scope {
-            "ClusterAnalysisTemplate"
-        } else {
-            "AnalysisTemplate"
-        };
-        let named = |object: &&Value| {
-            object["kind"] == kind && object["metadata"]["name"] == wanted.template_name.as_str()
-        };
-        self.templates.iter().find(named)
     }
 
     /// Ready to be played, as of `now`.
@@ -298,9 +287,19 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
+    /// The template that is meant.
+    pub(crate) fn template(&self, wanted: &TemplateRef) -> Option<&Value> {
+        template(&self.templates, wanted)
+    }
+
     pub(crate) fn replicas(&self) -> u32 {
         let replicas = self.set["spec"]["replicas"].as_u64().unwrap_or(1);
         u32::try_from(replicas).unwrap_or(u32::MAX)
+    }
+
+    /// How long a pod has to be Ready to count as available.
+    pub(crate) fn min_ready(&self) -> Duration {
+        Duration::from_secs(self.set["spec"]["minReadySeconds"].as_u64().unwrap_or(0))
     }
 
     pub(crate) fn first_ordinal(&self) -> u32 {
@@ -410,10 +409,7 @@ impl Rollout {
     }
 
     fn templates(&self) -> Vec<TemplateRef> {
-        let Self::Plugin(rollout) = self else {
-            return Vec::new();
-        };
-        let Some(canary) = &rollout.spec.strategy.canary else {
+        let Some(canary) = self.canary() else {
             return Vec::new();
         };
         let steps = canary.steps.iter().filter_map(|step| step.analysis.as_ref());
@@ -422,6 +418,29 @@ impl Rollout {
             .chain(beside)
             .flat_map(|analysis| analysis.templates.clone())
             .collect()
+    }
+
+    /// The templates of the analysis that runs at a step, from 0: in it, or beside it.
+    pub(crate) fn templates_at(&self, step: usize) -> Vec<TemplateRef> {
+        let Some(canary) = self.canary() else {
+            return Vec::new();
+        };
+        let own = canary.steps.get(step).and_then(|step| step.analysis.as_ref());
+        let beside = canary.analysis.as_ref().filter(|beside| {
+            let from = usize::try_from(beside.starting_step.unwrap_or(0)).unwrap_or(0);
+            from <= step
+        });
+        own.into_iter()
+            .chain(beside.map(|beside| &beside.analysis))
+            .flat_map(|analysis| analysis.templates.clone())
+            .collect()
+    }
+
+    fn canary(&self) -> Option<&Canary> {
+        match self {
+            Self::Plugin(rollout) => rollout.spec.strategy.canary.as_ref(),
+            Self::Phased(_) => None,
+        }
     }
 
     /// What a user would apply: nothing of what a server added, and nothing that is asked of others.
@@ -448,6 +467,18 @@ impl Rollout {
         }
         object
     }
+}
+
+fn template<'a>(templates: &'a [Value], wanted: &TemplateRef) -> Option<&'a Value> {
+    let kind = if wanted.cluster_scope {
+        "ClusterAnalysisTemplate"
+    } else {
+        "AnalysisTemplate"
+    };
+    let named = |object: &&Value| {
+        object["kind"] == kind && object["metadata"]["name"] == wanted.template_name.as_str()
+    };
+    templates.iter().find(named)
 }
 
 /// `StatefulSet db`
@@ -506,6 +537,9 @@ fn bare_set(to_be: &Value, present: Option<&Value>, before: &Value, namespace: &
     })
 }
 
+/// The annotation of Jobs that says which metric they are.
+pub(crate) const METRIC_OF_JOB: &str = "stateward.dev/preview-metric";
+
 /// A template whose metrics are asked of nobody but us: how often and how long stays, what is asked and what it means goes. A Job
 /// is played as it is.
 fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
@@ -520,6 +554,15 @@ fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
     spec_of(&template)?;
     for metric in template["spec"]["metrics"].as_array_mut().into_iter().flatten() {
         if metric["provider"]["job"].is_object() {
+            // Whose Job it is must be known when it is run.
+            let (name, job) = (metric["name"].clone(), &mut metric["provider"]["job"]);
+            if !job["metadata"].is_object() {
+                job["metadata"] = json!({});
+            }
+            if !job["metadata"]["annotations"].is_object() {
+                job["metadata"]["annotations"] = json!({});
+            }
+            job["metadata"]["annotations"][METRIC_OF_JOB] = name;
             continue;
         }
         metric["provider"] = json!({"prometheus": {"address": "http://preview", "query": "preview"}});

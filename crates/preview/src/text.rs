@@ -66,6 +66,14 @@ fn timeline(preview: &Preview) -> Vec<String> {
         .iter()
         .filter(|entry| !matches!(entry.what, Happening::PodStops { .. }))
         .collect();
+    let moves = |entry: &Entry| {
+        matches!(
+            entry.what,
+            Happening::PodStops { .. } | Happening::PodReady { .. }
+        )
+    };
+    let still_from = preview.entries.iter().rposition(moves).map_or(0, |last| last + 1);
+    let still = &preview.entries[still_from..];
     for group in told.chunk_by(|one, other| is_alike(&one.what, &other.what)) {
         match (group, group.len() > UNFOLDED) {
             ([first, .., last], true) => {
@@ -78,7 +86,11 @@ fn timeline(preview: &Preview) -> Vec<String> {
                 }
             }
             _ => lines.extend(group.iter().map(|entry| {
-                let (indent, words) = describe(&entry.what, preview);
+                let (indent, mut words) = describe(&entry.what, preview);
+                let guards = matches!(entry.what, Happening::Partition { from, to } if from < to);
+                if guards && still.iter().any(|later| std::ptr::eq(later, *entry)) {
+                    words.push_str(": no pod moves any more");
+                }
                 line(entry.at, &format!("{}{words}", if indent { "  " } else { "" }))
             })),
         }
@@ -113,9 +125,6 @@ fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
     match what {
         Happening::Step { step, title } => (false, format!("step {step} of {steps}: {title}")),
         Happening::StepsDone => (false, "all steps are done, the remaining pods follow".into()),
-        Happening::Partition { from, to } if from < to && *to >= preview.replicas as i32 => {
-            (true, format!("partition {from} to {to}: no pod moves any more"))
-        }
         Happening::Partition { from, to } => (true, format!("partition {from} to {to}")),
         Happening::Scaled { from, to } => (true, format!("scaled from {from} to {to}")),
         Happening::PodStops { pod, version } => (true, format!("{pod} stops, {}", word(*version))),
@@ -126,7 +135,7 @@ fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
         Happening::Analysed { of, verdict } => (true, format!("analysis {of}: {verdict}")),
         Happening::Waits { command } => (true, format!("waits for a person: {command}")),
         Happening::Done { what_if } => (true, format!("> {what_if}")),
-        Happening::Returns { reason } => (false, format!("every pod returns: {reason}")),
+        Happening::Returns { reason } => (false, format!("goes back: {reason}")),
         Happening::Fails { reason } => (false, format!("fails: {reason}")),
         Happening::Ends { outcome } => (false, format!("ends: {}", ending(*outcome, preview))),
     }
@@ -134,7 +143,12 @@ fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
 
 fn ending(outcome: Outcome, preview: &Preview) -> String {
     let message = &preview.message;
+    let empty = preview.replicas_at_the_end() == 0;
     match outcome {
+        Outcome::Successful if empty => "there are no pods; those to come would run the new version".into(),
+        Outcome::RolledBack if empty => {
+            "there are no pods; those to come would run the stable version".into()
+        }
         Outcome::Successful => "every pod runs the new version".into(),
         Outcome::RolledBack => "every pod runs the stable version again".into(),
         Outcome::Held => "it stays where it is until somebody decides".into(),
@@ -156,6 +170,7 @@ fn summary(preview: &Preview) -> Vec<String> {
         .people
         .iter()
         .map(|person| match person.step {
+            Some(step) if step > preview.steps.len() => format!("after the last step: {}", person.command),
             Some(step) => format!("step {step}: {}", person.command),
             None => person.command.clone(),
         })

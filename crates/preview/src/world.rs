@@ -42,7 +42,10 @@ impl World {
     /// Starts a cluster that knows every kind of ours, and its nodes.
     pub(crate) async fn open(namespace: &str, pace: Pace, answers: Answers) -> Result<Self, Error> {
         let clock = Clock::starting_at(EPOCH, 1.0);
-        let cluster = Cluster::start(Options::at(clock.clone()));
+        let cluster = Cluster::start(Options {
+            patient_watches: true,
+            ..Options::at(clock.clone())
+        });
         let behaviours = Behaviours::default();
         let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
             .behaviours(behaviours.clone())
@@ -127,8 +130,8 @@ impl World {
     }
 
     /// Pods of this Job end well, or not: nobody is asked about them.
-    pub(crate) fn run_job(&self, job: &str) {
-        let code = match self.answers.verdict(None) {
+    pub(crate) fn run_job(&self, job: &str, metric: Option<&str>) {
+        let code = match self.answers.verdict(metric) {
             Verdict::Succeeds => 0,
             Verdict::Fails | Verdict::Inconclusive | Verdict::Silent => 1,
         };
@@ -137,6 +140,7 @@ impl World {
     }
 
     pub(crate) fn start_operator(&mut self) {
+        self.stop_operator();
         let options = stateward_controller::Options {
             clock: self.clock.clone(),
             namespaces: Vec::new(),

@@ -6,6 +6,7 @@
     reason = "what a test cannot set up fails it"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rstest::rstest;
@@ -63,6 +64,12 @@ fn template() -> Value {
             }],
         },
     })
+}
+
+/// Weighs, then measures.
+fn analysed() -> Vec<Value> {
+    let steps = json!([{"setWeight": 20}, {"analysis": {"templates": [{"templateName": "errors"}]}}]);
+    vec![set(3), rollout(steps), template()]
 }
 
 fn phased(check: Value) -> Value {
@@ -126,7 +133,7 @@ rolloutplugin/db rolls statefulset/db (5 pods) through 4 steps
        6m    partition 0 to 5: no pod moves any more
        6m  ends: every pod runs the new version
 
-  step  1      2             4                       rest
+  step  1      2,3           4                       rest
   db-0  ----------------------------------------------------.++++++####
   db-1  ---------------------------------------------.++++++###########
   db-2  --------------.++++++##########################################
@@ -149,7 +156,7 @@ people       step 2: stateward promote db"
 #[case::a_pod_that_is_never_ready("pod=2:never-ready", Outcome::RolledBack, 660.0, 1)]
 #[case::a_pod_that_takes_its_time("pod=3:ready-after=1m", Outcome::Successful, 410.0, 1)]
 #[case::an_image_that_is_not_there("image=no-image", Outcome::RolledBack, 13.0, 1)]
-#[case::an_operator_that_is_away("operator-down=5m", Outcome::Successful, 648.0, 1)]
+#[case::an_operator_that_is_away("operator-down=5m", Outcome::Successful, 660.0, 1)]
 #[case::people_who_take_an_hour("people=1h", Outcome::Successful, 3960.0, 1)]
 #[case::nobody_comes("people=never", Outcome::Waiting, 12.0, 1)]
 #[case::somebody_aborts("abort@step3", Outcome::RolledBack, 36.0, 1)]
@@ -189,6 +196,174 @@ fn a_set_that_is_scaled_in_the_middle_takes_the_new_pods_along() {
     );
 }
 
+/// The version is withdrawn, and its template gives way to the stable one.
+#[test]
+fn a_set_that_is_scaled_to_zero_is_not_rolled() {
+    let preview = preview(vec![set(5), four_steps()], &["scale=0@step2"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::RolledBack, "{told}");
+    for piece in [
+        "goes back: scaled to zero, and the template gives way to the stable one",
+        "ends: there are no pods; those to come would run the stable version",
+    ] {
+        assert!(told.contains(piece), "{piece} is not in {told}");
+    }
+}
+
+#[rstest]
+#[case::people_who_take_hours("people=3h", Outcome::Successful, 3.0 * 3600.0 + 360.0)]
+#[case::people_who_take_weeks("people=700h", Outcome::Successful, 700.0 * 3600.0 + 360.0)]
+#[case::an_operator_that_is_away_for_hours("operator-down=3h", Outcome::Successful, 3.0 * 3600.0 + 360.0)]
+#[case::an_operator_that_is_away_for_days("operator-down=200h@step3", Outcome::Successful, 200.0 * 3600.0 + 336.0)]
+fn what_takes_long_is_waited_for(#[case] what_if: &str, #[case] outcome: Outcome, #[case] seconds: f64) {
+    let preview = preview(vec![set(5), four_steps()], &[what_if]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(
+        (preview.outcome, preview.duration_seconds),
+        (outcome, seconds),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_pause_of_weeks_is_played_to_its_end() {
+    let steps = json!([{"setWeight": 20}, {"pause": {"duration": "700h"}}]);
+    let preview = preview(vec![set(2), rollout(steps)], &[]);
+    assert_eq!(
+        (preview.outcome, preview.duration_seconds),
+        (Outcome::Successful, 700.0 * 3600.0 + 24.0)
+    );
+}
+
+/// Nobody has seen the change yet.
+#[test]
+fn an_operator_that_is_away_from_the_beginning_releases_nothing() {
+    let preview = preview(vec![set(5), four_steps()], &["operator-down=5m"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(
+        preview.entries[0].what,
+        Happening::Done {
+            what_if: "operator-down=5m".into()
+        },
+        "{told}"
+    );
+    let first = preview
+        .entries
+        .iter()
+        .find(|entry| matches!(entry.what, Happening::Step { .. }));
+    assert_eq!(first.unwrap().at, 300.0, "{told}");
+}
+
+/// What nobody can tell from a metric, somebody has to say.
+#[rstest]
+#[case::in_a_step(
+    json!({"steps": [{"setWeight": 20}, {"analysis": {"templates": [{"templateName": "errors"}]}}]}),
+    Some(2)
+)]
+#[case::beside_the_steps(
+    json!({
+        "steps": [{"setWeight": 20}, {"pause": {"duration": "10m"}}],
+        "analysis": {"templates": [{"templateName": "errors"}]},
+    }),
+    Some(2)
+)]
+fn no_verdict_takes_a_person(#[case] canary: Value, #[case] step: Option<usize>) {
+    let mut rollout = rollout(json!([]));
+    rollout["spec"]["strategy"]["canary"] = canary;
+    let mut template = template();
+    template["spec"]["metrics"][0]["initialDelay"] = json!("1m");
+    let objects = vec![set(3), rollout, template];
+    let answered = preview(objects.clone(), &["metric=errors:inconclusive", "people=3h"]);
+    let told = text(&answered, PLAIN).join("\n");
+    assert_eq!(answered.outcome, Outcome::Successful, "{told}");
+    let needed: Vec<_> = answered
+        .people
+        .iter()
+        .map(|person| (person.step, &*person.command))
+        .collect();
+    assert_eq!(needed, [(step, "stateward promote db")], "{told}");
+    assert_eq!(answered.waited_for_people_seconds, 3.0 * 3600.0, "{told}");
+    let alone = preview(objects, &["metric=errors:inconclusive", "people=never"]);
+    assert_eq!((alone.outcome, alone.people.len()), (Outcome::Waiting, 1));
+}
+
+/// Measurements beside the steps go on for as long as nobody comes.
+#[test]
+fn nobody_comes_however_often_is_measured() {
+    let mut rollout = four_steps();
+    rollout["spec"]["strategy"]["canary"]["analysis"] = json!({"templates": [{"templateName": "errors"}]});
+    let mut template = template();
+    template["spec"]["metrics"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("count");
+    template["spec"]["metrics"][0]["interval"] = json!("5m");
+    let preview = preview(vec![set(5), rollout, template], &["people=never"]);
+    assert_eq!(
+        preview.outcome,
+        Outcome::Waiting,
+        "{}",
+        text(&preview, PLAIN).join("\n")
+    );
+}
+
+#[test]
+fn a_set_without_pods_has_nothing_to_take_steps_for() {
+    let preview = preview(vec![set(0), four_steps()], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::Successful, "{told}");
+    assert!(
+        told.contains("there are no pods; those to come would run the new version"),
+        "{told}"
+    );
+}
+
+#[test]
+fn pods_may_have_to_be_ready_for_hours() {
+    let mut set = set(3);
+    set["spec"]["minReadySeconds"] = json!(3 * 3600);
+    let mut rollout = four_steps();
+    rollout["spec"]["progressDeadlineSeconds"] = json!(24 * 3600);
+    let preview = preview(vec![set, rollout], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::Successful, "{told}");
+    assert!(preview.duration_seconds > 9.0 * 3600.0, "{told}");
+}
+
+#[test]
+fn what_it_does_not_come_to_is_said() {
+    let preview = preview(vec![set(3), four_steps()], &["image=crash", "scale=7@step3"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(preview.outcome, Outcome::RolledBack, "{told}");
+    assert!(told.contains("\n  it does not come to scale=7@step3\n"), "{told}");
+}
+
+/// A limit is no wait: it is often set to more than anybody lives.
+#[test]
+fn a_deadline_of_years_is_no_reason_to_refuse() {
+    let mut rollout = four_steps();
+    rollout["spec"]["progressDeadlineSeconds"] = json!(i32::MAX);
+    let good = preview(vec![set(2), rollout], &[]);
+    assert_eq!(good.outcome, Outcome::Successful);
+}
+
+#[test]
+fn what_is_said_of_one_holds_whatever_is_said_of_all() {
+    let objects = || vec![set(3), rollout(json!([{"setWeight": 40}]))];
+    for what_ifs in [
+        ["pod=2:ready-after=1m", "image=crash"],
+        ["image=crash", "pod=2:ready-after=1m"],
+    ] {
+        let preview = preview(objects(), &what_ifs);
+        assert_eq!(
+            preview.readied()[0],
+            ("db-2".to_owned(), Version::New),
+            "{what_ifs:?}"
+        );
+        assert_eq!(preview.outcome, Outcome::RolledBack, "{what_ifs:?}");
+    }
+}
+
 #[test]
 fn several_things_can_go_wrong_at_once() {
     let preview = preview(
@@ -217,8 +392,6 @@ fn analysis_takes_its_time_and_asks_nobody() {
     assert_eq!((good.outcome, good.duration_seconds), (Outcome::Successful, 56.0));
     let bad = preview(objects.clone(), &["metric=fails@step2"]);
     assert_eq!((bad.outcome, bad.duration_seconds), (Outcome::RolledBack, 24.0));
-    let elsewhere = preview(objects.clone(), &["metric=latency:fails"]);
-    assert_eq!(elsewhere.outcome, Outcome::Successful, "another metric fails");
     let silent = preview(objects, &["metric=errors:silent"]);
     assert_ne!(silent.outcome, Outcome::Successful, "no answer is no success");
 }
@@ -238,7 +411,14 @@ fn a_job_is_run_and_may_fail() {
     ]);
     let objects = vec![set(2), rollout(steps), job];
     assert_eq!(preview(objects.clone(), &[]).outcome, Outcome::Successful);
-    assert_eq!(preview(objects, &["metric=fails"]).outcome, Outcome::RolledBack);
+    assert_eq!(
+        preview(objects.clone(), &["metric=fails"]).outcome,
+        Outcome::RolledBack
+    );
+    assert_eq!(
+        preview(objects, &["metric=smoke:fails"]).outcome,
+        Outcome::RolledBack
+    );
 }
 
 /// S002: a gate before each pod and after the last.
@@ -262,11 +442,24 @@ fn a_phased_rollout_is_played_with_its_checks() {
 fn a_phased_rollout_that_skips_its_checks_is_kubernetes_own() {
     let mut rollout = phased(json!({}));
     rollout["spec"]["skipCheck"] = json!(true);
-    let preview = preview(vec![set(3), rollout], &[]);
+    let preview = self::preview(vec![set(3), rollout.clone()], &[]);
     assert_eq!(
         (preview.outcome, preview.duration_seconds),
         (Outcome::Successful, 36.0)
     );
+    let scaled = self::preview(vec![set(3), rollout], &["scale=4"]);
+    assert_eq!((scaled.outcome, scaled.pods.len()), (Outcome::Successful, 4));
+}
+
+#[rstest]
+#[case("scale=4@step1", "there are no steps")]
+#[case("metric=fails", "phasedrollout/db asks for no analysis")]
+#[case("abort", "there is nothing to abort")]
+fn what_kubernetes_rolls_by_itself_has_no_steps(#[case] what_if: &str, #[case] why: &str) {
+    let mut rollout = phased(json!({}));
+    rollout["spec"]["skipCheck"] = json!(true);
+    let refused = played(&subject(vec![set(3), rollout]), &[what_if]).unwrap_err();
+    assert!(refused.ends_with(why), "{refused}");
 }
 
 /// As a cluster has it: at the pause of its second step, for 30 seconds.
@@ -365,6 +558,15 @@ fn a_template_that_is_put_back_returns_every_pod() {
     assert_eq!(runs(&preview, 3), [Version::Stable]);
 }
 
+/// It stands at its second step.
+#[test]
+fn what_is_over_cannot_be_supposed() {
+    assert_eq!(
+        played(&under_way(), &["abort@step1"]).unwrap_err(),
+        "--what-if abort@step1: step 1 is over; rolloutplugin/db stands at step 2"
+    );
+}
+
 #[test]
 fn a_file_is_played_against_what_the_cluster_has() {
     let mut present = set(4);
@@ -392,6 +594,24 @@ fn a_file_is_played_against_what_the_cluster_has() {
 #[case::no_such_step(vec![set(5), four_steps()], &["scale=7@step9"], "--what-if scale=7@step9: there is no step 9; rolloutplugin/db has 4")]
 #[case::no_such_pod(vec![set(5), four_steps()], &["pod=5:crash"], "--what-if pod=5:crash: there is no pod 5; the set has 0 to 4")]
 #[case::no_analysis(vec![set(5), four_steps()], &["metric=fails"], "--what-if metric=fails: rolloutplugin/db asks for no analysis")]
+#[case::no_such_metric(analysed(), &["metric=foo:fails"], "--what-if metric=foo:fails: there is no metric foo here; there is errors")]
+#[case::no_such_metric_at_this_step(analysed(), &["metric=foo:fails@step2"], "--what-if metric=foo:fails@step2: there is no metric foo here; there is errors")]
+#[case::no_analysis_at_this_step(analysed(), &["metric=fails@step1"], "--what-if metric=fails@step1: step 1 has no analysis, and none runs beside it; step 2 has")]
+#[case::a_size_it_has(vec![set(5), four_steps()], &["scale=5@step2"], "--what-if scale=5@step2: the set has 5 already")]
+#[case::people_in_two_minds(vec![set(5), four_steps()], &["people=1m", "people=never"], "--what-if people=never: --what-if people=1m says otherwise; leave one of them out")]
+#[case::an_image_in_two_minds(vec![set(5), four_steps()], &["image=crash", "image=no-image"], "--what-if image=no-image: --what-if image=crash says otherwise")]
+#[case::a_pod_in_two_minds(vec![set(5), four_steps()], &["pod=1:crash", "pod=1:never-ready"], "--what-if pod=1:never-ready: --what-if pod=1:crash says otherwise")]
+#[case::a_size_in_two_minds(vec![set(5), four_steps()], &["scale=7", "scale=6@step1"], "--what-if scale=6@step1: --what-if scale=7 says otherwise")]
+#[case::a_metric_in_two_minds(analysed(), &["metric=fails", "metric=silent"], "--what-if metric=silent: --what-if metric=fails says otherwise")]
+#[case::more_pods_than_are_played(vec![set(2_147_483_647), four_steps()], &[], "StatefulSet db: spec.replicas: 2147483647 is more than the 500 pods that are played")]
+#[case::more_pods_than_are_phased(vec![set(2_147_483_647), phased(json!({}))], &[], "StatefulSet db: spec.replicas: 2147483647 is more than the 500 pods")]
+#[case::scaled_beyond_what_is_played(vec![set(5), four_steps()], &["scale=2147483647@step1"], "--what-if scale=2147483647@step1: 2147483647 is more than the 500 pods that are played")]
+#[case::a_pause_of_years(
+    vec![set(5), rollout(json!([{"setWeight": 20}, {"pause": {"duration": "9000h"}}]))],
+    &[],
+    "RolloutPlugin db: spec.strategy.canary.steps[1].pause.duration: 9000h is longer than 30 days (720h), the longest wait"
+)]
+#[case::people_who_take_years(vec![set(5), four_steps()], &["people=2000000h"], "--what-if people=2000000h: nothing is played for longer than 30 days (720h)")]
 #[case::a_bad_step(
     vec![set(5), rollout(json!([{"setWeight": 140}]))],
     &[],
@@ -439,6 +659,63 @@ fn a_picture_shows_every_pod_and_keeps_markup_out() {
     }
 }
 
+/// A step that takes no time gives way to the one that holds from there.
+#[test]
+fn what_begins_at_the_same_moment_is_named_in_order() {
+    let back = preview(vec![set(5), four_steps()], &["abort@step3"]);
+    let told = text(&back, PLAIN);
+    let ruler = told.iter().find(|line| line.starts_with("  step"));
+    assert_eq!(
+        ruler.unwrap().trim_end(),
+        "  step  1                  2,3,back",
+        "{}",
+        told.join("\n")
+    );
+    let picture = svg(&preview(vec![set(5), four_steps()], &[]));
+    for piece in [
+        "<title>12s 2. pause until promoted; 12s 3. 60 %</title>",
+        "3. 60 %</text>",
+        "<title>12s somebody is needed: stateward promote db</title>",
+    ] {
+        assert!(picture.contains(piece), "{piece} is not in {picture}");
+    }
+}
+
+#[test]
+fn a_picture_says_what_is_supposed() {
+    let picture = svg(&preview(
+        vec![set(3), four_steps()],
+        &["image=crash", "people=1m"],
+    ));
+    assert!(
+        picture.contains(">what if image=crash, people=1m</text>"),
+        "{picture}"
+    );
+}
+
+/// The partition moves up with the size, and pods come up new all the same.
+#[test]
+fn a_partition_is_said_to_be_the_last_only_where_it_is() {
+    let preview = preview(vec![set(5), four_steps()], &["scale=6@step2"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(told.matches("no pod moves any more").count(), 1, "{told}");
+    assert!(
+        told.contains("partition 0 to 6: no pod moves any more\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_happens_after_the_last_step_is_not_said_of_a_step() {
+    let mut rollout = rollout(json!([{"setWeight": 20}]));
+    rollout["spec"]["progressDeadlineAbort"] = json!(false);
+    let told = text(&preview(vec![set(3), rollout], &["pod=0:crash"]), PLAIN).join("\n");
+    assert!(
+        told.ends_with("people       after the last step: stateward abort db"),
+        "{told}"
+    );
+}
+
 #[test]
 fn many_pods_share_a_line() {
     let preview = preview(vec![set(60), rollout(json!([{"setWeight": 50}]))], &[]);
@@ -450,4 +727,69 @@ fn many_pods_share_a_line() {
         "{}",
         told.join("\n")
     );
+}
+
+/// Every path to a value, with what is inside of lists as `[]`.
+fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if path.is_empty() { "" } else { "." };
+                paths(value, &format!("{path}{dot}{name}"), found);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                paths(value, &format!("{path}[]"), found);
+            }
+        }
+        _ => drop(found.insert(path.to_owned())),
+    }
+}
+
+/// The names in backticks in each cell of the rows of a page's table.
+fn rows(page: &str, head: &str) -> Vec<Vec<Vec<String>>> {
+    let table = page.split_once(head).expect("the page has this table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        row.split('|')
+            .skip(1)
+            .map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+            .collect()
+    })
+    .collect()
+}
+
+#[test]
+fn the_guide_names_every_field_and_every_entry() {
+    let check = json!({"initialDelaySeconds": 30, "periodSeconds": 30, "successThreshold": 3, "maxTries": 5});
+    let played = [
+        preview(vec![set(5), four_steps()], &["scale=6@step2"]),
+        preview(vec![set(2), four_steps()], &["image=crash"]),
+        preview(analysed(), &[]),
+        preview(vec![set(2), phased(check)], &["metric=fails@step3"]),
+    ];
+    let (mut fields, mut entries) = (BTreeSet::new(), BTreeMap::new());
+    for preview in &played {
+        let mut told = json!(preview);
+        for entry in told["entries"].as_array_mut().unwrap() {
+            let entry = entry.as_object_mut().unwrap();
+            let what = entry["what"].as_str().unwrap().to_owned();
+            let own = entry.keys().filter(|key| !matches!(key.as_str(), "at" | "what"));
+            entries.insert(what, own.cloned().collect::<BTreeSet<_>>());
+            entry.retain(|key, _| matches!(key.as_str(), "at" | "what"));
+        }
+        paths(&told, "", &mut fields);
+    }
+    let page = include_str!("../../../docs/guides/plan.md");
+    let named: BTreeSet<_> = rows(page, "| field | |")
+        .into_iter()
+        .map(|row| row[0][0].clone())
+        .collect();
+    assert_eq!(fields, named);
+    let named: BTreeMap<_, BTreeSet<_>> = rows(page, "| entry | its fields | |")
+        .into_iter()
+        .map(|row| (row[0][0].clone(), row[1].iter().cloned().collect()))
+        .collect();
+    assert_eq!(entries, named);
 }

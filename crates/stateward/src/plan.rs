@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +17,7 @@ use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
 use stateward_api::duration;
 use stateward_cli::{Access, Exit, Name, Session, Style};
 use stateward_clock::Clock;
-use stateward_preview::{Look, Missing, Preview, Subject, WhatIf};
+use stateward_preview::{Error, Look, Missing, Preview, Subject, WhatIf};
 
 use crate::say;
 
@@ -36,11 +36,11 @@ cluster, with nothing but get: as it is, or with the files of -f in place of wha
 What can be supposed, as often as you like:
   pod=2:never-ready       the new pod with this ordinal; also crash, no-image, out-of-memory, ready-after=5m
   image=crash             every new pod
-  scale=7@step2           somebody scales the set at this step
-  operator-down=5m        nobody decides for so long; from the beginning, or @step2
+  scale=7@step2           somebody scales the set at this step; at the first one where none is named
+  operator-down=5m        nobody decides for so long; from before the first step, or @step2
   metric=fails@step3      also inconclusive, silent, succeeds; metric=errors:fails is just that one
   people=10m              how long people take to answer; people=never
-  abort@step2             somebody aborts")]
+  abort@step2             somebody aborts; at the first step where none is named")]
 pub(crate) struct Args {
     /// FILE… or the NAME of a rollout on the cluster: NAME, rp/NAME or phased/NAME
     #[arg(required_unless_present = "filename", value_name = "FILE|NAME")]
@@ -78,12 +78,23 @@ enum Output {
 pub(crate) async fn run(args: Args, program: &str) -> Exit {
     match shown(args, program).await {
         Ok(text) => {
-            let written = io::stdout().write_all(text.as_bytes());
-            // Whoever read has seen enough.
-            written.map_or(Exit::Done, |()| Exit::Done)
+            let mut out = io::stdout().lock();
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            match written {
+                Ok(()) => Exit::Done,
+                // Whoever read has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+                Err(error) => {
+                    say(format_args!(
+                        "{program}: cannot write to standard output: {error}"
+                    ));
+                    Exit::Error
+                }
+            }
         }
         Err(error) => {
-            say(format_args!("{program}: {error:#}"));
+            // Each error says all of it: what it is made of would say it again.
+            say(format_args!("{program}: {error}"));
             error
                 .downcast_ref::<stateward_cli::Error>()
                 .map_or(Exit::Error, stateward_cli::Error::exit)
@@ -92,26 +103,54 @@ pub(crate) async fn run(args: Args, program: &str) -> Exit {
 }
 
 async fn shown(args: Args, program: &str) -> Result<String> {
-    let mut subject = Subject::default();
-    for file in &args.filename {
-        subject.add_manifests(read(file)?)?;
-    }
-    match args.what.as_slice() {
-        [] => {}
-        [name] if !is_file(name) => {
-            let name = name.parse().map_err(anyhow::Error::msg)?;
-            look_up(&mut subject, &name, &args.access, program).await?;
+    let mut files: Vec<_> = args.filename.clone();
+    let name = match args.what.as_slice() {
+        [name] if !is_file(name) => Some(named(name)?),
+        more => {
+            files.extend(more.iter().map(PathBuf::from));
+            None
         }
-        files => {
-            for file in files {
-                subject.add_manifests(read(Path::new(file))?)?;
+    };
+    let read = files
+        .into_iter()
+        .map(|file| Ok((file.clone(), text(&file)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let preview = played(&args, name.as_ref(), &read, program).await;
+    let preview = preview.map_err(|error| match error.downcast_ref() {
+        // Where and which field is better than what came of it.
+        Some(Error::Subject(_) | Error::Refused { .. } | Error::NotRolled { .. }) => {
+            match stateward_cli::mistakes(&read).join("\n") {
+                none if none.is_empty() => error,
+                mistakes => anyhow!(mistakes),
             }
         }
+        _ => error,
+    })?;
+    drawn(&preview, args.output)
+}
+
+async fn played(
+    args: &Args,
+    name: Option<&Name>,
+    read: &[(PathBuf, String)],
+    program: &str,
+) -> Result<Preview> {
+    let mut subject = Subject::default();
+    for (file, text) in read {
+        subject.add_manifests(objects(file, text)?)?;
+    }
+    if let Some(name) = name {
+        look_up(&mut subject, name, &args.access, program).await?;
     }
     let pace = subject.pace(args.ready_after, args.stop_after);
     let now = Clock::wall().now();
-    let preview = stateward_preview::play(&subject, &args.what_if, pace, now, program)?;
-    drawn(&preview, args.output)
+    Ok(stateward_preview::play(
+        &subject,
+        &args.what_if,
+        pace,
+        now,
+        program,
+    )?)
 }
 
 fn drawn(preview: &Preview, output: Output) -> Result<String> {
@@ -136,17 +175,37 @@ fn is_file(what: &str) -> bool {
     what == "-" || named || path.is_file()
 }
 
-fn read(path: &Path) -> Result<Vec<Value>> {
-    let shown = path.display();
+/// The name of a rollout; who means a file is told what became of it.
+fn named(what: &str) -> Result<Name> {
+    let path = Path::new(what);
+    let is_a_path = what.starts_with(['.', '/', '~']) || what.ends_with('/');
+    match what.parse() {
+        _ if is_a_path && path.is_dir() => bail!("{what} is a directory; name the files in it"),
+        _ if is_a_path => bail!("there is no file {what}"),
+        Err(_) if path.is_dir() => bail!("{what} is a directory; name the files in it"),
+        Err(why) if what.contains('/') => bail!("{why}, and there is no file {what}"),
+        Err(why) => Err(anyhow::Error::msg(why)),
+        Ok(name) => Ok(name),
+    }
+}
+
+fn text(path: &Path) -> Result<String> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map(|_| text)
     } else {
         fs::read_to_string(path)
     };
-    let text = text.with_context(|| format!("cannot read {shown}"))?;
-    let documents = serde_saphyr::from_multiple::<Value>(&text);
-    let documents = documents.with_context(|| format!("{shown} is not YAML"))?;
+    text.map_err(|error| anyhow!("cannot read {}: {error}", path.display()))
+}
+
+/// The objects of a file.
+fn objects(file: &Path, text: &str) -> Result<Vec<Value>> {
+    let documents = serde_saphyr::from_multiple::<Value>(text).map_err(|error| {
+        let mistakes = stateward_cli::mistakes(&[(file.to_owned(), text.to_owned())]);
+        let mistake = mistakes.into_iter().next();
+        anyhow!(mistake.unwrap_or_else(|| format!("{}: {}", file.display(), error.without_snippet())))
+    })?;
     Ok(documents
         .into_iter()
         .filter(|document| !document.is_null())
@@ -171,7 +230,7 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
     let set = subject.workload()?;
     let found = sets.get_opt(&set).await;
-    match found.with_context(|| format!("cannot read statefulset {set}"))? {
+    match found.map_err(refused(format!("read statefulset {set}")))? {
         Some(set) => subject.add_present_set(json!(set)),
         None => bail!("statefulset {set} is not there in namespace {namespace}"),
     }
@@ -183,14 +242,14 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         }
         for missing in missing {
             let found = template(&client, &namespace, &missing).await;
-            match found.with_context(|| format!("cannot read {missing}"))? {
+            match found.map_err(refused(format!("read {missing}")))? {
                 Some(found) => subject.add_template(found),
                 None => bail!("{missing} is not there"),
             }
         }
     }
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
-    let names = subject.pod_names().into_iter().take(ASKED);
+    let names = subject.pod_names(ASKED).into_iter();
     let pods: Vec<_> = stream::iter(names)
         .map(|name| {
             let pods = pods.clone();
@@ -204,6 +263,14 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
     Ok(())
 }
 
+/// In the words of the server, once.
+fn refused(doing: String) -> impl FnOnce(kube::Error) -> stateward_cli::Error {
+    |source| stateward_cli::Error::Api {
+        doing,
+        source: Box::new(source),
+    }
+}
+
 async fn template(client: &Client, namespace: &str, missing: &Missing) -> kube::Result<Option<Value>> {
     let Missing::Template(template) = missing else {
         return Ok(None);
@@ -215,4 +282,20 @@ async fn template(client: &Client, namespace: &str, missing: &Missing) -> kube::
     }
     let api: Api<AnalysisTemplate> = Api::namespaced(client.clone(), namespace);
     Ok(api.get_opt(name).await?.map(|found| json!(found)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn what_the_server_says_is_said_once() {
+        let status = Status::failure("statefulsets.apps \"db\" is forbidden", "Forbidden").with_code(403);
+        let told = refused("read statefulset db".into())(kube::Error::Api(status.boxed()));
+        assert_eq!(
+            anyhow::Error::from(told).to_string(),
+            "cannot read statefulset db: statefulsets.apps \"db\" is forbidden"
+        );
+    }
 }

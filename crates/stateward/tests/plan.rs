@@ -41,6 +41,11 @@ fn files() -> TempDir {
     fs::write(dir.path().join("rollout.yaml"), ROLLOUT).unwrap();
     fs::write(dir.path().join("set.yaml"), SET).unwrap();
     fs::write(dir.path().join("broken.yaml"), "a: [").unwrap();
+    let twice = SET.replace("{name: db}", "{name: db, name: web}");
+    fs::write(dir.path().join("twice.yaml"), twice).unwrap();
+    let weight = |value: &str| ROLLOUT.replace("setWeight: 50", &format!("setWeight: {value}"));
+    fs::write(dir.path().join("text.yaml"), weight("'50'")).unwrap();
+    fs::write(dir.path().join("range.yaml"), weight("150")).unwrap();
     dir
 }
 
@@ -111,6 +116,42 @@ fn machines_and_eyes_get_their_own_forms() {
     );
 }
 
+/// A disk that is full is told of; a reader who has seen enough is not.
+#[rstest]
+#[case::a_full_disk(
+    "/dev/full",
+    Some(1),
+    "stateward: cannot write to standard output: No space left on device"
+)]
+#[case::nobody("/dev/null", Some(0), "")]
+fn what_cannot_be_written_is_no_success(#[case] to: &str, #[case] code: Option<i32>, #[case] why: &str) {
+    let dir = files();
+    let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["plan", "rollout.yaml", "set.yaml"])
+        .current_dir(dir.path())
+        .stdout(fs::File::create(to).unwrap())
+        .output()
+        .unwrap();
+    let (_, talk) = texts(&ended);
+    assert_eq!(ended.status.code(), code, "{talk}");
+    assert!(talk.starts_with(why), "{talk}");
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let dir = files();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["plan", "rollout.yaml", "set.yaml"])
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), texts(&ended).1.as_str()), (Some(0), ""));
+}
+
 /// The picture of the README.
 #[test]
 fn the_committed_picture_is_what_plan_draws() {
@@ -126,7 +167,23 @@ fn the_committed_picture_is_what_plan_draws() {
 
 #[rstest]
 #[case::no_file(&["none.yaml"], "stateward: cannot read none.yaml: ")]
-#[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml is not YAML: ")]
+#[case::no_such_path(&["./none"], "stateward: there is no file ./none\n")]
+#[case::a_directory(&["."], "stateward: . is a directory; name the files in it\n")]
+#[case::neither_a_name_nor_a_file(&["none/db"], "stateward: \"none\" is not a kind of rollout")]
+#[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml:1: unclosed bracket '['")]
+#[case::twice(&["twice.yaml"], "stateward: twice.yaml:3: name is there twice\n")]
+#[case::a_text_for_a_number(
+    &["text.yaml", "set.yaml"],
+    "stateward: text.yaml:7: spec.strategy.canary.steps[0].setWeight: \"50\" is not a whole number\n"
+)]
+#[case::out_of_range(
+    &["range.yaml", "set.yaml"],
+    "stateward: range.yaml:7: spec.strategy.canary.steps[0].setWeight: 150 is not between 0 and 100\n"
+)]
+#[case::a_metric_that_is_not_there(
+    &["rollout.yaml", "set.yaml", "--what-if", "metric=fails"],
+    "stateward: --what-if metric=fails: rolloutplugin/db asks for no analysis\n"
+)]
 #[case::half_of_it(&["rollout.yaml"], "stateward: rolloutplugin/db needs StatefulSet db, which was not given")]
 #[case::the_other_half(&["set.yaml"], "stateward: there is no RolloutPlugin and no PhasedRollout among what was given")]
 #[case::no_cluster(&["db", "--kubeconfig", "none"], "stateward: no cluster to talk to: ")]

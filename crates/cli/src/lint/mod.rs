@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::manifest;
 use crate::output::to_json;
 
-use self::yaml::{Data, Node};
+use self::yaml::{Data, Node, Unreadable};
 
 /// `lint …`
 #[derive(Debug, clap::Args)]
@@ -80,6 +80,18 @@ impl fmt::Display for Finding {
     }
 }
 
+impl Unreadable {
+    fn finding(self, file: &Path) -> Finding {
+        Finding {
+            file: file.display().to_string(),
+            line: self.line,
+            severity: Severity::Error,
+            field: String::new(),
+            message: self.why,
+        }
+    }
+}
+
 /// An object of a file.
 struct Document {
     file: String,
@@ -106,6 +118,22 @@ impl Document {
     }
 }
 
+/// What is wrong with manifests that were read from these files, each mistake with its file, its line and its field.
+pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
+    let (mut findings, mut documents) = (Vec::new(), Vec::new());
+    for (file, text) in read {
+        match yaml::documents(text) {
+            Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(file, node))),
+            Err(unreadable) => findings.push(unreadable.finding(file)),
+        }
+    }
+    check(&documents, &mut findings);
+    let wrong = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error);
+    wrong.map(ToString::to_string).collect()
+}
+
 pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
     let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), 0);
     for path in args.files.iter().chain(&args.filename) {
@@ -113,13 +141,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
             files += 1;
             match yaml::documents(&manifest::read(&file)?) {
                 Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(&file, node))),
-                Err(unreadable) => findings.push(Finding {
-                    file: file.display().to_string(),
-                    line: unreadable.line,
-                    severity: Severity::Error,
-                    field: String::new(),
-                    message: unreadable.why,
-                }),
+                Err(unreadable) => findings.push(unreadable.finding(&file)),
             }
         }
     }

@@ -46,8 +46,17 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, Unreadable> {
         .map(|documents| documents.into_iter().map(Node::from).collect())
         .map_err(|error| Unreadable {
             line: error.location().map_or(1, |place| place.line()),
-            why: error.to_string(),
+            why: words(&error),
         })
+}
+
+/// Without what only a program could do about it.
+fn words(error: &serde_saphyr::Error) -> String {
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("{key} is there twice"),
+        serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => "a key is there twice".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 impl From<Spanned<Data>> for Node {

@@ -9,7 +9,7 @@ use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures::stream;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::answer::{dressed_whole, metadata_only, rows, text_of};
@@ -27,7 +27,9 @@ use crate::table::without_columns;
 /// How long a watch lasts when the client does not say. The real server draws from 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// How often a quiet watch says how far it has come.
-const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// kube-rs takes a watch that says nothing for 295 seconds for dead.
+const BOOKMARK_AT_LEAST_EVERY: Duration = Duration::from_secs(290);
 
 /// Begins a watch of the target's collection, or of the target alone.
 pub(super) fn start(
@@ -51,13 +53,19 @@ pub(super) fn start(
         .filter(|seconds| *seconds > 0)
         .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let now = server.now();
+    let (timeout, bookmark_every) = if server.patient_watches {
+        (Duration::MAX, BOOKMARK_AT_LEAST_EVERY)
+    } else {
+        (timeout, BOOKMARK_EVERY)
+    };
     let watch = Watch {
         growth: server.store.growth(&target.resource.shelf),
         form: Form::of(headers),
         query: query.clone(),
         bookmarks: query.is_set("allowWatchBookmarks"),
         deadline: now.checked_add(timeout).unwrap_or(Timestamp::MAX),
-        next_bookmark: now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX),
+        next_bookmark: now.checked_add(bookmark_every).unwrap_or(Timestamp::MAX),
+        bookmark_every,
         cursor: asked,
         lines: VecDeque::new(),
         described: false,
@@ -119,6 +127,7 @@ struct Watch {
     lines: VecDeque<Bytes>,
     bookmarks: bool,
     next_bookmark: Timestamp,
+    bookmark_every: Duration,
     deadline: Timestamp,
     /// Whether a table's columns have been described.
     described: bool,
@@ -264,7 +273,7 @@ impl Watch {
             return;
         }
         self.say_bookmark(false);
-        self.next_bookmark = now.checked_add(BOOKMARK_EVERY).unwrap_or(Timestamp::MAX);
+        self.next_bookmark = now.checked_add(self.bookmark_every).unwrap_or(Timestamp::MAX);
     }
 
     fn push(&mut self, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {

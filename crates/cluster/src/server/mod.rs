@@ -50,6 +50,8 @@ pub(crate) struct Server {
     pub(crate) anonymous: bool,
     /// The authority that clients should trust, in PEM; empty where nobody serves TLS.
     pub(crate) certificate: String,
+    /// Watches never end and have few bookmarks.
+    pub(crate) patient_watches: bool,
     /// UIDs, generated names: drawn from one seed, so that a run can be repeated.
     chance: Mutex<fastrand::Rng>,
 }
@@ -113,6 +115,7 @@ impl Server {
             users,
             anonymous,
             certificate,
+            patient_watches,
         } = options;
         let gates = Gates {
             max_unavailable_statefulset: max_unavailable != MaxUnavailable::Off,
@@ -128,6 +131,7 @@ impl Server {
             users,
             anonymous,
             certificate,
+            patient_watches,
             chance: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
     }
