@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use crate::call::quoted;
 use crate::error::Error;
 
 /// kubectl's flags.
@@ -43,6 +44,29 @@ impl Access {
     /// The namespace that was named, or `default`.
     pub(crate) fn namespace_or(&self, default: &str) -> String {
         self.namespace.clone().unwrap_or_else(|| default.to_owned())
+    }
+
+    /// How to call us for the same cluster again, as the same user.
+    pub(crate) fn again(&self, program: &str) -> String {
+        let Self {
+            kubeconfig,
+            context,
+            namespace: _,
+            user,
+            groups,
+        } = self;
+        let kubeconfig = kubeconfig.as_ref().map(|path| path.display().to_string());
+        let flags = [
+            ("--kubeconfig", &kubeconfig),
+            ("--context", context),
+            ("--as", user),
+        ];
+        let flags = flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some((flag, value.as_ref()?)))
+            .chain(groups.iter().map(|group| ("--as-group", group)));
+        let words = flags.map(|(flag, value)| format!(" {flag} {}", quoted(value)));
+        format!("{program}{}", words.collect::<String>())
     }
 
     async fn config(&self) -> Result<Config, Error> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stateward_core::memory::Activity;
 use stateward_core::plan::Step;
 
+use crate::call;
 use crate::rollout::Rollout;
 use crate::stage::{self, Stage};
 
@@ -55,7 +56,7 @@ impl Command {
     /// Why it makes no sense for what is there, in words.
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
-        let name = object.name_any();
+        let (name, program) = (object.name_any(), call::about(program, object));
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
         }
@@ -136,7 +137,7 @@ impl Command {
     /// What will come of it, in words.
     pub(crate) fn effect(self, object: &Rollout, program: &str) -> String {
         let stage = Stage::of(object);
-        let name = object.name_any();
+        let (name, program) = (object.name_any(), call::about(program, object));
         let revision = stage.status.updated_revision.clone().unwrap_or_default();
         let stable = stage.status.stable_revision.clone().unwrap_or_default();
         let here = stage.progress_in_words().unwrap_or_default();

@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// There is no rollout for a workload.
     #[error(
-        "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -n {namespace} -o wide"
+        "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -o wide"
     )]
     Unmanaged {
         /// The workload.

@@ -8,6 +8,7 @@ use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 
+use crate::call;
 use crate::error::Error;
 use crate::name::Name;
 use crate::pod_row::PodRow;
@@ -69,7 +70,7 @@ impl Session<'_> {
             (None, _) => Err(Error::Unmanaged {
                 name: name.title(),
                 namespace: self.namespace.clone(),
-                program: self.program.to_owned(),
+                program: self.here().into_owned(),
             }),
             (Some(last), false) => {
                 let names: Vec<_> = found.iter().chain([&last]).map(full_name).collect();
@@ -136,7 +137,7 @@ impl Session<'_> {
             name: name.title(),
             namespace: self.namespace.clone(),
             hint: if alike.is_empty() {
-                format!("see what is with: {} get -A", self.program)
+                format!("see what is with: {} get -A", call::everywhere(self.program))
             } else {
                 format!("there is {}", alike.join(", "))
             },

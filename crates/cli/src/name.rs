@@ -57,6 +57,15 @@ fn what(text: &str) -> Option<What> {
         .then_some(What::Kind(*kind))
 }
 
+/// Whether it can be the name of a namespace.
+pub(crate) fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&text.len())
+        && text.chars().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 impl FromStr for Name {
     type Err = String;
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use stateward_core::memory::Activity;
 
 use crate::access::Access;
+use crate::call;
 use crate::consequence;
 use crate::dry_run::DryRunFlag;
 use crate::error::Error;
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
 /// let it in by the back door.
 fn objection(rollout: &Rollout, program: &str) -> Result<(), String> {
     let stage = Stage::of(rollout);
-    let (title, name) = (rollout.title(), rollout.name_any());
+    let (title, name, program) = (rollout.title(), rollout.name_any(), call::about(program, rollout));
     match &stage.activity {
         Activity::Rolling(attempt) => Err(format!(
             "{title} is being rolled to {}; a restart would begin that again; see: {program} get {name}",

@@ -7,6 +7,7 @@ use stateward_core::plan::Step;
 use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
+use crate::call;
 use crate::runs;
 use crate::stage::Stage;
 use crate::status::is_ahead;
@@ -56,7 +57,7 @@ impl Case<'_> {
         let space = if flags.is_empty() { "" } else { " " };
         format!(
             "{} {verb} {}{space}{flags}: {effect}",
-            self.program,
+            call::about(self.program, rollout),
             rollout.name_any()
         )
     }
@@ -137,7 +138,7 @@ impl Case<'_> {
                 format!("a spec that can be carried out: {message}"),
                 vec![format!(
                     "a corrected manifest; check it with: {} lint FILE",
-                    self.program
+                    call::name(self.program)
                 )],
             ),
             "WorkloadMissing" => (
