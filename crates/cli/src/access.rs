@@ -1,5 +1,6 @@
 //! Which cluster, and which namespace of it: kubectl's flags and kubectl's files.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -8,24 +9,68 @@ use kube::{Client, Config};
 use crate::call::quoted;
 use crate::error::Error;
 
-/// kubectl's flags.
+/// kubectl's flags. The last one of a kind is the one that counts, as with kubectl.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Access {
     /// The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "kubeconfig")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", overrides_with = "context")]
     context: Option<String>,
     /// The namespace to look in
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", overrides_with = "namespace")]
     namespace: Option<String>,
     /// The user to act as
-    #[arg(long = "as", value_name = "USER")]
+    #[arg(long = "as", value_name = "USER", overrides_with = "user")]
     user: Option<String>,
     /// A group to act as, together with --as; may be given more than once
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     groups: Vec<String>,
+}
+
+/// These flags, as they are typed.
+const FLAGS: [&str; 6] = [
+    "-n",
+    "--namespace",
+    "--context",
+    "--kubeconfig",
+    "--as",
+    "--as-group",
+];
+
+/// How many words this one is the first of, if it is one of these flags: its value may stand behind it or be a part of it.
+pub(crate) fn width(word: &OsStr) -> Option<usize> {
+    let word = word.to_string_lossy();
+    if FLAGS.contains(&word.as_ref()) {
+        return Some(2);
+    }
+    let attached = |flag: &&str| match word.strip_prefix(*flag) {
+        Some(value) => !flag.starts_with("--") || value.starts_with('='),
+        None => false,
+    };
+    FLAGS.iter().any(|flag| attached(&flag)).then_some(1)
+}
+
+/// Puts these flags behind the verb where they stand before it, as kubectl's users type them. What has no such flag refuses them
+/// there.
+pub fn behind_the_verb(words: Vec<OsString>) -> Vec<OsString> {
+    let mut verb = 1;
+    while let Some(width) = words.get(verb).and_then(|word| width(word)) {
+        verb += width;
+    }
+    let two_words = words.get(verb).is_some_and(|word| word == "set");
+    let behind = verb + if two_words { 2 } else { 1 };
+    if behind > words.len() {
+        return words;
+    }
+    let (program, flags, verb, rest) = (
+        &words[..1],
+        &words[1..verb],
+        &words[verb..behind],
+        &words[behind..],
+    );
+    [program, verb, flags, rest].concat()
 }
 
 impl Access {
@@ -89,5 +134,35 @@ impl Access {
             None => Config::from_kubeconfig(&options).await,
         };
         config.map_err(|error| Error::Access(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("s get db -n prod", "s get db -n prod")]
+    #[case("s -n prod get db", "s get -n prod db")]
+    #[case("s -nprod --context=x get", "s get -nprod --context=x")]
+    #[case(
+        "s --context x --as me --as-group us get -n a",
+        "s get --context x --as me --as-group us -n a"
+    )]
+    #[case("s -n prod set image db db=db:2", "s set image -n prod db db=db:2")]
+    #[case("s -n prod demo", "s demo -n prod")]
+    #[case("s --namespaces x get", "s --namespaces x get")]
+    #[case("s -n prod", "s -n prod")]
+    #[case("s -n", "s -n")]
+    #[case("s -n prod set", "s -n prod set")]
+    #[case("s", "s")]
+    fn flags_may_stand_before_the_verb(#[case] typed: &str, #[case] meant: &str) {
+        let words = typed.split(' ').map(OsString::from).collect();
+        let moved: Vec<_> = behind_the_verb(words)
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(moved.join(" "), meant);
     }
 }

@@ -60,7 +60,7 @@ mod workload;
 #[cfg(test)]
 mod fixtures;
 
-pub use self::access::Access;
+pub use self::access::{Access, behind_the_verb};
 pub use self::error::Error;
 pub use self::exit::Exit;
 pub use self::live::Pane;

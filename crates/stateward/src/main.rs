@@ -12,14 +12,14 @@ mod reference;
 mod telemetry;
 mod tls;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use stateward_cli::{Exit, Verb, completion};
+use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
+use stateward_cli::{Access, Exit, Verb, behind_the_verb, completion};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
@@ -51,16 +51,14 @@ async fn main() -> ExitCode {
     if is_kubectls_completion(called.as_deref()) {
         let words = std::env::args_os().skip(1).collect();
         // Nobody to tell it to is no reason to fail.
-        let _ = completion::for_kubectl(&mut Cli::command(), words, &mut std::io::stdout());
+        let _ = completion::for_kubectl(&mut command(), words, &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    if completion::for_a_shell(Cli::command) {
+    if completion::for_a_shell(command) {
         return ExitCode::SUCCESS;
     }
     let program = program(called.as_deref());
-    let parsed = Cli::command().bin_name(program).try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let action = match parsed {
+    let action = match parsed(std::env::args_os().collect(), program) {
         Ok(cli) => cli.action,
         Err(error) => {
             // Nobody to tell it to is no reason to fail.
@@ -99,6 +97,18 @@ async fn main() -> ExitCode {
     }
 }
 
+/// What can be typed: the flags that say which cluster is meant may stand before the verb too.
+fn command() -> clap::Command {
+    Access::augment_args(Cli::command())
+}
+
+fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
+    let matches = command()
+        .bin_name(program)
+        .try_get_matches_from(behind_the_verb(words))?;
+    Cli::from_arg_matches(&matches)
+}
+
 /// A line on stderr. That nobody reads it is no reason to fail.
 fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -126,7 +136,24 @@ mod tests {
 
     #[test]
     fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[rstest]
+    #[case("stateward -n prod get", None)]
+    #[case("stateward --context x -n prod set image db db=db:2", None)]
+    #[case("stateward --kubeconfig f plan db", None)]
+    #[case("stateward --context x operator", None)]
+    #[case("stateward --as me demo", Some("unexpected argument '--as' found"))]
+    #[case("stateward -n prod", Some("requires a subcommand"))]
+    fn flags_before_the_verb_are_those_of_the_verb(#[case] typed: &str, #[case] refusal: Option<&str>) {
+        let words = typed.split(' ').map(OsString::from).collect();
+        let refused = parsed(words, "stateward").err().map(|error| error.to_string());
+        let matches = match (&refused, refusal) {
+            (Some(said), Some(expected)) => said.contains(expected),
+            (said, expected) => said.is_none() && expected.is_none(),
+        };
+        assert!(matches, "{refused:?}");
     }
 
     #[rstest]

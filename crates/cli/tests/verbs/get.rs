@@ -115,6 +115,8 @@ async fn what_is_not_there_is_told_and_what_begins_alike_is_named() {
                 "get -n elsewhere",
                 "get -n elsewhere -o json",
                 "get -n elsewhere -o name",
+                "-n elsewhere get",
+                "-n nowhere get -n elsewhere",
                 "get db -A",
                 "get db -l a=b",
             ])
