@@ -45,11 +45,11 @@ pub(crate) fn width(word: &OsStr) -> Option<usize> {
     if FLAGS.contains(&word.as_ref()) {
         return Some(2);
     }
-    let attached = |flag: &&str| match word.strip_prefix(*flag) {
+    let attached = |flag: &str| match word.strip_prefix(flag) {
         Some(value) => !flag.starts_with("--") || value.starts_with('='),
         None => false,
     };
-    FLAGS.iter().any(|flag| attached(&flag)).then_some(1)
+    FLAGS.iter().any(|flag| attached(flag)).then_some(1)
 }
 
 /// Puts these flags behind the verb where they stand before it, as kubectl's users type them. What has no such flag refuses them

@@ -44,7 +44,7 @@ pub enum Verb {
     Set(Set),
     /// Show the revisions of a workload: their images, causes, ages, and what became of them
     History(history::Args),
-    /// Show what the new version changes in the template; secrets are never shown
+    /// Show what the new version changes in the template; values that look like secrets are hidden
     Diff(diff::Args),
     /// Check manifests without a cluster, as the API server and the operator would
     Lint(lint::Args),
