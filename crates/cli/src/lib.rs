@@ -12,7 +12,7 @@
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
 //! - `table`, `tree`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
-//! - `output`, `dry_run`, `exit`, `error`: words on the command line, and how it ends.
+//! - `output`, `dry_run`, `exit`, `error`, `reach`: words on the command line, and how it ends.
 
 mod access;
 mod answer;
@@ -38,6 +38,7 @@ mod name;
 mod outcome;
 mod output;
 mod pod_row;
+mod reach;
 mod restart;
 mod revisions;
 mod rollout;

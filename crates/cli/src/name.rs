@@ -59,11 +59,17 @@ fn what(text: &str) -> Option<What> {
 
 /// Whether it can be the name of a namespace.
 pub(crate) fn is_label(text: &str) -> bool {
+    text.len() <= 63 && is_part(text)
+}
+
+/// Whether it can be the name of an object.
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+fn is_part(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len())
-        && text.chars().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 impl FromStr for Name {
@@ -84,6 +90,11 @@ impl FromStr for Name {
         };
         if name.is_empty() || name.contains('/') {
             return Err(format!("{text:?} has no name in it; name a rollout as {FORMS}"));
+        }
+        if !is_subdomain(name) {
+            return Err(format!(
+                "{name:?} cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
+            ));
         }
         Ok(Self {
             what,
@@ -195,6 +206,14 @@ mod tests {
     #[case(
         "rp/a/b",
         "\"rp/a/b\" has no name in it; name a rollout as NAME, rp/NAME, phased/NAME or sts/NAME"
+    )]
+    #[case(
+        "rp/db?x=1",
+        "\"db?x=1\" cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
+    )]
+    #[case(
+        "DB",
+        "\"DB\" cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
     )]
     fn what_is_no_rollout_is_refused(#[case] text: &str, #[case] why: &str) {
         assert_eq!(text.parse::<Name>().unwrap_err(), why);

@@ -12,7 +12,7 @@ use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
 use crate::access::Access;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
@@ -164,12 +164,15 @@ async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Res
             Sight::Rollout(Err(error)) if is_final(&error) => {
                 return Err(Error::Watch {
                     what: title,
-                    why: error.to_string(),
+                    why: error::lost(&error),
                 });
             }
             Sight::Rollout(Err(error)) => {
                 if !lost {
-                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                    session.say(&format!(
+                        "the watch was lost and is taken up again: {}",
+                        error::lost(&error)
+                    ));
                 }
                 lost = true;
             }

@@ -10,7 +10,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 
 use crate::columns::Widths;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::exit::Exit;
 use crate::look;
 use crate::output::{Objects, Output};
@@ -79,14 +79,17 @@ pub(crate) async fn rows(
                 if refusals == Kind::ALL.len() {
                     return Err(Error::Watch {
                         what: "rollouts".into(),
-                        why: error.to_string(),
+                        why: error::lost(&error),
                     });
                 }
                 continue;
             }
             Err(error) => {
                 if !lost {
-                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                    session.say(&format!(
+                        "the watch was lost and is taken up again: {}",
+                        error::lost(&error)
+                    ));
                 }
                 lost = true;
                 continue;
