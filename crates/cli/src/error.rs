@@ -89,6 +89,15 @@ impl Error {
         }
     }
 
+    /// Whether it says that a whole kind is not served, or not ours to read.
+    pub(crate) fn is_about_the_kind(&self) -> bool {
+        match self {
+            Self::Unserved => true,
+            Self::Api { source, .. } => matches!(&**source, kube::Error::Api(status) if status.code == 403),
+            _ => false,
+        }
+    }
+
     /// The code to end with.
     pub fn exit(&self) -> Exit {
         match self {

@@ -164,3 +164,28 @@ async fn a_manifest_names_what_is_meant() {
         "{said:?}"
     );
 }
+
+/// Whoever may read one kind only, or has only one installed, can name its rollouts as everybody else does.
+#[tokio::test(start_paused = true)]
+async fn one_kind_is_enough_to_be_named() {
+    let world = World::with_operator().await;
+    let lines = [
+        "get db -o name",
+        "status db",
+        "get nobody",
+        "get phased/db",
+        "get rp/db -o name",
+    ];
+    let forbidden = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "phasedrollouts.sts.plus is forbidden: somebody may not"}"#;
+    let seen = world
+        .transcript_where("phasedrollouts", (403, forbidden), &lines)
+        .await;
+    let unserved = (404, "404 page not found\n");
+    assert_snapshot!(seen + &world.transcript_where("phasedrollouts", unserved, &lines).await);
+    let neither = world.transcript_where("/apis/", unserved, &["get db"]).await;
+    assert!(
+        neither.contains("the cluster knows no rollouts of ours"),
+        "{neither}"
+    );
+}

@@ -277,6 +277,38 @@ impl World {
         Client::new(service, "default")
     }
 
+    /// Types commands while the server answers so to everything about a resource.
+    pub(crate) async fn transcript_where(
+        &self,
+        resource: &'static str,
+        (code, body): (u16, &'static str),
+        lines: &[&str],
+    ) -> String {
+        let mut seen = String::new();
+        for line in lines {
+            let inner = self.client.clone();
+            let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+                let inner = inner.clone();
+                async move {
+                    if request.uri().path().contains(resource) {
+                        let body = kube::client::Body::from(body.as_bytes().to_vec());
+                        let response = http::Response::builder().status(code).body(body);
+                        return Ok(response.unwrap());
+                    }
+                    inner.send(request).await
+                }
+            });
+            let client = Client::new(service, "default");
+            seen.push_str(
+                &self
+                    .run_on(client, line, Style::default(), None)
+                    .await
+                    .shown(line),
+            );
+        }
+        seen
+    }
+
     /// Waits for a phase.
     pub(crate) async fn until(&self, phase: &str) {
         let there = |rollout: Option<&RolloutPlugin>| {
