@@ -89,6 +89,9 @@ impl Command {
             )),
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
+            (Self::Pause, _) if object.left_alone => because(
+                "is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first",
+            ),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
             // The next rollout stands at its start then: a workload can be frozen before it is changed.
             (Self::Pause, Activity::Idle) => Ok(()),
@@ -106,7 +109,7 @@ impl Command {
             (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if stage.plan.is_none() => {
                 because(&format!("has a spec that is not valid: {}", stage.message()))
             }
-            (Self::Promote, Activity::Rolling(_)) if paused && stage.is_by_pod() => because(&format!(
+            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
                 "is paused by spec.paused; first: {program} resume {name}"
             )),
             (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() || stage.is_at_gate() => {
@@ -123,9 +126,6 @@ impl Command {
             (Self::Promote, Activity::Rolling(_)) => because(&format!(
                 "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
                 stage.message()
-            )),
-            (Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
-                "is paused by spec.paused; first: {program} resume {name}"
             )),
             (Self::PromoteFull, Activity::Rolling(attempt)) if attempt.step.0 as usize >= stage.steps() => {
                 because("has all its steps done already; the remaining pods follow")
@@ -272,6 +272,25 @@ mod tests {
         object
     }
 
+    /// At a pause step, and by spec.paused too.
+    fn twice_paused() -> Rollout {
+        let mut object = paused();
+        object.paused = true;
+        object
+    }
+
+    fn left_alone() -> Rollout {
+        let object = json!({
+            "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout", "metadata": {"name": "web", "namespace": "prod"},
+            "spec": {
+                "targetRef": "web", "skipCheck": true, "check": {"query": {"expr": "errors", "url": "prometheus:9090"}},
+            },
+            "status": {"phase": "Suspended", "message": "left to Kubernetes"},
+        });
+        let object: stateward_api::phasedrollout::PhasedRollout = serde_json::from_value(object).unwrap();
+        object.into()
+    }
+
     fn frozen() -> Rollout {
         let mut object = at_rest();
         object.paused = true;
@@ -334,6 +353,16 @@ mod tests {
         Command::PromoteFull,
         held(),
         "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+    )]
+    #[case(
+        Command::Promote,
+        twice_paused(),
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+    )]
+    #[case(
+        Command::Pause,
+        left_alone(),
+        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first"
     )]
     #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
     #[case(Command::Pause, frozen(), "rolloutplugin cache is paused already")]
