@@ -39,7 +39,8 @@ pub struct ListArgs {
     /// Only those with these labels
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
-    /// Go on with a row for every change, until interrupted
+    /// Go on with a row for every change, until interrupted; get of one NAME on a terminal shows it on the whole screen instead,
+    /// unless -o is given
     #[arg(short, long)]
     watch: bool,
     /// Another form

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     stamp(&mut template, &now);
     session.give_template(&workload, &template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, "the same version anew", false, session.program);
-    session.say(&effect);
+    session.say(&dry_run.effect(&effect));
     session.print(&format!("{} restarted{}", workload.set_name(), dry_run.suffix()))?;
     Ok(Exit::Done)
 }
