@@ -56,6 +56,15 @@ impl Style {
         }
     }
 
+    /// A text cut to so many characters, if it is longer.
+    pub(crate) fn short(self, text: &str, most: usize) -> String {
+        let end = if self.ascii { "..." } else { "…" };
+        match text.char_indices().nth(most) {
+            Some((at, _)) => format!("{}{end}", text[..at].trim_end()),
+            None => text.to_owned(),
+        }
+    }
+
     /// The word of a phase, or of a pod's state.
     pub(crate) fn state(self, word: &str) -> String {
         let code = match word {
