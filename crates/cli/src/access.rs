@@ -1,6 +1,6 @@
 //! Which cluster, and which namespace of it: kubectl's flags and kubectl's files.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use kube::client::ClientBuilder;
@@ -55,27 +55,6 @@ pub(crate) fn width(word: &OsStr) -> Option<usize> {
         None => false,
     };
     FLAGS.iter().any(|flag| attached(flag)).then_some(1)
-}
-
-/// Puts these flags behind the verb where they stand before it, as kubectl's users type them. What has no such flag refuses them
-/// there.
-pub fn behind_the_verb(words: Vec<OsString>) -> Vec<OsString> {
-    let mut verb = 1;
-    while let Some(width) = words.get(verb).and_then(|word| width(word)) {
-        verb += width;
-    }
-    let two_words = words.get(verb).is_some_and(|word| word == "set");
-    let behind = verb + if two_words { 2 } else { 1 };
-    if behind > words.len() {
-        return words;
-    }
-    let (program, flags, verb, rest) = (
-        &words[..1],
-        &words[1..verb],
-        &words[verb..behind],
-        &words[behind..],
-    );
-    [program, verb, flags, rest].concat()
 }
 
 impl Access {
@@ -278,28 +257,4 @@ mod tests {
         assert_eq!(meant.as_deref().map_err(String::as_str), expected);
     }
     use rstest::rstest;
-
-    #[rstest]
-    #[case("s get db -n prod", "s get db -n prod")]
-    #[case("s -n prod get db", "s get -n prod db")]
-    #[case("s -nprod --context=x get", "s get -nprod --context=x")]
-    #[case(
-        "s --context x --as me --as-group us get -n a",
-        "s get --context x --as me --as-group us -n a"
-    )]
-    #[case("s -n prod set image db db=db:2", "s set image -n prod db db=db:2")]
-    #[case("s -n prod demo", "s demo -n prod")]
-    #[case("s --namespaces x get", "s --namespaces x get")]
-    #[case("s -n prod", "s -n prod")]
-    #[case("s -n", "s -n")]
-    #[case("s -n prod set", "s -n prod set")]
-    #[case("s", "s")]
-    fn flags_may_stand_before_the_verb(#[case] typed: &str, #[case] meant: &str) {
-        let words = typed.split(' ').map(OsString::from).collect();
-        let moved: Vec<_> = behind_the_verb(words)
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(moved.join(" "), meant);
-    }
 }

@@ -98,7 +98,17 @@ impl Session<'_> {
         everywhere: bool,
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, Error> {
-        let lists = Kind::ALL.map(|kind| async move {
+        self.list_of(&Kind::ALL, everywhere, params).await
+    }
+
+    /// The rollouts of these kinds.
+    pub(crate) async fn list_of(
+        &self,
+        kinds: &[Kind],
+        everywhere: bool,
+        params: &ListParams,
+    ) -> Result<Vec<DynamicObject>, Error> {
+        let lists = kinds.iter().map(|&kind| async move {
             let listed = self.whole_rollouts(kind, everywhere).list(params).await;
             let listed = listed.map_err(Error::api(format!("list {}s", kind.word())));
             (kind, listed)
@@ -111,7 +121,7 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if unserved == Kind::ALL.len() {
+        if unserved == kinds.len() {
             return Err(Error::Unserved);
         }
         Ok(objects)

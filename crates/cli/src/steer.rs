@@ -1,5 +1,6 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume`: look, ask, and wait for the answer.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, Shared};
@@ -79,8 +80,13 @@ pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Res
 pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let interrupt = interrupt();
     let mut seen = Vec::new();
+    let mut met = HashSet::new();
     for object in session.whole_targets(&args.targets).await? {
-        seen.push(object.and_then(parse));
+        let object = object.and_then(parse);
+        // One that is named twice, perhaps by its set, is asked once.
+        if object.as_ref().map_or(true, |object| met.insert(object.uid())) {
+            seen.push(object);
+        }
     }
     if let [_] = seen.as_slice()
         && !args.targets.is_bulk()

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
-use stateward_cli::{Access, Exit, Verb, behind_the_verb, completion};
+use stateward_cli::{Access, Exit, Verb, as_meant, completion};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
@@ -105,7 +105,7 @@ fn command() -> clap::Command {
 fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
     let matches = command()
         .bin_name(program)
-        .try_get_matches_from(behind_the_verb(words))?;
+        .try_get_matches_from(as_meant(words))?;
     Cli::from_arg_matches(&matches)
 }
 

@@ -36,7 +36,21 @@ async fn kinds_are_told_apart_where_there_are_two() {
     world.run("status web --watch --timeout 1h").await;
     assert_snapshot!(
         world
-            .transcript(&["get", "get web", "get -o name", "get sts/web -o name"])
+            .transcript(&[
+                "get",
+                "get web",
+                "get -o name",
+                "get sts/web -o name",
+                "get rp",
+                "get phased -A -o name",
+                "get rp db -o name",
+                "get rp db web",
+                "get sts db web -o name",
+                "get sts",
+                "status rp db",
+                "history phasedrollout web",
+                "status web -w --timeout 0",
+            ])
             .await
     );
 }

@@ -378,7 +378,7 @@ impl World {
 
     async fn run_on(&self, client: Client, line: &str, style: Style, patience: Option<Duration>) -> Said {
         let words = ["stateward".to_owned()].into_iter().chain(words(line));
-        let words = stateward_cli::behind_the_verb(words.map(Into::into).collect());
+        let words = stateward_cli::as_meant(words.map(Into::into).collect());
         let verb = match Line::try_parse_from(words) {
             Ok(line) => line.verb,
             Err(error) => {
