@@ -10,6 +10,9 @@ const FOR_ONE: [&str; 8] = [
     "status", "explain", "undo", "restart", "history", "diff", "top", "plan",
 ];
 
+/// Those that are about no cluster that is there: a kubeconfig is what they write.
+const FOR_NONE: [&str; 3] = ["demo", "cluster", "install"];
+
 /// The words of a command line, the first of which is ours, as they are meant.
 pub fn as_meant(mut words: Vec<OsString>) -> Vec<OsString> {
     let mut verb = 1;
@@ -21,7 +24,7 @@ pub fn as_meant(mut words: Vec<OsString>) -> Vec<OsString> {
     };
     let (two_words, for_one) = (named == "set", FOR_ONE.contains(&named));
     let behind = verb + if two_words { 2 } else { 1 };
-    if behind > words.len() {
+    if behind > words.len() || FOR_NONE.contains(&named) {
         return words;
     }
     if for_one || two_words {
@@ -64,7 +67,9 @@ mod tests {
         "s get --context x --as me --as-group us -n a"
     )]
     #[case("s -n prod set image db db=db:2", "s set image -n prod db db=db:2")]
-    #[case("s -n prod demo", "s demo -n prod")]
+    #[case("s -n prod demo", "s -n prod demo")]
+    #[case("s --kubeconfig mine cluster", "s --kubeconfig mine cluster")]
+    #[case("s --context x operator", "s operator --context x")]
     #[case("s --namespaces x get", "s --namespaces x get")]
     #[case("s -n prod", "s -n prod")]
     #[case("s -n", "s -n")]

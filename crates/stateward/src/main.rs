@@ -18,6 +18,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stateward_cli::{Access, Exit, Verb, as_meant, completion};
 
@@ -103,9 +105,16 @@ fn command() -> clap::Command {
 }
 
 fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
-    let matches = command()
-        .bin_name(program)
-        .try_get_matches_from(as_meant(words))?;
+    let mut command = command().bin_name(program);
+    let matches = command.try_get_matches_from_mut(as_meant(words))?;
+    // What is still there is before a verb that has no use for it.
+    let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    if let (Some(verb), true) = (matches.subcommand_name(), matches.ids().any(typed)) {
+        let why = format!(
+            "{verb} is about no cluster that is there, so that nothing can say before it which one is meant"
+        );
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
+    }
     Cli::from_arg_matches(&matches)
 }
 
@@ -144,7 +153,12 @@ mod tests {
     #[case("stateward --context x -n prod set image db db=db:2", None)]
     #[case("stateward --kubeconfig f plan db", None)]
     #[case("stateward --context x operator", None)]
-    #[case("stateward --as me demo", Some("unexpected argument '--as' found"))]
+    #[case("stateward --as me demo", Some("demo is about no cluster that is there"))]
+    #[case(
+        "stateward --kubeconfig mine cluster",
+        Some("cluster is about no cluster that is there")
+    )]
+    #[case("stateward cluster --kubeconfig mine", None)]
     #[case("stateward -n prod", Some("requires a subcommand"))]
     fn flags_before_the_verb_are_those_of_the_verb(#[case] typed: &str, #[case] refusal: Option<&str>) {
         let words = typed.split(' ').map(OsString::from).collect();
