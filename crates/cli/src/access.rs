@@ -1,30 +1,60 @@
 //! Which cluster, and which namespace of it: kubectl's flags and kubectl's files.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::BoxError;
+use tower::util::MapErrLayer;
 
+use crate::call::quoted;
 use crate::error::Error;
+use crate::name::is_label;
+use crate::reach::Unreachable;
 
-/// kubectl's flags.
+/// kubectl's flags. The last one of a kind is the one that counts, as with kubectl.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Access {
     /// The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "kubeconfig")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", overrides_with = "context")]
     context: Option<String>,
     /// The namespace to look in
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", overrides_with = "namespace", value_parser = namespace)]
     namespace: Option<String>,
     /// The user to act as
-    #[arg(long = "as", value_name = "USER")]
+    #[arg(long = "as", value_name = "USER", overrides_with = "user")]
     user: Option<String>,
     /// A group to act as, together with --as; may be given more than once
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     groups: Vec<String>,
+}
+
+/// These flags, as they are typed.
+const FLAGS: [&str; 6] = [
+    "-n",
+    "--namespace",
+    "--context",
+    "--kubeconfig",
+    "--as",
+    "--as-group",
+];
+
+/// How many words this one is the first of, if it is one of these flags: its value may stand behind it or be a part of it.
+pub(crate) fn width(word: &OsStr) -> Option<usize> {
+    let word = word.to_string_lossy();
+    if FLAGS.contains(&word.as_ref()) {
+        return Some(2);
+    }
+    let attached = |flag: &str| match word.strip_prefix(flag) {
+        Some(value) => !flag.starts_with("--") || value.starts_with('='),
+        None => false,
+    };
+    FLAGS.iter().any(|flag| attached(flag)).then_some(1)
 }
 
 impl Access {
@@ -36,13 +66,48 @@ impl Access {
             config.auth_info.impersonate_groups = (!self.groups.is_empty()).then(|| self.groups.clone());
         }
         let namespace = self.namespace_or(&config.default_namespace);
-        let client = Client::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
-        Ok((client, namespace))
+        named_rightly(&namespace).map_err(Error::Access)?;
+        let address = config.cluster_url.to_string();
+        let address = address.trim_end_matches('/').to_owned();
+        // What is not a word of kube itself comes from the connection.
+        let told = MapErrLayer::new(move |error: BoxError| -> BoxError {
+            if error.is::<kube::Error>() {
+                error
+            } else {
+                Unreachable::new(&address, &*error).into()
+            }
+        });
+        let builder = ClientBuilder::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
+        Ok((builder.with_layer(&told).build(), namespace))
     }
 
-    /// The namespace that was named, or `default`.
+    /// The namespace that was named, or `default`; an empty name is none, as with kubectl.
     pub(crate) fn namespace_or(&self, default: &str) -> String {
-        self.namespace.clone().unwrap_or_else(|| default.to_owned())
+        let named = self.namespace.clone().filter(|named| !named.is_empty());
+        named.unwrap_or_else(|| default.to_owned())
+    }
+
+    /// How to call us for the same cluster again, as the same user.
+    pub(crate) fn again(&self, program: &str) -> String {
+        let Self {
+            kubeconfig,
+            context,
+            namespace: _,
+            user,
+            groups,
+        } = self;
+        let kubeconfig = kubeconfig.as_ref().map(|path| path.display().to_string());
+        let flags = [
+            ("--kubeconfig", &kubeconfig),
+            ("--context", context),
+            ("--as", user),
+        ];
+        let flags = flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some((flag, value.as_ref()?)))
+            .chain(groups.iter().map(|group| ("--as-group", group)));
+        let words = flags.map(|(flag, value)| format!(" {flag} {}", quoted(value)));
+        format!("{program}{}", words.collect::<String>())
     }
 
     async fn config(&self) -> Result<Config, Error> {
@@ -50,12 +115,15 @@ impl Access {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
         };
-        let config = match &self.kubeconfig {
+        let named = match &self.kubeconfig {
             Some(path) => {
-                let kubeconfig =
-                    Kubeconfig::read_from(path).map_err(|error| Error::Access(error.to_string()))?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await
+                let read = Kubeconfig::read_from(path);
+                Some(read.map_err(|error| Error::Access(error.to_string()))?)
             }
+            None => of_the_environment()?,
+        };
+        let config = match named {
+            Some(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
             // Without a kubeconfig we may be in a pod.
             None if self.context.is_none() => {
                 return Config::infer()
@@ -66,4 +134,127 @@ impl Access {
         };
         config.map_err(|error| Error::Access(error.to_string()))
     }
+}
+
+/// What `--namespace` may be.
+fn namespace(text: &str) -> Result<String, String> {
+    if !text.is_empty() {
+        named_rightly(text)?;
+    }
+    Ok(text.to_owned())
+}
+
+fn named_rightly(namespace: &str) -> Result<(), String> {
+    if is_label(namespace) {
+        return Ok(());
+    }
+    Err(format!(
+        "{namespace:?} cannot be the name of a namespace, which has at most 63 lower-case letters, digits and -"
+    ))
+}
+
+/// The files that $KUBECONFIG names, as one.
+fn of_the_environment() -> Result<Option<Kubeconfig>, Error> {
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let files: Vec<_> = std::env::split_paths(&named)
+        .filter(|file| !file.as_os_str().is_empty())
+        .collect();
+    merged(&files)
+}
+
+/// Those of the files that are there, as one: kubectl passes over the others. `None` where none is named.
+fn merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>, Error> {
+    let there: Vec<_> = files.iter().filter(|file| file.exists()).collect();
+    if there.is_empty() {
+        // One that is named alone is told by its own error.
+        return match files {
+            [] | [_] => Ok(None),
+            _ => Err(Error::Access(
+                "none of the files that KUBECONFIG names is there".into(),
+            )),
+        };
+    }
+    let merged = there.iter().try_fold(Kubeconfig::default(), |merged, file| {
+        merged.merge(Kubeconfig::read_from(file)?)
+    });
+    merged.map(Some).map_err(|error| Error::Access(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubeconfigs_that_are_not_there_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+        std::fs::write(&one, "current-context: one\n").unwrap();
+        std::fs::write(&other, "current-context: other\n").unwrap();
+        let missing = dir.path().join("missing");
+        let read = merged(&[missing.clone(), one, missing.clone(), other])
+            .unwrap()
+            .unwrap();
+        assert_eq!(read.current_context.as_deref(), Some("one"));
+        let refused = merged(&[missing.clone(), missing]).unwrap_err().to_string();
+        assert!(
+            refused.contains("none of the files that KUBECONFIG names is there"),
+            "{refused}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_reached_is_told_with_its_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kubeconfig");
+        let closed = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let text = format!(
+            "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}],
+            clusters: [{{name: c, cluster: {{server: 'http://{closed}'}}}}]}}"
+        );
+        std::fs::write(&file, text).unwrap();
+        let access = Access {
+            kubeconfig: Some(file),
+            ..Access::default()
+        };
+        let (client, namespace) = access.connect().await.unwrap();
+        assert_eq!(namespace, "default");
+        let error = client.apiserver_version().await.unwrap_err();
+        assert_eq!(
+            Error::api("ask")(error).to_string(),
+            format!("cannot reach http://{closed}: connection refused")
+        );
+    }
+
+    #[rstest]
+    #[case("", Ok("mine"))]
+    #[case("prod-2", Ok("prod-2"))]
+    #[case(
+        "Prod",
+        Err(
+            "\"Prod\" cannot be the name of a namespace, which has at most 63 lower-case letters, digits and -"
+        )
+    )]
+    #[case(
+        "a/b",
+        Err(
+            "\"a/b\" cannot be the name of a namespace, which has at most 63 lower-case letters, digits and -"
+        )
+    )]
+    fn a_namespace_is_a_label_and_an_empty_one_is_none(
+        #[case] text: &str,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let meant = namespace(text).map(|namespace| {
+            let access = Access {
+                namespace: Some(namespace),
+                ..Access::default()
+            };
+            access.namespace_or("mine")
+        });
+        assert_eq!(meant.as_deref().map_err(String::as_str), expected);
+    }
+    use rstest::rstest;
 }

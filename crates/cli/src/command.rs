@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stateward_core::memory::Activity;
 use stateward_core::plan::Step;
 
+use crate::call;
 use crate::rollout::Rollout;
 use crate::stage::{self, Stage};
 
@@ -55,7 +56,7 @@ impl Command {
     /// Why it makes no sense for what is there, in words.
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
-        let name = object.name_any();
+        let (name, program) = (object.name_any(), call::about(program, object));
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
         }
@@ -88,6 +89,9 @@ impl Command {
             )),
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
+            (Self::Pause, _) if object.left_alone => because(
+                "is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first",
+            ),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
             // The next rollout stands at its start then: a workload can be frozen before it is changed.
             (Self::Pause, Activity::Idle) => Ok(()),
@@ -105,7 +109,7 @@ impl Command {
             (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if stage.plan.is_none() => {
                 because(&format!("has a spec that is not valid: {}", stage.message()))
             }
-            (Self::Promote, Activity::Rolling(_)) if paused && stage.is_by_pod() => because(&format!(
+            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
                 "is paused by spec.paused; first: {program} resume {name}"
             )),
             (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() || stage.is_at_gate() => {
@@ -123,9 +127,6 @@ impl Command {
                 "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
                 stage.message()
             )),
-            (Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
-                "is paused by spec.paused; first: {program} resume {name}"
-            )),
             (Self::PromoteFull, Activity::Rolling(attempt)) if attempt.step.0 as usize >= stage.steps() => {
                 because("has all its steps done already; the remaining pods follow")
             }
@@ -136,7 +137,7 @@ impl Command {
     /// What will come of it, in words.
     pub(crate) fn effect(self, object: &Rollout, program: &str) -> String {
         let stage = Stage::of(object);
-        let name = object.name_any();
+        let (name, program) = (object.name_any(), call::about(program, object));
         let revision = stage.status.updated_revision.clone().unwrap_or_default();
         let stable = stage.status.stable_revision.clone().unwrap_or_default();
         let here = stage.progress_in_words().unwrap_or_default();
@@ -271,6 +272,25 @@ mod tests {
         object
     }
 
+    /// At a pause step, and by spec.paused too.
+    fn twice_paused() -> Rollout {
+        let mut object = paused();
+        object.paused = true;
+        object
+    }
+
+    fn left_alone() -> Rollout {
+        let object = json!({
+            "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout", "metadata": {"name": "web", "namespace": "prod"},
+            "spec": {
+                "targetRef": "web", "skipCheck": true, "check": {"query": {"expr": "errors", "url": "prometheus:9090"}},
+            },
+            "status": {"phase": "Suspended", "message": "left to Kubernetes"},
+        });
+        let object: stateward_api::phasedrollout::PhasedRollout = serde_json::from_value(object).unwrap();
+        object.into()
+    }
+
     fn frozen() -> Rollout {
         let mut object = at_rest();
         object.paused = true;
@@ -333,6 +353,16 @@ mod tests {
         Command::PromoteFull,
         held(),
         "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+    )]
+    #[case(
+        Command::Promote,
+        twice_paused(),
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+    )]
+    #[case(
+        Command::Pause,
+        left_alone(),
+        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first"
     )]
     #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
     #[case(Command::Pause, frozen(), "rolloutplugin cache is paused already")]

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, Client};
 
-use crate::access::Access;
+use crate::access::{Access, width};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::rollout::Kind;
@@ -140,23 +140,12 @@ fn names(words: Vec<OsString>, current: &str) -> Vec<CompletionCandidate> {
 
 /// Word by word: flags with values, wherever they stand.
 fn access(words: Vec<OsString>) -> Access {
-    const FLAGS: [&str; 6] = [
-        "-n",
-        "--namespace",
-        "--context",
-        "--kubeconfig",
-        "--as",
-        "--as-group",
-    ];
     let mut chosen = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let text = word.to_string_lossy().into_owned();
-        if FLAGS.contains(&text.as_str()) {
-            let value = words.next();
-            chosen.extend(std::iter::once(word).chain(value));
-        } else if FLAGS.iter().any(|flag| text.starts_with(&format!("{flag}="))) {
+        if let Some(width) = width(&word) {
             chosen.push(word);
+            chosen.extend(words.by_ref().take(width - 1));
         }
     }
     Flags::try_parse_from(chosen).map_or_else(|_| Access::default(), |flags| flags.access)

@@ -2,6 +2,7 @@
 
 use stateward_core::memory::Activity;
 
+use crate::call;
 use crate::rollout::{Kind, Rollout};
 use crate::stage::Stage;
 
@@ -69,7 +70,8 @@ fn is_left_to_kubernetes(stage: &Stage<'_>) -> bool {
 fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
     if rollout.paused {
         return format!(
-            "but stands at its start until: {program} resume {}",
+            "but stands at its start until: {} resume {}",
+            call::about(program, rollout),
             rollout.name_any()
         );
     }

@@ -20,7 +20,9 @@ use crate::workload::without_nulls;
 /// `diff …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Values that look like secrets are never shown, only whether they differ.
+Values that look like secrets are hidden, and it is only shown whether they differ: by the name before them, by how tokens begin, or \
+by the flag before them. References (valueFrom) never carry any and are shown. A secret that looks like nothing in particular, under \
+a name that says nothing, is shown as it is written: keep such in Secrets.
 
 Exit codes (not those of kubectl diff: here 2 is a failed rollout):
   0  the difference, if there is one, was shown

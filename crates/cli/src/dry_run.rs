@@ -35,6 +35,14 @@ impl DryRun {
         }
     }
 
+    /// What will come of it, or would.
+    pub(crate) fn effect(self, effect: &str) -> String {
+        match self {
+            Self::None => effect.to_owned(),
+            Self::Client | Self::Server => format!("dry run: {effect}"),
+        }
+    }
+
     /// Behind what was done, as kubectl has it.
     pub(crate) fn suffix(self) -> &'static str {
         match self {

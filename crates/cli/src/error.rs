@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::exit::Exit;
+use crate::reach::{self, Unreachable};
 
 /// Why a verb was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum Error {
     },
     /// There is no rollout for a workload.
     #[error(
-        "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -n {namespace} -o wide"
+        "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -o wide"
     )]
     Unmanaged {
         /// The workload.
@@ -40,6 +41,9 @@ pub enum Error {
     /// It makes no sense, or the operator says no.
     #[error("{0}")]
     Refused(String),
+    /// The API server does not answer at all.
+    #[error("{0}")]
+    Unreachable(String),
     /// The API server says no.
     #[error("cannot {doing}: {}", words(source))]
     Api {
@@ -75,10 +79,22 @@ impl Error {
         let doing = doing.into();
         move |source| match &source {
             kube::Error::Api(status) if is_unserved(status) => Self::Unserved,
-            _ => Self::Api {
-                doing,
-                source: Box::new(source),
+            _ => match Unreachable::among(&source) {
+                Some(unreachable) => Self::Unreachable(unreachable.to_string()),
+                None => Self::Api {
+                    doing,
+                    source: Box::new(source),
+                },
             },
+        }
+    }
+
+    /// Whether it says that a whole kind is not served, or not ours to read.
+    pub(crate) fn is_about_the_kind(&self) -> bool {
+        match self {
+            Self::Unserved => true,
+            Self::Api { source, .. } => matches!(&**source, kube::Error::Api(status) if status.code == 403),
+            _ => false,
         }
     }
 
@@ -101,8 +117,14 @@ impl Error {
 fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        unsent @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => reach::root(unsent),
         other => other.to_string(),
     }
+}
+
+/// Why a watch was lost.
+pub(crate) fn lost(error: &(dyn std::error::Error + 'static)) -> String {
+    reach::Unreachable::among(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// A 404 that names no object is about the whole kind.

@@ -40,7 +40,7 @@ are skipped and told; where none needs anything, that is an error. A name is nev
 Exit codes:
   0  the operator has taken the command
   1  it was refused, or the rollout has moved on: nothing was changed; or several rollouts ended differently
-  4  the command was given, but no operator has answered before the --timeout
+  4  the command was given, but no operator has answered before the --timeout or an interrupt
   5  there is no such rollout";
 
 /// For the help texts of what changes the template.

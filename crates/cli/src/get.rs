@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::live;
 use crate::manifest;
-use crate::name::Name;
+use crate::name::{Name, after_a_kind};
 use crate::output::{self, Objects, Output};
-use crate::rollout::{Rollout, parse};
+use crate::rollout::{Kind, Rollout, parse};
 use crate::session::Session;
 use crate::table::{View, table};
 use crate::watch::{self, Watched};
@@ -20,8 +20,9 @@ use crate::watch::{self, Watched};
 /// `get …`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The rollouts, one of them as a tree: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(value_name = "NAME", add = crate::completion::rollout_names(), conflicts_with_all = ["all_namespaces", "selector"])]
+    /// The rollouts, one of them as a tree: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet; rp or phased
+    /// alone are all of that kind
+    #[arg(value_name = "NAME", add = crate::completion::rollout_names())]
     names: Vec<Name>,
     /// Those that this manifest has, or whose StatefulSets it has; - is standard input
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["names", "all_namespaces", "selector"])]
@@ -39,7 +40,8 @@ pub struct ListArgs {
     /// Only those with these labels
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
-    /// Go on with a row for every change, until interrupted
+    /// Go on with a row for every change, until interrupted; get of one NAME on a terminal shows it on the whole screen instead,
+    /// unless -o is given
     #[arg(short, long)]
     watch: bool,
     /// Another form
@@ -74,18 +76,29 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         filename,
         args,
     } = args;
+    let mut kind = None;
     if let Some(file) = &filename {
         names = manifest::names(file, &session.namespace)?;
+    } else {
+        (kind, names) = after_a_kind(names).map_err(Error::Refused)?;
+    }
+    if !names.is_empty() && (args.all_namespaces || args.selector.is_some()) {
+        return Err(Error::Refused(
+            "a name is for one rollout of one namespace; it cannot be given with -A or -l".into(),
+        ));
     }
     match names.as_slice() {
-        [] if filename.is_none() => all(&args, session).await,
+        [] if filename.is_none() => {
+            let kinds = kind.as_ref().map_or(&Kind::ALL[..], std::slice::from_ref);
+            all(kinds, &args, session).await
+        }
         [name] => one(name, &args, session).await,
         names => some(names, &args, session).await,
     }
 }
 
 pub(crate) async fn list(args: ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
-    all(&args, session).await
+    all(&Kind::ALL, &args, session).await
 }
 
 async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
@@ -131,13 +144,18 @@ async fn some(names: &[Name], args: &ListArgs, session: &mut Session<'_>) -> Res
     Ok(missing.unwrap_or(Exit::Done))
 }
 
-async fn all(args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
+async fn all(kinds: &[Kind], args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
     let params = args.params();
-    let objects = session.list(args.all_namespaces, &params).await?;
+    let objects = session.list_of(kinds, args.all_namespaces, &params).await?;
     if args.watch {
-        let watched = Watched::Labelled {
-            everywhere: args.all_namespaces,
-            selector: args.selector.clone(),
+        let (everywhere, selector) = (args.all_namespaces, args.selector.clone());
+        let watched = match kinds {
+            &[kind] => Watched::OfKind {
+                kind,
+                everywhere,
+                selector,
+            },
+            _ => Watched::Labelled { everywhere, selector },
         };
         return rows(objects, watched, args, session).await;
     }

@@ -3,7 +3,7 @@
 //! A [`Verb`] gets a [`Session`] (a client, a namespace, a clock, and where to write) and gives back an [`Exit`]. Reading and
 //! writing is in `look`, `steer`, `answer` and `workload`; everything that decides or draws is pure.
 //!
-//! - `verb`: what can be asked for. `access`: which cluster. `target`, `name`, `manifest`: which rollouts.
+//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
 //! - `get`, `watch`, `status`, `explain`, `history`, `diff`: the verbs that look.
 //! - `steer`: those that ask the operator. `command`: what can be asked of it, whether it makes sense, and the patch that asks for it.
 //!   `answer`: what it made of that.
@@ -12,10 +12,11 @@
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
 //! - `table`, `tree`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
-//! - `output`, `dry_run`, `exit`, `error`: words on the command line, and how it ends.
+//! - `output`, `dry_run`, `exit`, `error`, `reach`: words on the command line, and how it ends.
 
 mod access;
 mod answer;
+mod call;
 mod checks;
 mod columns;
 mod command;
@@ -27,6 +28,7 @@ mod error;
 mod exit;
 mod explain;
 mod get;
+mod habit;
 mod history;
 mod lint;
 mod live;
@@ -37,6 +39,7 @@ mod name;
 mod outcome;
 mod output;
 mod pod_row;
+mod reach;
 mod restart;
 mod revisions;
 mod rollout;
@@ -62,6 +65,7 @@ mod fixtures;
 pub use self::access::Access;
 pub use self::error::Error;
 pub use self::exit::Exit;
+pub use self::habit::as_meant;
 pub use self::lint::mistakes;
 pub use self::live::Pane;
 pub use self::name::Name;

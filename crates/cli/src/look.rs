@@ -8,6 +8,7 @@ use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 
+use crate::call;
 use crate::error::Error;
 use crate::name::Name;
 use crate::pod_row::PodRow;
@@ -34,17 +35,26 @@ impl Session<'_> {
         }
         let looks = name.kinds().iter().map(|kind| async move {
             let object = self.whole_rollouts(*kind, false).get_opt(name.as_str()).await;
-            let object = object.map_err(Error::api(format!("read {} {name}", kind.word())))?;
-            Ok::<_, Error>(object.map(|object| (*kind, object)))
+            (
+                *kind,
+                object.map_err(Error::api(format!("read {} {name}", kind.word()))),
+            )
         });
-        let mut found = Vec::new();
-        for look in join_all(looks).await {
-            found.extend(look?);
+        let (mut found, mut unseen) = (Vec::new(), Vec::new());
+        for (kind, look) in join_all(looks).await {
+            match look {
+                Ok(object) => found.extend(object.map(|object| (kind, object))),
+                // What is not served or not ours to read is not meant, if it is there by that name elsewhere.
+                Err(error) if name.kinds().len() > 1 && error.is_about_the_kind() => {
+                    unseen.push((kind, error));
+                }
+                Err(error) => return Err(error),
+            }
         }
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
             (Some((_, object)), None) => Ok(object),
-            (None, _) => Err(self.missing(name).await),
+            (None, _) => Err(self.missing_among(name, unseen).await),
             (Some((one, _)), Some((other, _))) => Err(Error::Refused(format!(
                 "there is a {} {name} and a {} {name}; say which: {}/{name} or {}/{name}",
                 one.word(),
@@ -69,7 +79,7 @@ impl Session<'_> {
             (None, _) => Err(Error::Unmanaged {
                 name: name.title(),
                 namespace: self.namespace.clone(),
-                program: self.program.to_owned(),
+                program: self.here().into_owned(),
             }),
             (Some(last), false) => {
                 let names: Vec<_> = found.iter().chain([&last]).map(full_name).collect();
@@ -88,7 +98,17 @@ impl Session<'_> {
         everywhere: bool,
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, Error> {
-        let lists = Kind::ALL.map(|kind| async move {
+        self.list_of(&Kind::ALL, everywhere, params).await
+    }
+
+    /// The rollouts of these kinds.
+    pub(crate) async fn list_of(
+        &self,
+        kinds: &[Kind],
+        everywhere: bool,
+        params: &ListParams,
+    ) -> Result<Vec<DynamicObject>, Error> {
+        let lists = kinds.iter().map(|&kind| async move {
             let listed = self.whole_rollouts(kind, everywhere).list(params).await;
             let listed = listed.map_err(Error::api(format!("list {}s", kind.word())));
             (kind, listed)
@@ -101,7 +121,7 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if unserved == Kind::ALL.len() {
+        if unserved == kinds.len() {
             return Err(Error::Unserved);
         }
         Ok(objects)
@@ -110,6 +130,29 @@ impl Session<'_> {
     /// One of them, as the types know it.
     pub(crate) async fn rollout(&self, name: &Name) -> Result<Rollout, Error> {
         parse(self.whole_rollout(name).await?)
+    }
+
+    /// Why there is none of this name, where some kinds could not be looked at.
+    async fn missing_among(&self, name: &Name, mut unseen: Vec<(Kind, Error)>) -> Error {
+        unseen.retain(|(_, error)| !matches!(error, Error::Unserved));
+        if unseen.is_empty() {
+            return self.missing(name).await;
+        }
+        let kinds = unseen.iter().map(|(kind, _)| format!("{}s", kind.word()));
+        let kinds = kinds.collect::<Vec<_>>().join(" and ");
+        let why = unseen.iter().map(|(_, error)| error.to_string());
+        let why = why.collect::<Vec<_>>().join("; ");
+        let seen = Kind::ALL
+            .into_iter()
+            .filter(|kind| unseen.iter().all(|(unseen, _)| unseen != kind))
+            .map(|kind| format!("; there is no {} {name}", kind.word()));
+        let shorts = Kind::ALL.map(|kind| format!("{}/{name}", kind.short()));
+        Error::Refused(format!(
+            "{kinds} of namespace {} could not be looked at ({why}){}; a kind alone is looked at with: {}",
+            self.namespace,
+            seen.collect::<String>(),
+            shorts.join(" or ")
+        ))
     }
 
     /// Why there is none of this name: perhaps the server knows no such kind at all.
@@ -136,7 +179,7 @@ impl Session<'_> {
             name: name.title(),
             namespace: self.namespace.clone(),
             hint: if alike.is_empty() {
-                format!("see what is with: {} get -A", self.program)
+                format!("see what is with: {} get -A", call::everywhere(self.program))
             } else {
                 format!("there is {}", alike.join(", "))
             },

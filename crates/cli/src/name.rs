@@ -57,6 +57,59 @@ fn what(text: &str) -> Option<What> {
         .then_some(What::Kind(*kind))
 }
 
+/// Whether it can be the name of a namespace.
+pub(crate) fn is_label(text: &str) -> bool {
+    text.len() <= 63 && is_part(text)
+}
+
+/// Whether it can be the name of an object.
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+fn is_part(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Whether a word says a kind, and names nothing.
+pub(crate) fn is_kind(text: &str) -> bool {
+    what(text).is_some()
+}
+
+/// Names with a kind before them, as kubectl takes them: `rp db web`. Without a name, the kind that is left.
+pub(crate) fn after_a_kind(names: Vec<Name>) -> Result<(Option<Kind>, Vec<Name>), String> {
+    let said = match names.first() {
+        Some(first) if first.what == What::Rollout => what(&first.name),
+        _ => None,
+    };
+    let Some(said) = said else {
+        return Ok((None, names));
+    };
+    if let Some(other) = names[1..].iter().find(|name| name.what != What::Rollout) {
+        return Err(format!(
+            "{} is said before the names, so that {} cannot have its own; name rollouts as {FORMS}",
+            names[0],
+            other.title()
+        ));
+    }
+    let named: Vec<_> = names[1..]
+        .iter()
+        .map(|name| Name {
+            what: said,
+            name: name.name.clone(),
+        })
+        .collect();
+    match said {
+        What::Kind(kind) => Ok((Some(kind), named)),
+        _ if named.is_empty() => Err(format!(
+            "{} is a kind of workload; name one as sts/NAME",
+            names[0]
+        )),
+        _ => Ok((None, named)),
+    }
+}
+
 impl FromStr for Name {
     type Err = String;
 
@@ -75,6 +128,11 @@ impl FromStr for Name {
         };
         if name.is_empty() || name.contains('/') {
             return Err(format!("{text:?} has no name in it; name a rollout as {FORMS}"));
+        }
+        if !is_subdomain(name) {
+            return Err(format!(
+                "{name:?} cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
+            ));
         }
         Ok(Self {
             what,
@@ -144,6 +202,30 @@ mod tests {
     }
 
     #[rstest]
+    #[case("db web", Ok(vec!["rollout db", "rollout web"]))]
+    #[case("rp db web", Ok(vec!["rolloutplugin db", "rolloutplugin web"]))]
+    #[case("phasedrollouts.sts.plus db", Ok(vec!["phasedrollout db"]))]
+    #[case("sts db", Ok(vec!["statefulset db"]))]
+    #[case("db rp", Ok(vec!["rollout db", "rollout rp"]))]
+    #[case("rp", Ok(vec![]))]
+    #[case("rp/rp db", Ok(vec!["rolloutplugin rp", "rollout db"]))]
+    #[case("sts", Err("sts is a kind of workload; name one as sts/NAME"))]
+    #[case(
+        "rp db sts/web",
+        Err(
+            "rp is said before the names, so that statefulset web cannot have its own; name rollouts as NAME, rp/NAME, phased/NAME or sts/NAME"
+        )
+    )]
+    fn a_kind_may_stand_before_names(#[case] typed: &str, #[case] expected: Result<Vec<&str>, &str>) {
+        let names = typed.split(' ').map(|word| word.parse().unwrap()).collect();
+        let titles = after_a_kind(names).map(|(_, names)| names.iter().map(Name::title).collect::<Vec<_>>());
+        let titles = titles
+            .as_ref()
+            .map(|titles| titles.iter().map(String::as_str).collect());
+        assert_eq!(titles.map_err(String::as_str), expected);
+    }
+
+    #[rstest]
     #[case("phased/db")]
     #[case("PhasedRollout/db")]
     #[case("phasedrollouts.sts.plus/db")]
@@ -186,6 +268,14 @@ mod tests {
     #[case(
         "rp/a/b",
         "\"rp/a/b\" has no name in it; name a rollout as NAME, rp/NAME, phased/NAME or sts/NAME"
+    )]
+    #[case(
+        "rp/db?x=1",
+        "\"db?x=1\" cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
+    )]
+    #[case(
+        "DB",
+        "\"DB\" cannot be a name, which has at most 253 lower-case letters, digits, - and ., and a letter or digit at both ends"
     )]
     fn what_is_no_rollout_is_refused(#[case] text: &str, #[case] why: &str) {
         assert_eq!(text.parse::<Name>().unwrap_err(), why);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use stateward_core::memory::Activity;
 
 use crate::access::Access;
+use crate::call;
 use crate::consequence;
 use crate::dry_run::DryRunFlag;
 use crate::error::Error;
@@ -54,7 +55,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     stamp(&mut template, &now);
     session.give_template(&workload, &template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, "the same version anew", false, session.program);
-    session.say(&effect);
+    session.say(&dry_run.effect(&effect));
     session.print(&format!("{} restarted{}", workload.set_name(), dry_run.suffix()))?;
     Ok(Exit::Done)
 }
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
 /// let it in by the back door.
 fn objection(rollout: &Rollout, program: &str) -> Result<(), String> {
     let stage = Stage::of(rollout);
-    let (title, name) = (rollout.title(), rollout.name_any());
+    let (title, name, program) = (rollout.title(), rollout.name_any(), call::about(program, rollout));
     match &stage.activity {
         Activity::Rolling(attempt) => Err(format!(
             "{title} is being rolled to {}; a restart would begin that again; see: {program} get {name}",

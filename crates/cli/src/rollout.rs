@@ -74,6 +74,8 @@ pub(crate) struct Rollout {
     pub(crate) metadata: ObjectMeta,
     /// `spec.paused`
     pub(crate) paused: bool,
+    /// `spec.skipCheck`: left to Kubernetes.
+    pub(crate) left_alone: bool,
     /// The kind of its workload.
     pub(crate) workload_kind: String,
     /// The name of its workload.
@@ -95,6 +97,7 @@ impl From<RolloutPlugin> for Rollout {
         Self {
             kind: Kind::RolloutPlugin,
             paused: object.spec.paused,
+            left_alone: false,
             workload_kind: object.spec.workload_ref.kind.clone(),
             workload: object.spec.workload_ref.name.clone(),
             steps: canary.map_or(0, |canary| canary.steps.len()),
@@ -122,6 +125,7 @@ impl From<PhasedRollout> for Rollout {
         Self {
             kind: Kind::PhasedRollout,
             paused: object.spec.paused,
+            left_alone: object.spec.skips_checks(),
             workload_kind: "StatefulSet".into(),
             workload: object.spec.target_ref.clone(),
             steps: steps.len(),

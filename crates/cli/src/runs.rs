@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use stateward_api::analysis::{AnalysisRun, MetricResult};
+use stateward_api::analysis::{AnalysisRun, MetricResult, Phase};
 use stateward_api::rollout::RolloutStatus;
 
 use crate::style::Style;
@@ -33,14 +33,43 @@ pub(crate) fn rows(runs: &[AnalysisRun], style: Style, now: Timestamp) -> Vec<Ve
             }
             let metrics = status.metric_results.iter();
             metrics
-                .map(|result| row(&result.name, format!("{:?}", result.phase), words(run, result)))
+                .map(|result| {
+                    let words = words(run, result, |message| style.short(message, A_LINE));
+                    row(&result.name, format!("{:?}", result.phase), words)
+                })
                 .collect()
         })
         .collect()
 }
 
-/// `2 of 5 measured, 1 failed, last [0.2]`
-fn words(run: &AnalysisRun, result: &MetricResult) -> String {
+/// As much of a message as a row has room for.
+const A_LINE: usize = 60;
+
+/// Every metric in a sentence: `errors is Running, 2 of 5 measured, last [0.01]`. With whether it is in trouble.
+pub(crate) fn sentences(runs: &[AnalysisRun]) -> Vec<(String, bool)> {
+    let of_run = |run: &AnalysisRun| {
+        let status = run.status.clone().unwrap_or_default();
+        if status.metric_results.is_empty() {
+            let trouble = is_trouble(&status.phase);
+            return vec![(format!("- is {:?}, {}", status.phase, status.message), trouble)];
+        }
+        let sentence = |result: &MetricResult| {
+            let words = words(run, result, str::to_owned);
+            let last = result.measurements.last();
+            let trouble = is_trouble(&result.phase) || last.is_some_and(|last| is_trouble(&last.phase));
+            (format!("{} is {:?}, {words}", result.name, result.phase), trouble)
+        };
+        status.metric_results.iter().map(sentence).collect()
+    };
+    runs.iter().flat_map(of_run).collect()
+}
+
+fn is_trouble(phase: &Phase) -> bool {
+    matches!(phase, Phase::Failed | Phase::Error | Phase::Inconclusive)
+}
+
+/// `2 of 5 measured, 1 failed, last [0.2]`, and why.
+fn words(run: &AnalysisRun, result: &MetricResult, message: impl Fn(&str) -> String) -> String {
     let metrics = run.spec.metrics.iter();
     let metric = metrics.into_iter().find(|metric| metric.name == result.name);
     let planned = metric.and_then(|metric| metric.effective_count());
@@ -60,12 +89,45 @@ fn words(run: &AnalysisRun, result: &MetricResult) -> String {
     if let Some(last) = result.measurements.last() {
         match (last.value.as_str(), last.message.as_str()) {
             ("", "") => {}
-            ("", message) => words.push(message.to_owned()),
-            (value, _) => words.push(format!("last {value}")),
+            ("", why) => words.push(message(why)),
+            (value, "") => words.push(format!("last {value}")),
+            (value, why) => words.push(format!("last {value}: {}", message(why))),
         }
     }
     if result.dry_run {
         words.push("without a say".into());
     }
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_metric_that_errs_says_why_in_short_and_in_full() {
+        let why = "there is no data; a condition that is to hold without any has to say so, such as with len(result) == 0";
+        let runs: Vec<AnalysisRun> = serde_json::from_value(json!([{
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "r"},
+            "spec": {"metrics": [{"name": "errors", "provider": {}}]},
+            "status": {"phase": "Running", "metricResults": [{
+                "name": "errors", "phase": "Running", "count": 0, "error": 1,
+                "measurements": [{"phase": "Error", "value": "[]", "message": why}],
+            }]},
+        }]))
+        .unwrap();
+        let row = &rows(&runs, Style::default(), crate::fixtures::NOW.parse().unwrap())[0];
+        assert_eq!(
+            row[3],
+            "0 of 1 measured, 1 error, last []: there is no data; a condition that is to hold without any ha…"
+        );
+        assert_eq!(
+            sentences(&runs),
+            [(
+                format!("errors is Running, 0 of 1 measured, 1 error, last []: {why}"),
+                true
+            )]
+        );
+    }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use kube::Client;
 use stateward_clock::Clock;
 
+use crate::call;
 use crate::error::Error;
 use crate::style::Style;
 
@@ -16,7 +17,7 @@ pub struct Session<'a> {
     pub namespace: String,
     /// The time, for ages.
     pub clock: Clock,
-    /// How the user calls us: `stateward` or `kubectl stateward`.
+    /// How the user calls us, `stateward` or `kubectl stateward`, with the flags that say which cluster and namespace are meant.
     pub program: &'a str,
     /// How output looks.
     pub style: Style,
@@ -29,6 +30,20 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// The same, with another way to call us.
+    pub(crate) fn called<'a>(&'a mut self, program: &'a str) -> Session<'a> {
+        Session {
+            client: self.client.clone(),
+            namespace: self.namespace.clone(),
+            clock: self.clock.clone(),
+            program,
+            style: self.style,
+            terminal: self.terminal,
+            out: &mut *self.out,
+            talk: &mut *self.talk,
+        }
+    }
+
     /// A line of data.
     pub(crate) fn print(&mut self, line: &str) -> Result<(), Error> {
         writeln!(self.out, "{line}")
@@ -45,7 +60,7 @@ impl Session<'_> {
 
     /// An error that is not the end yet.
     pub(crate) fn complain(&mut self, error: &Error) {
-        let line = format!("{}: {error}", self.program);
+        let line = format!("{}: {error}", call::name(self.program));
         self.say(&line);
     }
 

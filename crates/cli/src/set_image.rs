@@ -85,7 +85,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         .is_some_and(|stable| same(stable, &after));
     let version = images(&after).join(", ");
     let effect = consequence::in_words(&workload.rollout, &version, stable, session.program);
-    session.say(&effect);
+    session.say(&dry_run.effect(&effect));
     session.print(&format!(
         "{} image updated{}",
         workload.set_name(),

@@ -12,7 +12,7 @@ use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
 use crate::access::Access;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
@@ -30,7 +30,7 @@ pub struct Args {
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
     watch: bool,
-    /// With --watch: give up after this long (30s, 5m, 1h30m)
+    /// With --watch: give up after this long (30s, 5m, 1h30m); 0 is never
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, requires = "watch")]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         session.print(&verdict.line)?;
         return Ok(verdict.exit);
     }
-    let Some(timeout) = args.timeout else {
+    let Some(timeout) = args.timeout.filter(|timeout| !timeout.is_zero()) else {
         return watch(&args.name, &rollout, session).await;
     };
     match tokio::time::timeout(timeout, watch(&args.name, &rollout, session)).await {
@@ -175,12 +175,15 @@ async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Res
             Sight::Rollout(Err(error)) if is_final(&error) => {
                 return Err(Error::Watch {
                     what: title,
-                    why: error.to_string(),
+                    why: error::lost(&error),
                 });
             }
             Sight::Rollout(Err(error)) => {
                 if !lost {
-                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                    session.say(&format!(
+                        "the watch was lost and is taken up again: {}",
+                        error::lost(&error)
+                    ));
                 }
                 lost = true;
             }

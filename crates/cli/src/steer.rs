@@ -1,9 +1,10 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume`: look, ask, and wait for the answer.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::{BoxFuture, FutureExt, Shared};
+use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, Patch};
 use stateward_api::duration;
 
@@ -77,9 +78,15 @@ pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Res
 }
 
 pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let interrupt = interrupt();
     let mut seen = Vec::new();
+    let mut met = HashSet::new();
     for object in session.whole_targets(&args.targets).await? {
-        seen.push(object.and_then(parse));
+        let object = object.and_then(parse);
+        // One that is named twice, perhaps by its set, is asked once.
+        if object.as_ref().map_or(true, |object| met.insert(object.uid())) {
+            seen.push(object);
+        }
     }
     if let [_] = seen.as_slice()
         && !args.targets.is_bulk()
@@ -89,10 +96,10 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
         if let Some(wanted) = &args.revision {
             pin(wanted, &one)?;
         }
-        let done = give(command, &one, args.manner(), session).await;
+        let done = give(command, &one, args.manner(), interrupt, session).await;
         return tell(command, done, args.manner(), session);
     }
-    several(command, seen, &args, session).await
+    several(command, seen, &args, interrupt, session).await
 }
 
 /// Every one is bound to what was seen of it, and none waits for another.
@@ -100,6 +107,7 @@ async fn several(
     command: Command,
     seen: Vec<Result<Rollout, Error>>,
     args: &Args,
+    interrupt: Interrupt,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let bulk = args.targets.is_bulk();
@@ -128,7 +136,10 @@ async fn several(
     }
     let given = {
         let session = &*session;
-        let give = |seen: Rollout| async move { give(command, &seen, args.manner(), session).await };
+        let give = |seen: Rollout| {
+            let interrupt = interrupt.clone();
+            async move { give(command, &seen, args.manner(), interrupt, session).await }
+        };
         stream::iter(meant)
             .map(give)
             .buffered(AT_ONCE)
@@ -161,6 +172,21 @@ struct Done {
     effect: String,
     /// `None` when none came in time, or none was waited for.
     answer: Option<Answer>,
+    /// Whoever asked did not want to wait any longer.
+    interrupted: bool,
+}
+
+/// Ctrl-C. What has been asked for stays so, and what has not is not asked for any more.
+type Interrupt = Shared<BoxFuture<'static, ()>>;
+
+fn interrupt() -> Interrupt {
+    let pressed = async {
+        // Where there is no telling, nobody presses anything.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    pressed.boxed().shared()
 }
 
 /// How to ask.
@@ -177,7 +203,9 @@ pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>
         dry_run: DryRun::None,
         timeout: Duration::from_secs(10),
     };
-    match give(command, &seen, manner, session).await {
+    // On the whole screen, Ctrl-C is a key like any other.
+    let nobody = std::future::pending().boxed().shared();
+    match give(command, &seen, manner, nobody, session).await {
         Ok(Done { answer: Some(_), .. }) => format!("{} {}", seen.title(), command.done()),
         Ok(done) => manner.unanswered(&done),
         Err(error) => error.to_string(),
@@ -187,8 +215,8 @@ pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>
 impl Manner {
     fn unanswered(self, done: &Done) -> String {
         format!(
-            "no operator has answered within {:?}; is one running? the command waits for it in {}",
-            self.timeout, done.title
+            "no operator has answered within {:?}; is one running? the command waits for it in {}, and then {}",
+            self.timeout, done.title, done.effect
         )
     }
 }
@@ -198,6 +226,7 @@ async fn give(
     command: Command,
     seen: &Rollout,
     manner: Manner,
+    interrupt: Interrupt,
     session: &Session<'_>,
 ) -> Result<Done, Error> {
     let Manner { dry_run, timeout } = manner;
@@ -207,16 +236,26 @@ async fn give(
         title: seen.title(),
         effect: command.effect(seen, session.program),
         answer: None,
+        interrupted: false,
     };
     if dry_run == DryRun::Client {
         return Ok(done);
+    }
+    if interrupt.clone().now_or_never().is_some() {
+        return Err(Error::Refused(format!(
+            "interrupted before {} was asked for anything",
+            seen.title()
+        )));
     }
     let written = send(command, seen, dry_run, session).await?;
     if dry_run == DryRun::Server || timeout.is_zero() {
         return Ok(done);
     }
-    let answered = tokio::time::timeout(timeout, answer::wait(command, seen, &written, session)).await;
-    done.answer = answered.ok();
+    let answer = tokio::time::timeout(timeout, answer::wait(command, seen, &written, session));
+    tokio::select! {
+        answered = answer => done.answer = answered.ok(),
+        () = interrupt => done.interrupted = true,
+    }
     match done.answer {
         Some(Answer::Refused) => {
             let reason = answer::reason(command, &written, session).await;
@@ -241,15 +280,28 @@ fn tell(
 ) -> Result<Exit, Error> {
     let done = done?;
     let Manner { dry_run, timeout } = manner;
-    session.say(&done.effect);
+    // What nobody has taken yet is not told as if it were so.
+    if done.interrupted {
+        session.say(&format!(
+            "interrupted; {} was given to {} and will be carried out when an operator runs: {}",
+            command.verb(),
+            done.title,
+            done.effect
+        ));
+        return Ok(Exit::Timeout);
+    }
     if dry_run == DryRun::None && done.answer.is_none() {
         if timeout.is_zero() {
-            session.say("not waiting for the operator");
+            session.say(&format!(
+                "not waiting for the operator; when it takes the command, {}",
+                done.effect
+            ));
             return Ok(Exit::Done);
         }
         session.say(&manner.unanswered(&done));
         return Ok(Exit::Timeout);
     }
+    session.say(&dry_run.effect(&done.effect));
     session.print(&format!("{} {}{}", done.name, command.done(), dry_run.suffix()))?;
     Ok(Exit::Done)
 }
@@ -334,13 +386,8 @@ mod tests {
         assert_eq!(refused.as_deref(), refusal);
     }
 
-    #[rstest]
-    #[case(Command::Promote)]
-    #[case(Command::PromoteFull)]
-    #[case(Command::Abort)]
-    #[case(Command::Pause)]
-    #[tokio::test(start_paused = true)]
-    async fn a_command_for_what_has_moved_on_changes_nothing(#[case] command: Command) {
+    /// A cluster with no operator, and a rollout at its pause.
+    async fn unattended() -> (Cluster, Clock, Api<RolloutPlugin>, Rollout) {
         let clock = Clock::starting_at(NOW.parse().unwrap(), 1.0);
         let cluster = Cluster::start(Options::at(clock.clone()));
         let client = cluster.client("somebody");
@@ -353,27 +400,78 @@ mod tests {
         await_condition(definitions, &name, conditions::is_crd_established())
             .await
             .unwrap();
-        let api: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
-        let seen = paused();
-        let mut object = plugin("db", json!(seen.status));
+        let api: Api<RolloutPlugin> = Api::default_namespaced(client);
+        let mut object = plugin("db", json!(paused().status));
         object.metadata = ObjectMeta {
             name: Some("db".into()),
             ..ObjectMeta::default()
         };
         api.create(&PostParams::default(), &object).await.unwrap();
+        let patch = Patch::Merge(json!({"status": object.status}));
+        let stored = api.patch_status("db", &PatchParams::default(), &patch).await;
+        (cluster, clock, api, stored.unwrap().into())
+    }
+
+    #[rstest]
+    #[case::while_waiting(1, true)]
+    #[case::before_it_was_asked_for(0, false)]
+    #[tokio::test(start_paused = true)]
+    async fn an_interrupt_leaves_what_was_asked_for_and_says_so(#[case] after: u64, #[case] asked: bool) {
+        let (cluster, clock, api, seen) = unattended().await;
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let mut session = Session {
+            client: cluster.client("somebody"),
+            namespace: "default".into(),
+            clock,
+            program: "stateward",
+            style: Style::default(),
+            terminal: false,
+            out: &mut out,
+            talk: &mut talk,
+        };
+        let manner = Manner {
+            dry_run: DryRun::None,
+            timeout: Duration::from_secs(10),
+        };
+        let pressed = tokio::time::sleep(Duration::from_secs(after)).boxed().shared();
+        let done = give(Command::Abort, &seen, manner, pressed, &session).await;
+        let told = tell(Command::Abort, done, manner, &mut session);
+        assert_eq!(api.get("db").await.unwrap().status.unwrap().abort, asked);
+        if asked {
+            assert_eq!(told.unwrap(), Exit::Timeout);
+            assert_eq!(
+                String::from_utf8(talk).unwrap(),
+                "interrupted; abort was given to rolloutplugin db and will be carried out when an operator runs: \
+                 db turns db-2 down; every pod that runs it returns to db-1\n"
+            );
+        } else {
+            assert_eq!(
+                told.unwrap_err().to_string(),
+                "interrupted before rolloutplugin db was asked for anything"
+            );
+        }
+    }
+
+    #[rstest]
+    #[case(Command::Promote)]
+    #[case(Command::PromoteFull)]
+    #[case(Command::Abort)]
+    #[case(Command::Pause)]
+    #[tokio::test(start_paused = true)]
+    async fn a_command_for_what_has_moved_on_changes_nothing(#[case] command: Command) {
+        let (cluster, clock, api, seen) = unattended().await;
         let write = async |status: serde_json::Value| {
             let patch = Patch::Merge(json!({"status": status}));
             api.patch_status("db", &PatchParams::default(), &patch)
                 .await
                 .unwrap()
         };
-        let seen = Rollout::from(write(json!(object.status)).await);
         let stored = write(json!({"updatedRevision": "db-3"})).await;
         let now = Rollout::from(stored.clone());
 
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
-            client,
+            client: cluster.client("somebody"),
             namespace: "default".into(),
             clock,
             program: "stateward",

@@ -22,6 +22,12 @@ pub(crate) struct Lines {
     pub(crate) ahead: &'static str,
 }
 
+/// Whether a locale has the characters that trees are drawn with. Where none is named, terminals of today have them.
+fn is_utf8(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
 impl Style {
     /// What standard output and the environment ask for.
     pub fn of_the_terminal() -> Self {
@@ -30,7 +36,7 @@ impl Style {
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
         Self {
             colour: std::io::stdout().is_terminal() && set("NO_COLOR").is_none() && !dumb,
-            ascii: locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX")),
+            ascii: locale.is_some_and(|locale| !is_utf8(&locale)),
         }
     }
 
@@ -40,7 +46,7 @@ impl Style {
                 branch: "|- ",
                 last: "`- ",
                 trunk: "|  ",
-                done: "x",
+                done: "v",
                 here: ">",
                 ahead: ".",
             }
@@ -53,6 +59,15 @@ impl Style {
                 here: "▶",
                 ahead: "·",
             }
+        }
+    }
+
+    /// A text cut to so many characters, if it is longer.
+    pub(crate) fn short(self, text: &str, most: usize) -> String {
+        let end = if self.ascii { "..." } else { "…" };
+        match text.char_indices().nth(most) {
+            Some((at, _)) => format!("{}{end}", text[..at].trim_end()),
+            None => text.to_owned(),
         }
     }
 
@@ -100,5 +115,32 @@ impl Style {
         } else {
             text.to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("en_US.UTF-8", true)]
+    #[case("C.utf8", true)]
+    #[case("de_DE.UTF-8@euro", true)]
+    #[case("en_US.ISO-8859-1", false)]
+    #[case("en_US", false)]
+    #[case("C", false)]
+    #[case("POSIX", false)]
+    fn only_what_a_locale_has_is_drawn(#[case] locale: &str, #[case] expected: bool) {
+        assert_eq!(is_utf8(locale), expected);
+    }
+
+    #[test]
+    fn what_is_done_looks_unlike_what_is_unwell() {
+        let ascii = Style {
+            colour: false,
+            ascii: true,
+        };
+        assert_eq!(ascii.lines().done, "v");
     }
 }

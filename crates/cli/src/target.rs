@@ -7,7 +7,7 @@ use kube::api::{DynamicObject, ListParams};
 
 use crate::error::Error;
 use crate::manifest;
-use crate::name::Name;
+use crate::name::{Name, after_a_kind};
 use crate::session::Session;
 
 /// One rollout or several.
@@ -60,7 +60,15 @@ impl Session<'_> {
             Some(file) => manifest::names(file, &self.namespace)?,
             None => Vec::new(),
         };
-        let names = targets.names.iter().chain(&written);
+        let (kind, named) = after_a_kind(targets.names.clone()).map_err(Error::Refused)?;
+        if let (Some(kind), true) = (kind, named.is_empty() && written.is_empty()) {
+            return Err(Error::Refused(format!(
+                "{} is a kind; name a rollout of it as {}/NAME, or say --all",
+                kind.word(),
+                kind.short()
+            )));
+        }
+        let names = named.iter().chain(&written);
         Ok(join_all(names.map(|name| self.whole_rollout(name))).await)
     }
 }

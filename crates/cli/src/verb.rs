@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write};
 
 use crate::access::Access;
+use crate::call;
 use crate::command::Command;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -43,7 +44,7 @@ pub enum Verb {
     Set(Set),
     /// Show the revisions of a workload: their images, causes, ages, and what became of them
     History(history::Args),
-    /// Show what the new version changes in the template; secrets are never shown
+    /// Show what the new version changes in the template; values that look like secrets are hidden
     Diff(diff::Args),
     /// Check manifests without a cluster, as the API server and the operator would
     Lint(lint::Args),
@@ -132,7 +133,14 @@ impl Verb {
             return self.perform_alone(session.out, session.talk);
         };
         session.namespace = access.namespace_or(&session.namespace);
-        let session = &mut session;
+        let mut program = access.again(session.program);
+        // Where rollouts of any namespace can be chosen, each command says which.
+        let explicit =
+            matches!(self, Self::Top(_)) || session.namespace != session.client.default_namespace();
+        if explicit {
+            program = call::in_namespace(&program, &session.namespace);
+        }
+        let session = &mut session.called(&program);
         match self {
             Self::Get(args) => get::run(args, session).await,
             Self::List(args) => get::list(args, session).await,

@@ -136,10 +136,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
 async fn operators(session: &Session<'_>) -> Result<Vec<Operator>, Error> {
     let api: Api<Deployment> = Api::all(session.client.clone());
     let listed = api.list(&ListParams::default().labels(OPERATOR)).await;
-    let listed = listed.map_err(|source| Error::Api {
-        doing: "list deployments of all namespaces".into(),
-        source: Box::new(source),
-    })?;
+    let listed = listed.map_err(Error::api("list deployments of all namespaces"))?;
     let image = |deployment: &Deployment| {
         let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
         pod.containers.first()?.image.clone()

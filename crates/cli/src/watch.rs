@@ -10,7 +10,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 
 use crate::columns::Widths;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::exit::Exit;
 use crate::look;
 use crate::output::{Objects, Output};
@@ -24,6 +24,12 @@ pub(crate) enum Watched {
     Named,
     /// Those with these labels.
     Labelled {
+        everywhere: bool,
+        selector: Option<String>,
+    },
+    /// Those of one kind with these labels.
+    OfKind {
+        kind: Kind,
         everywhere: bool,
         selector: Option<String>,
     },
@@ -58,12 +64,14 @@ pub(crate) async fn rows(
     // By name, where only the set was named.
     let named: Option<Vec<Key>> = match watched {
         Watched::Named => Some(objects.iter().map(key).collect()),
-        Watched::Labelled { .. } => None,
+        Watched::Labelled { .. } | Watched::OfKind { .. } => None,
     };
     for object in objects {
         show(object, view, output, &mut widths, &mut shown, session)?;
     }
-    let mut changes = select_all(streams(watched, session));
+    let changes = streams(watched, session);
+    let kinds = changes.len();
+    let mut changes = select_all(changes);
     let (mut refusals, mut lost) = (0, false);
     while let Some((kind, change)) = changes.next().await {
         let (object, gone) = match change {
@@ -76,17 +84,20 @@ pub(crate) async fn rows(
             Err(error) if is_final(&error) => {
                 refusals += 1;
                 // One of the kinds may not be served, or not be ours to see.
-                if refusals == Kind::ALL.len() {
+                if refusals == kinds {
                     return Err(Error::Watch {
                         what: "rollouts".into(),
-                        why: error.to_string(),
+                        why: error::lost(&error),
                     });
                 }
                 continue;
             }
             Err(error) => {
                 if !lost {
-                    session.say(&format!("the watch was lost and is taken up again: {error}"));
+                    session.say(&format!(
+                        "the watch was lost and is taken up again: {}",
+                        error::lost(&error)
+                    ));
                 }
                 lost = true;
                 continue;
@@ -165,9 +176,14 @@ type Changes = BoxStream<'static, (Kind, Result<Event<DynamicObject>, watcher::E
 
 /// The changes of every kind; one that is refused for good ends.
 pub(crate) fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> {
-    let (everywhere, selector) = match watched {
-        Watched::Named => (false, None),
-        Watched::Labelled { everywhere, selector } => (*everywhere, selector.as_deref()),
+    let (kinds, everywhere, selector) = match watched {
+        Watched::Named => (&Kind::ALL[..], false, None),
+        Watched::Labelled { everywhere, selector } => (&Kind::ALL[..], *everywhere, selector.as_deref()),
+        Watched::OfKind {
+            kind,
+            everywhere,
+            selector,
+        } => (std::slice::from_ref(kind), *everywhere, selector.as_deref()),
     };
     let stream = |kind: Kind| {
         let config = watcher::Config {
@@ -184,7 +200,7 @@ pub(crate) fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> 
         });
         until_refused.map(move |change| (kind, change)).boxed()
     };
-    Kind::ALL.map(stream).into()
+    kinds.iter().copied().map(stream).collect()
 }
 
 /// Asking again will not help.

@@ -12,14 +12,16 @@ mod reference;
 mod telemetry;
 mod tls;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use stateward_cli::{Exit, Verb, completion};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
+use stateward_cli::{Access, Exit, Verb, as_meant, completion};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
@@ -51,16 +53,14 @@ async fn main() -> ExitCode {
     if is_kubectls_completion(called.as_deref()) {
         let words = std::env::args_os().skip(1).collect();
         // Nobody to tell it to is no reason to fail.
-        let _ = completion::for_kubectl(&mut Cli::command(), words, &mut std::io::stdout());
+        let _ = completion::for_kubectl(&mut command(), words, &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    if completion::for_a_shell(Cli::command) {
+    if completion::for_a_shell(command) {
         return ExitCode::SUCCESS;
     }
     let program = program(called.as_deref());
-    let parsed = Cli::command().bin_name(program).try_get_matches();
-    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let action = match parsed {
+    let action = match parsed(std::env::args_os().collect(), program) {
         Ok(cli) => cli.action,
         Err(error) => {
             // Nobody to tell it to is no reason to fail.
@@ -102,6 +102,25 @@ async fn main() -> ExitCode {
     }
 }
 
+/// What can be typed: the flags that say which cluster is meant may stand before the verb too.
+fn command() -> clap::Command {
+    Access::augment_args(Cli::command())
+}
+
+fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
+    let mut command = command().bin_name(program);
+    let matches = command.try_get_matches_from_mut(as_meant(words))?;
+    // What is still there is before a verb that has no use for it.
+    let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    if let (Some(verb), true) = (matches.subcommand_name(), matches.ids().any(typed)) {
+        let why = format!(
+            "{verb} is about no cluster that is there, so that nothing can say before it which one is meant"
+        );
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
+    }
+    Cli::from_arg_matches(&matches)
+}
+
 /// A line on stderr. That nobody reads it is no reason to fail.
 fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -136,7 +155,29 @@ mod tests {
 
     #[test]
     fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[rstest]
+    #[case("stateward -n prod get", None)]
+    #[case("stateward --context x -n prod set image db db=db:2", None)]
+    #[case("stateward --kubeconfig f plan db", None)]
+    #[case("stateward --context x operator", None)]
+    #[case("stateward --as me demo", Some("demo is about no cluster that is there"))]
+    #[case(
+        "stateward --kubeconfig mine cluster",
+        Some("cluster is about no cluster that is there")
+    )]
+    #[case("stateward cluster --kubeconfig mine", None)]
+    #[case("stateward -n prod", Some("requires a subcommand"))]
+    fn flags_before_the_verb_are_those_of_the_verb(#[case] typed: &str, #[case] refusal: Option<&str>) {
+        let words = typed.split(' ').map(OsString::from).collect();
+        let refused = parsed(words, "stateward").err().map(|error| error.to_string());
+        let matches = match (&refused, refusal) {
+            (Some(said), Some(expected)) => said.contains(expected),
+            (said, expected) => said.is_none() && expected.is_none(),
+        };
+        assert!(matches, "{refused:?}");
     }
 
     #[rstest]

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 
 use crate::outcome::event_time;
 use crate::pod_row::PodRow;
+use crate::runs;
 use crate::table::age;
 
 use super::facts::{Facts, is_ready, node};
@@ -13,8 +14,8 @@ use super::facts::{Facts, is_ready, node};
 /// What people read at once.
 const MOST: usize = 5;
 
-/// Line by line.
-pub(super) fn lines(facts: &Facts, now: Timestamp) -> Vec<String> {
+/// Line by line, without what is `said` already.
+pub(super) fn lines(facts: &Facts, said: &str, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     let unwell: Vec<_> = facts.pods.iter().filter(|pod| !is_ready(pod)).collect();
     for pod in unwell.iter().take(MOST) {
@@ -47,6 +48,11 @@ pub(super) fn lines(facts: &Facts, now: Timestamp) -> Vec<String> {
     if let Some(warning) = last(warnings, now) {
         lines.push(warning);
     }
+    let troubles = runs::sentences(&facts.runs)
+        .into_iter()
+        .filter(|(_, trouble)| *trouble);
+    let troubles = troubles.filter(|(words, _)| !said.contains(words.as_str()));
+    lines.extend(troubles.map(|(words, _)| format!("analysis: {words}")));
     lines.extend(budgets(facts));
     lines
 }
@@ -173,7 +179,7 @@ mod tests {
             claims: Vec::new(),
         };
         change(&mut facts);
-        lines(&facts, NOW.parse().unwrap())
+        lines(&facts, "", NOW.parse().unwrap())
     }
 
     fn event(uid: &str, reason: &str, message: &str) -> Event {

@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let facts = session.facts(rollout).await;
     let now = session.clock.now();
     let explanation = waiting::explain(&facts, now, session.program);
-    let around = around::lines(&facts, now);
+    let around = around::lines(&facts, &explanation.waits_for, now);
     if let Some(format) = args.output {
         session.print(&format.write(&value(&facts, &explanation, &around))?)?;
         return Ok(Exit::Done);

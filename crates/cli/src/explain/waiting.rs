@@ -7,10 +7,10 @@ use stateward_core::plan::Step;
 use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
+use crate::call;
 use crate::runs;
 use crate::stage::Stage;
 use crate::status::is_ahead;
-use crate::style::Style;
 
 use super::facts::Facts;
 use super::{Explanation, to_seconds};
@@ -56,7 +56,7 @@ impl Case<'_> {
         let space = if flags.is_empty() { "" } else { " " };
         format!(
             "{} {verb} {}{space}{flags}: {effect}",
-            self.program,
+            call::about(self.program, rollout),
             rollout.name_any()
         )
     }
@@ -70,10 +70,10 @@ impl Case<'_> {
         self.command("abort", &format!("every pod returns to {}", self.stable()))
     }
 
-    /// When a condition came to be as it is.
-    fn since(&self, kind: &str) -> Option<Timestamp> {
+    /// When a condition came to have this status. It keeps its time while it has: another reason alone is told by none.
+    fn since(&self, kind: &str, status: &str) -> Option<Timestamp> {
         let mut conditions = self.stage.status.conditions.iter();
-        let condition = conditions.find(|condition| condition.kind == kind);
+        let condition = conditions.find(|condition| condition.kind == kind && condition.status == status);
         condition.map(|condition| condition.last_transition_time)
     }
 
@@ -132,18 +132,25 @@ impl Case<'_> {
     fn spec(&self) -> Option<Explanation> {
         let (message, rollout) = (self.message(), &self.facts.rollout);
         let workload = format!("{} {}", rollout.workload_kind.to_lowercase(), rollout.workload);
+        let mut since = self.since("InvalidSpec", "True");
         let (waits_for, moves) = match self.reason() {
             "InvalidSpec" => (
                 format!("a spec that can be carried out: {message}"),
                 vec![format!(
                     "a corrected manifest; check it with: {} lint FILE",
-                    self.program
+                    call::name(self.program)
                 )],
             ),
-            "WorkloadMissing" => (
-                format!("{workload}: {message}"),
-                vec![format!("create {workload}")],
-            ),
+            "WorkloadMissing" => {
+                // One that was under way is none that began to wait then.
+                let idle = self.stage.activity == Activity::Idle;
+                let waiting = || self.since("Progressing", "True").filter(|_| idle);
+                since = self.since("Updated", "Unknown").or_else(waiting);
+                (
+                    format!("{workload}: {message}"),
+                    vec![format!("create {workload}")],
+                )
+            }
             "WorkloadUnfit" => (
                 format!("{workload} to be one that can be rolled: {message}"),
                 vec![format!("change {workload}")],
@@ -152,18 +159,21 @@ impl Case<'_> {
                 format!("{workload} to be free: {message}"),
                 vec!["delete the other one, or this one: only one can have it".into()],
             ),
-            "Suspended" => (
-                format!("nothing: {message}"),
-                vec![format!(
-                    "set spec.skipCheck of {} to false to take it back",
-                    rollout.title()
-                )],
-            ),
+            "Suspended" => {
+                since = self.since("Updated", "Unknown");
+                (
+                    format!("nothing: {message}"),
+                    vec![format!(
+                        "set spec.skipCheck of {} to false to take it back",
+                        rollout.title()
+                    )],
+                )
+            }
             _ => return None,
         };
         Some(Explanation {
             waits_for,
-            since: self.since("Stalled").or_else(|| self.since("Progressing")),
+            since,
             moves,
             until: None,
         })
@@ -181,7 +191,7 @@ impl Case<'_> {
         if self.facts.rollout.paused {
             return Explanation {
                 waits_for: format!("somebody to say go on: spec.paused holds it at {place}"),
-                since: self.since("Paused").or(Some(attempt.entered)),
+                since: self.since("Paused", "True"),
                 moves: vec![self.command("resume", "it goes on where it is"), self.abort()],
                 until: None,
             };
@@ -190,7 +200,7 @@ impl Case<'_> {
             "PodBroken" => {
                 return Explanation {
                     waits_for: format!("a version whose pods get well: {message}"),
-                    since: self.since("Stalled"),
+                    since: self.since("Stalled", "True"),
                     moves: vec![
                         "the pod, if it gets well by itself".into(),
                         "another template: its rollout begins at the first step".into(),
@@ -215,7 +225,9 @@ impl Case<'_> {
             "ChecksFailed" => {
                 return Explanation {
                     waits_for: format!("somebody to decide: {message}"),
-                    since: self.since("Stalled").or(Some(attempt.entered)),
+                    since: self
+                        .since("Stalled", "True")
+                        .or_else(|| self.since("Paused", "True")),
                     moves: vec![
                         self.command("retry", "the checks are made again"),
                         self.command("promote", "the next pod follows all the same"),
@@ -280,14 +292,15 @@ impl Case<'_> {
                     ),
                     None => format!("the analysis of {place}: {}", self.measured()),
                 };
+                let mut moves = vec!["good answers: it then goes on by itself".to_owned()];
+                if self.stage.is_at_gate() {
+                    moves.push(self.command("promote", "it goes on without the rest of these checks"));
+                }
+                moves.extend([self.abort(), full()]);
                 Explanation {
                     waits_for,
                     since: Some(attempt.entered),
-                    moves: vec![
-                        "good answers: it then goes on by itself".into(),
-                        self.abort(),
-                        full(),
-                    ],
+                    moves,
                     until: None,
                 }
             }
@@ -317,15 +330,12 @@ impl Case<'_> {
 
     /// The runs with their last values.
     fn measured(&self) -> String {
-        let rows = runs::rows(&self.facts.runs, Style::default(), self.now);
-        let words = |row: &Vec<String>| match row.as_slice() {
-            [_, metric, phase, words, ..] => format!("{metric} is {phase}, {words}"),
-            _ => String::new(),
-        };
-        if rows.is_empty() {
+        let metrics = runs::sentences(&self.facts.runs);
+        if metrics.is_empty() {
             return self.message().to_owned();
         }
-        rows.iter().map(words).collect::<Vec<_>>().join("; ")
+        let metrics = metrics.into_iter().map(|(words, _)| words);
+        metrics.collect::<Vec<_>>().join("; ")
     }
 
     fn returning(&self, back: &stateward_core::memory::Return) -> Explanation {
@@ -367,7 +377,7 @@ impl Case<'_> {
             let paused = self.facts.rollout.paused;
             return Explanation {
                 waits_for: format!("nothing: {}", self.message()),
-                since: self.since("Completed"),
+                since: self.since("Completed", "True"),
                 moves: if paused {
                     vec![self.command("resume", "the next version would stand at its start otherwise")]
                 } else {
@@ -378,7 +388,7 @@ impl Case<'_> {
         }
         Explanation {
             waits_for: self.message().to_owned(),
-            since: self.since("Progressing"),
+            since: self.since("Progressing", "True"),
             moves: vec!["its pods: it goes on by itself when they are well".into()],
             until: None,
         }
@@ -470,6 +480,37 @@ mod tests {
         object.metadata.generation = Some(2);
         let told = explained(object, json!([]));
         assert_eq!(told.waits_for, "the operator to look at the latest spec");
+    }
+
+    /// With these conditions: kind, status and when it came to it.
+    fn condemned(reason: &str, conditions: &[(&str, &str, &str)]) -> Option<Timestamp> {
+        let condition = |(kind, status, at): &(&str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": at});
+        let conditions: Vec<_> = conditions.iter().map(condition).collect();
+        let status = json!({
+            "observedGeneration": 1, "phase": "Progressing", "message": "so it is", "conditions": conditions,
+        });
+        explained(rollout("db", status), json!([])).since
+    }
+
+    #[test]
+    fn since_is_told_by_the_condition_that_came_with_it_or_not_at_all() {
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T00:09:58Z");
+        let deleted = [("Progressing", "True", new), ("Stalled", "False", old)];
+        assert_eq!(condemned("WorkloadMissing", &deleted), new.parse().ok());
+        let suspended = [
+            ("Progressing", "False", old),
+            ("Completed", "True", old),
+            ("Stalled", "False", old),
+        ];
+        assert_eq!(condemned("Suspended", &suspended), None);
+        let suspended = [("Progressing", "False", old), ("Updated", "Unknown", new)];
+        assert_eq!(condemned("Suspended", &suspended), new.parse().ok());
+        let invalid = [
+            ("Progressing", "False", old),
+            ("InvalidSpec", "True", new),
+            ("Stalled", "True", old),
+        ];
+        assert_eq!(condemned("InvalidSpec", &invalid), new.parse().ok());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `lint`: manifests checked without a cluster, by what the server and the operator would say.
 //!
-//! `yaml` reads what is written with its lines, `schema` is what the server checks by itself, `object` adds what the operator says,
+//! `yaml` reads what is written with its lines, `schema` and `meta` are what the server checks by itself, `object` adds what the operator says,
 //! `neighbours` looks at what the objects of the files mean to each other. No cluster is asked.
 
+mod meta;
 mod neighbours;
 mod object;
 mod schema;
@@ -26,7 +27,7 @@ use self::yaml::{Data, Node, Unreadable};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 RolloutPlugins, PhasedRollouts, AnalysisTemplates, ClusterAnalysisTemplates and AnalysisRuns are checked as the API server and the \
-operator check them; StatefulSets for what keeps them from being rolled. Everything else is passed over. Notes tell what could not \
+operator check them; StatefulSets for what keeps them from being rolled, names, labels and selectors of all of these too. Everything else is passed over. Notes tell what could not \
 be looked at, and warnings what may be meant otherwise.
 
 Exit codes:
@@ -137,7 +138,19 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
 pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
     let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), 0);
     for path in args.files.iter().chain(&args.filename) {
-        for file in manifest::files(path, args.recursive)? {
+        let there = manifest::files(path, args.recursive)?;
+        if there.is_empty() {
+            let deeper = if args.recursive {
+                ""
+            } else {
+                "; -R looks into its directories too"
+            };
+            return Err(Error::Refused(format!(
+                "{} has no manifests in it: no file that ends in .yaml, .yml or .json{deeper}",
+                path.display()
+            )));
+        }
+        for file in there {
             files += 1;
             match yaml::documents(&manifest::read(&file)?) {
                 Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(&file, node))),
@@ -220,15 +233,19 @@ fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
     let mut checked = 0;
     for document in documents {
         let mut told = Vec::new();
+        let finding = |problem: &stateward_api::Problem| {
+            document.finding(Severity::Error, &problem.field, problem.message.clone())
+        };
+        let set = document.text("/kind") == "StatefulSet";
         if let Some(definition) = object::definition(document.text("/kind")) {
             checked += 1;
             let problems = object::problems(&definition, &document.value, &known);
-            let finding = |problem: &stateward_api::Problem| {
-                document.finding(Severity::Error, &problem.field, problem.message.clone())
-            };
             told.extend(problems.iter().map(finding));
+            told.extend(meta::problems(&document.value).iter().map(finding));
+        } else if set {
+            checked += 1;
+            told.extend(meta::problems(&document.value).iter().map(finding));
         }
-        checked += usize::from(document.text("/kind") == "StatefulSet");
         told.extend(neighbours::findings(document, documents, &known));
         told.sort_by_key(|finding| finding.line);
         findings.extend(told);

@@ -88,9 +88,15 @@ fn judged<K: DeserializeOwned>(
     let mut value = value.clone();
     if let Value::Object(fields) = &mut value {
         fields.remove("status");
-        fields
+        let metadata = fields
             .entry("metadata")
             .or_insert_with(|| Value::Object(Map::new()));
+        // What is no text there is told by itself, and no reason not to read the rest.
+        for texts in ["labels", "annotations"] {
+            if let Some(texts) = metadata.get_mut(texts).and_then(Value::as_object_mut) {
+                texts.retain(|_, text| text.is_string());
+            }
+        }
     }
     serde_json::from_value(value).map(judge)
 }

@@ -37,6 +37,32 @@ async fn pauses_say_who_or_what_ends_them() {
     assert_snapshot!(world.transcript(&["explain db"]).await);
 }
 
+/// Pasted, they act on the rollout that they were printed for.
+#[tokio::test(start_paused = true)]
+async fn commands_say_which_cluster_and_namespace_they_are_for() {
+    let world = World::with_operator_in("prod").await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    assert_snapshot!(
+        world
+            .transcript(&[
+                "explain db -n prod",
+                "explain db -n prod --context 'my own' --kubeconfig /etc/k -o json",
+                "resume db -n prod --as me --as-group us --as-group all",
+                "pause db -n prod",
+                "promote db -n prod",
+                "restart db -n prod",
+                "undo db -n prod --to-revision 9",
+                "get d -n prod",
+                "get sts/nobody -n prod --context x",
+                "get nobody -n prod --context x",
+                "get nobody db -n prod",
+                "set image db db=db:v3 -n prod",
+            ])
+            .await
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_command_that_nobody_takes_is_told() {
     let mut world = World::with_operator().await;

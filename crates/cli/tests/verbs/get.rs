@@ -36,7 +36,21 @@ async fn kinds_are_told_apart_where_there_are_two() {
     world.run("status web --watch --timeout 1h").await;
     assert_snapshot!(
         world
-            .transcript(&["get", "get web", "get -o name", "get sts/web -o name"])
+            .transcript(&[
+                "get",
+                "get web",
+                "get -o name",
+                "get sts/web -o name",
+                "get rp",
+                "get phased -A -o name",
+                "get rp db -o name",
+                "get rp db web",
+                "get sts db web -o name",
+                "get sts",
+                "status rp db",
+                "history phasedrollout web",
+                "status web -w --timeout 0",
+            ])
             .await
     );
 }
@@ -112,9 +126,14 @@ async fn what_is_not_there_is_told_and_what_begins_alike_is_named() {
                 "get sts/nobody",
                 "get deploy/db",
                 "get rp/",
+                "get 'db?x=1'",
+                "get -n Prod",
+                "get db -n  -o name",
                 "get -n elsewhere",
                 "get -n elsewhere -o json",
                 "get -n elsewhere -o name",
+                "-n elsewhere get",
+                "-n nowhere get -n elsewhere",
                 "get db -A",
                 "get db -l a=b",
             ])
@@ -157,5 +176,30 @@ async fn a_manifest_names_what_is_meant() {
         said.talk
             .ends_with("has no RolloutPlugin, PhasedRollout or StatefulSet in it"),
         "{said:?}"
+    );
+}
+
+/// Whoever may read one kind only, or has only one installed, can name its rollouts as everybody else does.
+#[tokio::test(start_paused = true)]
+async fn one_kind_is_enough_to_be_named() {
+    let world = World::with_operator().await;
+    let lines = [
+        "get db -o name",
+        "status db",
+        "get nobody",
+        "get phased/db",
+        "get rp/db -o name",
+    ];
+    let forbidden = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "phasedrollouts.sts.plus is forbidden: somebody may not"}"#;
+    let seen = world
+        .transcript_where("phasedrollouts", (403, forbidden), &lines)
+        .await;
+    let unserved = (404, "404 page not found\n");
+    assert_snapshot!(seen + &world.transcript_where("phasedrollouts", unserved, &lines).await);
+    let neither = world.transcript_where("/apis/", unserved, &["get db"]).await;
+    assert!(
+        neither.contains("the cluster knows no rollouts of ours"),
+        "{neither}"
     );
 }

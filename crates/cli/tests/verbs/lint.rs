@@ -34,6 +34,7 @@ async fn what_is_wrong_is_told_with_file_line_and_field() {
     assert_snapshot!(
         transcript(&[
             "lint @/bad.yaml",
+            "lint @/names.yaml",
             "lint @/templates.yaml",
             "lint @/templates.yaml -o json"
         ])
@@ -52,5 +53,20 @@ async fn files_and_directories_are_found_and_missing_ones_told() {
             "lint",
         ])
         .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_without_manifests_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("README.md"), "nothing to see").unwrap();
+    let path = dir.path().display().to_string();
+    let said = World::bare().run(&format!("lint {path}")).await;
+    assert_eq!(
+        (said.exit, said.talk.replace(&path, "DIR").as_str()),
+        (
+            stateward_cli::Exit::Error,
+            "DIR has no manifests in it: no file that ends in .yaml, .yml or .json; -R looks into its directories too"
+        )
     );
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -19,6 +19,8 @@ use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match, Running};
 
 pub(crate) struct World {
     clock: Clock,
+    /// Where its objects are; the context's own is always `default`.
+    namespace: &'static str,
     client: Client,
     operator: Option<tokio::task::JoinHandle<()>>,
     _cluster: Cluster,
@@ -54,6 +56,7 @@ impl World {
         Self {
             client: cluster.client("somebody"),
             clock,
+            namespace: "default",
             operator: None,
             behaviours,
             _cluster: cluster,
@@ -63,7 +66,19 @@ impl World {
 
     /// With an operator that has taken hold of the set.
     pub(crate) async fn with_operator() -> Self {
+        Self::with_operator_in("default").await
+    }
+
+    /// With everything in this namespace.
+    pub(crate) async fn with_operator_in(namespace: &'static str) -> Self {
         let mut world = Self::bare();
+        world.namespace = namespace;
+        let place = json!({"metadata": {"name": namespace}});
+        let place: Namespace = serde_json::from_value(place).unwrap();
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        if namespaces.get_opt(namespace).await.unwrap().is_none() {
+            namespaces.create(&PostParams::default(), &place).await.unwrap();
+        }
         let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
         for definition in stateward_api::definitions() {
             let created = definitions
@@ -141,7 +156,7 @@ impl World {
             },
         }))
         .unwrap();
-        let rollouts: Api<PhasedRollout> = Api::namespaced(self.client.clone(), "default");
+        let rollouts: Api<PhasedRollout> = Api::namespaced(self.client.clone(), self.namespace);
         rollouts.create(&PostParams::default(), &rollout).await.unwrap();
         await_condition(rollouts, "web", |rollout: Option<&PhasedRollout>| {
             let status = rollout.and_then(|rollout| rollout.status.as_ref());
@@ -159,11 +174,11 @@ impl World {
     }
 
     fn sets(&self) -> Api<StatefulSet> {
-        Api::namespaced(self.client.clone(), "default")
+        Api::namespaced(self.client.clone(), self.namespace)
     }
 
     fn rollouts(&self) -> Api<RolloutPlugin> {
-        Api::namespaced(self.client.clone(), "default")
+        Api::namespaced(self.client.clone(), self.namespace)
     }
 
     pub(crate) fn stop_operator(&mut self) {
@@ -202,7 +217,7 @@ impl World {
 
     /// The images of the pods, by ordinal.
     pub(crate) async fn images(&self) -> Vec<String> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), self.namespace);
         let mut pods = pods.list(&ListParams::default()).await.unwrap().items;
         pods.sort_by_key(ResourceExt::name_any);
         let image = |pod: Pod| pod.spec.unwrap().containers[0].image.clone().unwrap();
@@ -260,6 +275,38 @@ impl World {
             }
         });
         Client::new(service, "default")
+    }
+
+    /// Types commands while the server answers so to everything about a resource.
+    pub(crate) async fn transcript_where(
+        &self,
+        resource: &'static str,
+        (code, body): (u16, &'static str),
+        lines: &[&str],
+    ) -> String {
+        let mut seen = String::new();
+        for line in lines {
+            let inner = self.client.clone();
+            let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+                let inner = inner.clone();
+                async move {
+                    if request.uri().path().contains(resource) {
+                        let body = kube::client::Body::from(body.as_bytes().to_vec());
+                        let response = http::Response::builder().status(code).body(body);
+                        return Ok(response.unwrap());
+                    }
+                    inner.send(request).await
+                }
+            });
+            let client = Client::new(service, "default");
+            seen.push_str(
+                &self
+                    .run_on(client, line, Style::default(), None)
+                    .await
+                    .shown(line),
+            );
+        }
+        seen
     }
 
     /// Waits for a phase.
@@ -331,6 +378,7 @@ impl World {
 
     async fn run_on(&self, client: Client, line: &str, style: Style, patience: Option<Duration>) -> Said {
         let words = ["stateward".to_owned()].into_iter().chain(words(line));
+        let words = stateward_cli::as_meant(words.map(Into::into).collect());
         let verb = match Line::try_parse_from(words) {
             Ok(line) => line.verb,
             Err(error) => {

@@ -1,16 +1,22 @@
-//! Values that may be secrets are never shown: of two templates, only whether they differ there.
+//! Values that look like secrets are hidden: of two templates, only whether they differ there.
 //!
-//! References to Secrets hold no secret and are shown. Literal values are hidden where their names say that they are secret
-//! (environment, annotations, labels, headers, `--password=…` among the arguments), and so is what stands before the `@` of an
-//! address. Better one value too many than one too few.
+//! References to Secrets hold no secret and are shown. Literal values are hidden by their names (environment, annotations, labels,
+//! headers, `--password=…`), by the look of them, and by the flag before them. What is secret and looks like nothing in particular,
+//! under a name that says nothing, cannot be known. `name`, `value` and `flag` say what is one.
+
+mod flag;
+mod name;
+mod value;
 
 use serde_json::{Map, Value};
+
+use self::name::{is_secret, is_webhook};
 
 /// Two templates for people to compare, without what may be secret.
 pub(crate) fn mask(before: &Value, after: &Value) -> (Value, Value) {
     (
-        hide(before, Some(after), Side::Before),
-        hide(after, Some(before), Side::After),
+        hide(before, Some(after), Side::Before, &[]),
+        hide(after, Some(before), Side::After, &[]),
     )
 }
 
@@ -34,20 +40,33 @@ impl Side {
 /// Fields in which everything is a name that people have chosen.
 const FREE_NAMES: [&str; 2] = ["annotations", "labels"];
 
-fn hide(value: &Value, other: Option<&Value>, side: Side) -> Value {
+/// `around` is what tells which program a container runs: its image and its command.
+fn hide(value: &Value, other: Option<&Value>, side: Side, around: &[&str]) -> Value {
     match value {
-        Value::Object(fields) => Value::Object(hide_fields(fields, other, side)),
-        Value::Array(items) => hide_items(items, other.and_then(Value::as_array), side),
+        Value::Object(fields) => Value::Object(hide_fields(fields, other, side, around)),
+        Value::Array(items) => hide_items(items, other.and_then(Value::as_array), side, around),
         Value::String(text) => hide_text(text, other, side).into(),
         other => other.clone(),
     }
 }
 
-fn hide_fields(fields: &Map<String, Value>, other: Option<&Value>, side: Side) -> Map<String, Value> {
+fn hide_fields(
+    fields: &Map<String, Value>,
+    other: Option<&Value>,
+    side: Side,
+    around: &[&str],
+) -> Map<String, Value> {
     let theirs = |key: &str| other.and_then(|other| other.get(key));
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let command = fields.get("command").and_then(Value::as_array);
+    let command = command.into_iter().flatten().filter_map(Value::as_str);
+    let here: Vec<&str> = text("image").into_iter().chain(command).collect();
+    let around = if here.is_empty() { around } else { here.as_slice() };
     // A variable or a header.
-    let name = fields.get("name").and_then(Value::as_str);
-    let secret = name.is_some_and(is_secret) && fields.get("value").is_some_and(Value::is_string);
+    let secret = match (text("name"), text("value")) {
+        (Some(name), Some(value)) => is_secret(name) || is_webhook(name) && value.contains("://"),
+        _ => false,
+    };
     let hidden = |(key, value): (&String, &Value)| {
         let hidden = match value {
             Value::String(_) if secret && key == "value" => side.stands_for(value, theirs(key)).into(),
@@ -58,21 +77,22 @@ fn hide_fields(fields: &Map<String, Value>, other: Option<&Value>, side: Side) -
                     let hidden = if is_secret(key) || key.ends_with("last-applied-configuration") {
                         side.stands_for(value, theirs).into()
                     } else {
-                        hide(value, theirs, side)
+                        hide(value, theirs, side, around)
                     };
                     (key.clone(), hidden)
                 };
                 Value::Object(free.iter().map(entry).collect())
             }
-            value => hide(value, theirs(key), side),
+            value => hide(value, theirs(key), side, around),
         };
         (key.clone(), hidden)
     };
     fields.iter().map(hidden).collect()
 }
 
-fn hide_items(items: &[Value], others: Option<&Vec<Value>>, side: Side) -> Value {
+fn hide_items(items: &[Value], others: Option<&Vec<Value>>, side: Side, around: &[&str]) -> Value {
     let mut hidden = Vec::new();
+    let mut before = Vec::new();
     for (index, item) in items.iter().enumerate() {
         // Containers and variables are known by their names, everything else by its place.
         let name = item.get("name");
@@ -80,22 +100,19 @@ fn hide_items(items: &[Value], others: Option<&Vec<Value>>, side: Side) -> Value
             Some(_) => others.iter().find(|other| other.get("name") == name),
             None => others.get(index),
         });
-        // `--password`, and the password after it.
-        let before = index
-            .checked_sub(1)
-            .and_then(|before| items.get(before)?.as_str());
-        let announced = before.is_some_and(|before| {
-            before.starts_with('-') && !before.contains('=') && is_secret(before.trim_start_matches('-'))
+        let announced = item
+            .as_str()
+            .and_then(|text| Some((text, flag::secret_from(text, &before, around)?)));
+        hidden.push(match announced {
+            Some((text, from)) => format!("{}{}", &text[..from], side.stands_for(item, other)).into(),
+            None => hide(item, other, side, around),
         });
-        hidden.push(match item {
-            Value::String(text) if announced && !text.starts_with('-') => side.stands_for(item, other).into(),
-            item => hide(item, other, side),
-        });
+        before.extend(item.as_str());
     }
     Value::Array(hidden)
 }
 
-/// Hides the rest of a line behind a secret name with `=` or `:`, and who logs in at an address.
+/// Hides the rest of a line behind a secret name with `=` or `:`, and what is secret by its look or its flag before that.
 fn hide_text(text: &str, other: Option<&Value>, side: Side) -> String {
     // The whole text tells whether they differ: a part of it may stand elsewhere in the other.
     let hidden = || side.stands_for(&Value::from(text), other);
@@ -103,16 +120,46 @@ fn hide_text(text: &str, other: Option<&Value>, side: Side) -> String {
         return hidden();
     }
     let line = |line: &str| match secret_from(line) {
-        Some(at) => format!("{}{}", &line[..at], hidden()),
-        None => {
-            let word = |word: &str| match login(word) {
-                Some((before, after)) => format!("{before}{}{after}", hidden()),
-                None => word.to_owned(),
-            };
-            line.split(' ').map(word).collect::<Vec<_>>().join(" ")
-        }
+        Some(at) => hide_words(&line[..at], &hidden) + &hidden(),
+        None => hide_words(line, &hidden),
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn hide_words(line: &str, hidden: &dyn Fn() -> String) -> String {
+    let (mut shown, mut before) = (Vec::new(), Vec::new());
+    let mut words = line.split(' ');
+    while let Some(word) = words.next() {
+        match flag::secret_from(word, &before, &[]) {
+            Some(from) => {
+                shown.push(format!("{}{}", &word[..from], hidden()));
+                // What is quoted goes on to the other quote.
+                let quote = word[from..].chars().next().filter(|c| matches!(c, '"' | '\''));
+                if let Some(quote) = quote
+                    && !word[from + 1..].contains(quote)
+                {
+                    let _ = words.by_ref().find(|word| word.contains(quote));
+                }
+            }
+            None => shown.push(hide_word(word, hidden)),
+        }
+        before.push(word);
+        // Another command begins.
+        if matches!(word, "&&" | "||" | "|" | ";") || word.ends_with(';') {
+            before.clear();
+        }
+    }
+    shown.join(" ")
+}
+
+fn hide_word(word: &str, hidden: &dyn Fn() -> String) -> String {
+    match value::find(word) {
+        Some(secret) => {
+            let rest = hide_word(&word[secret.end..], hidden);
+            format!("{}{}{rest}", &word[..secret.start], hidden())
+        }
+        None => word.to_owned(),
+    }
 }
 
 /// Where the value of the first secret name of a line begins.
@@ -127,91 +174,12 @@ fn secret_from(line: &str) -> Option<usize> {
     })
 }
 
-/// `postgres://` and `@host/db`, with who logs in between them.
-fn login(word: &str) -> Option<(&str, &str)> {
-    let scheme = word.find("://")? + 3;
-    let rest = &word[scheme..];
-    let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let at = rest[..host].rfind('@')?;
-    Some((&word[..scheme], &rest[at..]))
-}
-
-/// Parts of names that say what is behind them.
-const SECRET: [&str; 15] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "secret",
-    "token",
-    "credential",
-    "apikey",
-    "accesskey",
-    "privatekey",
-    "authorization",
-    "bearer",
-    "cookie",
-    "connectionstring",
-    "signature",
-];
-
-/// Words of names that do, by themselves.
-const SECRET_WORDS: [&str; 8] = ["key", "keys", "auth", "pass", "dsn", "pin", "salt", "sas"];
-
-/// Whether a name says that what it names is nobody's business: `PGPASSWORD`, `api-key`, `authToken`.
-fn is_secret(name: &str) -> bool {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let plain = plain.to_ascii_lowercase();
-    SECRET.iter().any(|secret| plain.contains(secret))
-        || words(name)
-            .iter()
-            .any(|word| SECRET_WORDS.contains(&word.as_str()))
-}
-
-/// The words of `a-b_c.dE`, in lower case.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before_is_lower = false;
-    for c in name.chars() {
-        let starts = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && before_is_lower);
-        before_is_lower = c.is_ascii_lowercase();
-        if starts {
-            words.push(String::new());
-        }
-        if c.is_ascii_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.push(c.to_ascii_lowercase());
-        }
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::json;
-
-    #[rstest]
-    #[case("PGPASSWORD", true)]
-    #[case("db_passwd", true)]
-    #[case("AWS_ACCESS_KEY_ID", true)]
-    #[case("apiKey", true)]
-    #[case("authToken", true)]
-    #[case("BASIC_AUTH", true)]
-    #[case("clientSecret", true)]
-    #[case("SENTRY_DSN", true)]
-    #[case("example.com/token", true)]
-    #[case("LOG_LEVEL", false)]
-    #[case("MONKEY", false)]
-    #[case("AUTHOR", false)]
-    #[case("DATABASE", false)]
-    #[case("COMPASS", false)]
-    fn names_say_what_is_secret(#[case] name: &str, #[case] expected: bool) {
-        assert_eq!(is_secret(name), expected, "{name}");
-    }
 
     fn template(secret: &str) -> Value {
         json!({
@@ -252,6 +220,47 @@ mod tests {
                     "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "<hidden>"}]}},
                 }]},
             })
+        );
+    }
+
+    /// As people write them, under names that say nothing.
+    #[test]
+    fn secrets_are_known_by_their_look_and_by_the_flag_before_them() {
+        let template = json!({"spec": {"containers": [{
+            "name": "db", "image": "redis:7",
+            "env": [
+                {"name": "CREDS", "value": "s3cret"},
+                {"name": "PGPASS", "value": "s3cret"},
+                {"name": "SLACK_WEBHOOK", "value": "https://hooks.slack.com/services/s3cret"},
+                {"name": "ALERT_WEBHOOK_URL", "value": "https://example.com/s3cret"},
+                {"name": "A", "value": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJzM2NyZXQ1In0.s3cret"},
+                {"name": "B", "value": "ghp_s3cret0123456789abcdefghijABCDEFGHIJ"},
+                {"name": "C", "value": "xoxb-123456789012-s3cret"},
+                {"name": "D", "value": "AKIAIOSFODNN7EXAMPLE"},
+                {"name": "WEBHOOK_PORT", "value": "9443"},
+            ],
+            "args": ["-a", "s3cret", "-p", "6379", "--maxmemory", "1gb"],
+            "command": ["sh", "-c", "curl -u admin:s3cret http://x && mkdir -p data; login -p 's3cret s3cret' -v"],
+        }]}});
+        let (shown, _) = mask(&template, &template);
+        assert_eq!(
+            shown,
+            json!({"spec": {"containers": [{
+                "name": "db", "image": "redis:7",
+                "env": [
+                    {"name": "CREDS", "value": "<hidden>"},
+                    {"name": "PGPASS", "value": "<hidden>"},
+                    {"name": "SLACK_WEBHOOK", "value": "<hidden>"},
+                    {"name": "ALERT_WEBHOOK_URL", "value": "<hidden>"},
+                    {"name": "A", "value": "<hidden>"},
+                    {"name": "B", "value": "<hidden>"},
+                    {"name": "C", "value": "<hidden>"},
+                    {"name": "D", "value": "<hidden>"},
+                    {"name": "WEBHOOK_PORT", "value": "9443"},
+                ],
+                "args": ["-a", "<hidden>", "-p", "6379", "--maxmemory", "1gb"],
+                "command": ["sh", "-c", "curl -u admin:<hidden> http://x && mkdir -p data; login -p <hidden> -v"],
+            }]}})
         );
     }
 

@@ -1,0 +1,76 @@
+//! Why the API server cannot be reached, in one line: where it is, and what stands in the way at the root.
+
+use std::error::Error;
+use std::fmt;
+
+/// Nobody has answered at the address.
+#[derive(Debug)]
+pub(crate) struct Unreachable {
+    address: String,
+    why: String,
+}
+
+// It has said all that its causes have to say, so it names none.
+impl Error for Unreachable {}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot reach {}: {}", self.address, self.why)
+    }
+}
+
+impl Unreachable {
+    pub(crate) fn new(address: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
+        Self {
+            address: address.into(),
+            why: root(error),
+        }
+    }
+
+    /// The one among the causes of an error.
+    pub(crate) fn among<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
+        causes(error).find_map(|cause| cause.downcast_ref())
+    }
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
+}
+
+/// The last cause, which says what happened; those before it say who was told.
+pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
+    let root = causes(error).last().map_or_else(String::new, ToString::to_string);
+    let root = match root.split_once(" (os error") {
+        Some((words, _)) => words,
+        None => &root,
+    };
+    let mut chars = root.chars();
+    match (chars.next(), chars.next()) {
+        // A sentence, and no abbreviation.
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            format!("{}{}", first.to_lowercase(), &root[first.len_utf8()..])
+        }
+        _ => root.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Told(#[source] io::Error);
+
+    #[test]
+    fn the_root_is_told_once_and_with_the_address() {
+        let refused = Told(io::Error::from_raw_os_error(111));
+        let unreachable = Unreachable::new("https://127.0.0.1:6443", &refused);
+        assert_eq!(
+            unreachable.to_string(),
+            "cannot reach https://127.0.0.1:6443: connection refused"
+        );
+        assert_eq!(root(&io::Error::other("DNS is down")), "DNS is down");
+    }
+}
