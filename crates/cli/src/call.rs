@@ -30,6 +30,14 @@ pub(crate) fn everywhere(program: &str) -> &str {
     split(program).0
 }
 
+/// kubectl for the same cluster: it has the same flags.
+pub(crate) fn kubectl(program: &str) -> String {
+    let flags = everywhere(program)
+        .strip_prefix(name(program))
+        .unwrap_or_default();
+    format!("kubectl{flags}")
+}
+
 /// Our name alone.
 pub(crate) fn name(program: &str) -> &str {
     program.split(" -").next().unwrap_or(program)
@@ -90,6 +98,7 @@ mod tests {
     )]
     fn a_program_can_be_named_alone(#[case] program: &str, #[case] all: &str, #[case] alone: &str) {
         assert_eq!((everywhere(program), name(program)), (all, alone));
+        assert_eq!(kubectl(program), all.replace(alone, "kubectl"));
     }
 
     #[rstest]

@@ -113,13 +113,29 @@ impl Session<'_> {
             let listed = listed.map_err(Error::api(format!("list {}s", kind.word())));
             (kind, listed)
         });
-        let (mut objects, mut unserved) = (Vec::new(), 0);
+        let (mut objects, mut served, mut unserved, mut refused) = (Vec::new(), None, 0, None);
         for (kind, listed) in join_all(lists).await {
             match listed {
-                Ok(list) => objects.extend(list.items.into_iter().map(|object| said(kind, object))),
+                Ok(list) => {
+                    served = Some(kind);
+                    objects.extend(list.items.into_iter().map(|object| said(kind, object)));
+                }
                 Err(Error::Unserved) => unserved += 1,
+                Err(error) if error.is_about_the_kind() => refused = refused.or(Some(error)),
                 Err(error) => return Err(error),
             }
+        }
+        // A list without those of a kind would pass for all there is.
+        match (refused, served) {
+            (Some(error), Some(kind)) => {
+                return Err(Error::Refused(format!(
+                    "{error}; those of the other kind are shown with: {} get {}",
+                    self.here(),
+                    kind.short()
+                )));
+            }
+            (Some(error), None) => return Err(error),
+            (None, _) => {}
         }
         if unserved == kinds.len() {
             return Err(Error::Unserved);

@@ -170,11 +170,15 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
 
     let (code, out, talk) = plane.run(&plugin, "resume db").await;
     assert_eq!((code, out.as_str()), (Some(1), ""));
+    // What is suggested is for the same cluster, and does what it says.
+    let suggested = format!("--kubeconfig {} promote db", plane.kubeconfig().display());
     assert_eq!(
         talk,
-        "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward promote db\n"
+        format!(
+            "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward {suggested}\n"
+        )
     );
-    let (code, out, talk) = plane.run(&plugin, "promote rp/db").await;
+    let (code, out, talk) = plane.run(&plugin, &suggested).await;
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "rolloutplugin.argoproj.io/db promoted\n"),

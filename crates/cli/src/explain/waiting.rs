@@ -87,9 +87,12 @@ impl Case<'_> {
     fn operator(&self) -> Option<Explanation> {
         let (rollout, status) = (&self.facts.rollout, &self.stage.status);
         let alive = || {
+            let kubectl = call::kubectl(self.program);
             vec![
-                "an operator: see whether one runs with: kubectl get pods -A -l app.kubernetes.io/name=stateward".into(),
-                "none is installed: stateward install | kubectl apply -f -".into(),
+                format!(
+                    "an operator: see whether one runs with: {kubectl} get pods -A -l app.kubernetes.io/name=stateward"
+                ),
+                format!("none is installed: stateward install | {kubectl} apply -f -"),
             ]
         };
         let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);

@@ -3,7 +3,7 @@
 use super::name::is_secret;
 
 /// Programs whose `-p` is something else: a port, a path.
-const OTHER_P: [&str; 20] = [
+const OTHER_P: [&str; 19] = [
     "mkdir",
     "cp",
     "install",
@@ -23,7 +23,6 @@ const OTHER_P: [&str; 20] = [
     "nc",
     "ps",
     "patch",
-    "docker",
 ];
 
 /// Programs whose passwords stand right behind `-p`: `-pX`.
@@ -59,7 +58,8 @@ pub(super) fn secret_from(word: &str, before: &[&str], around: &[&str]) -> Optio
     }
     match *flag {
         "-p" => {
-            let port = word.chars().all(|c| c.is_ascii_digit()) && word.len() <= 5;
+            let mut ports = word.split(':');
+            let port = ports.all(|port| port.chars().all(|c| c.is_ascii_digit()) && port.len() <= 5);
             let path = word.starts_with(['/', '.', '~']);
             let other = programs().any(|name| OTHER_P.contains(&name));
             (!port && !path && !other).then_some(0)
@@ -103,6 +103,9 @@ mod tests {
     #[case("run -p X", Some(0))]
     #[case("run -p 5432", None)]
     #[case("run -p /data", None)]
+    #[case("docker run -p 8080:80", None)]
+    #[case("docker login -u me -p X", Some(0))]
+    #[case("redis-server --requirepass X", Some(0))]
     #[case("mkdir -p data", None)]
     #[case("psql -h db -p X", None)]
     #[case("redis-cli -a X", Some(0))]

@@ -184,6 +184,8 @@ async fn a_manifest_names_what_is_meant() {
 async fn one_kind_is_enough_to_be_named() {
     let world = World::with_operator().await;
     let lines = [
+        "get",
+        "get rp -o name",
         "get db -o name",
         "status db",
         "get nobody",
