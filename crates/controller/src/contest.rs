@@ -81,6 +81,9 @@ fn gist(status: &RolloutStatus) -> Fingerprint {
     // What people ask for is taken out again with the answer.
     (gist.abort, gist.restart) = (false, false);
     (gist.promote, gist.promote_full) = (false, false);
+    if gist.controller_pause {
+        gist.pause_conditions.clear();
+    }
     gist.aborted_at = None;
     gist.returning_since = None;
     gist.restarted_at = None;
@@ -202,6 +205,7 @@ impl Contest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stateward_api::rollout::PauseCondition;
     use stateward_core::plan::Share;
     use stateward_core::world::NoWorkload;
     use stateward_plugin::Version;
@@ -290,14 +294,27 @@ mod tests {
     #[test]
     fn what_users_ask_for_is_no_contest_however_often() {
         let contest = Contest::default();
-        let ours = status("5 of 5");
-        let asked = RolloutStatus {
+        let ours = RolloutStatus {
+            controller_pause: true,
+            pause_conditions: vec![PauseCondition {
+                reason: "CanaryPauseStep".into(),
+                start_time: second(0),
+            }],
+            ..status("5 of 5")
+        };
+        let flag = RolloutStatus {
             promote: true,
             ..ours.clone()
         };
-        for time in 0..20 {
-            assert!(contest.wait_to_say("1", &asked, &ours, second(time)).is_none());
-            contest.said("1", &asked, &ours, second(time));
+        let emptied = RolloutStatus {
+            pause_conditions: Vec::new(),
+            ..ours.clone()
+        };
+        for asked in [flag, emptied] {
+            for time in 0..20 {
+                assert!(contest.wait_to_say("1", &asked, &ours, second(time)).is_none());
+                contest.said("1", &asked, &ours, second(time));
+            }
         }
     }
 

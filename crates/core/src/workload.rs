@@ -105,15 +105,21 @@ pub struct Trouble {
 /// for a moment at every turn.
 const BELIEVED_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
+/// A crash loop starts its container again within this time.
+const CRASHES_WITHIN: SignedDuration = SignedDuration::from_mins(10);
+
 impl Pod {
     /// Ready, and staying.
     pub fn ready(&self) -> bool {
         self.ready_since.is_some() && !self.terminating
     }
 
-    /// Not Ready, and more than slow: its containers have ended, or cannot begin.
-    pub fn is_broken(&self) -> bool {
-        !self.ready() && !self.terminating && (self.trouble.is_some() || self.restarts > 0)
+    /// Not Ready, and more than slow: its containers cannot begin, or have ended a moment ago.
+    pub fn is_broken(&self, now: Timestamp) -> bool {
+        let crashes = self
+            .restarted_at
+            .is_some_and(|at| now.duration_since(at) < CRASHES_WITHIN);
+        !self.ready() && !self.terminating && (self.trouble.is_some() || crashes)
     }
 
     /// When it will count as available if nothing happens to it. `None` while it is not Ready.

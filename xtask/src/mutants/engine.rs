@@ -144,8 +144,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "removes a pod that serves while another is not available",
         file: "core/src/engine/returning.rs",
-        truth: "[pod] => Some(pod).filter(astray),\n            _ => None,",
-        lie: "_ => workload.members().filter(astray).last(),",
+        truth: "None if fresh.is_empty() => workload",
+        lie: "None if true => workload",
     },
     Mutant {
         name: "removes a pod that serves while the counters miss another",
@@ -690,8 +690,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "excuses a pod that is only being replaced",
         file: "core/src/engine/step.rs",
-        truth: "Some(pod) if plan.by_pod => pod.is_broken(),",
+        truth: "Some(pod) if plan.by_pod => pod.is_broken(now),",
         lie: "Some(pod) if plan.by_pod => !pod.ready(),",
+    },
+    Mutant {
+        name: "does not count pods that return as progress",
+        file: "core/src/engine/deadline.rs",
+        truth: "since.max(self.last_returned(attempt, plan, workload).unwrap_or(since));",
+        lie: "since;",
+    },
+    Mutant {
+        name: "lets a stuck old pod hold up its cure for ever",
+        file: "core/src/engine/deadline.rs",
+        truth: "if attempt.held || overdue.is_none_or(|at| at > self.world.now) {",
+        lie: "if true {",
     },
     Mutant {
         name: "adopts what was withdrawn when it is applied to no pods",
@@ -702,14 +714,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "leaves the guard of another operator on a set that is let go",
         file: "core/src/engine/let_go.rs",
-        truth: "None => inherited,",
+        truth: "None => inherited && workload.observed,",
         lie: "None => false,",
     },
     Mutant {
         name: "takes a guard that another operator has left for a wish of users",
         file: "plugin/src/statefulset/read.rs",
-        truth: "let held = set.claim().is_some() || set.peer_claim.is_some();",
-        lie: "let held = set.claim().is_some();",
+        truth: "peers.is_some_and(|name| guarded || manager.is_phased(name));",
+        lie: "peers.is_some_and(|name| manager.is_phased(name));",
     },
     Mutant {
         name: "takes a command of users for a contest",

@@ -58,6 +58,16 @@ impl Turn<'_> {
             };
             return report(Phase::Failed, Reason::Rejected, message);
         }
+        if self.memory.withdrawn.as_ref() == Some(&workload.update) {
+            return report(
+                Phase::Progressing,
+                Reason::PuttingBack,
+                format!(
+                    "scaled to zero: {} gives way to the stable version when every pod is gone",
+                    workload.update
+                ),
+            );
+        }
         // A pod that is there and unwell says more than one that waits for it.
         let there = (0..workload.replicas)
             .rev()

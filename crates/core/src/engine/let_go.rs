@@ -20,8 +20,8 @@ impl Turn<'_> {
         }
         // A version that waits behind the guard would be released with it.
         let known = match &self.memory.stable {
-            Some(stable) => workload.update == stable.revision,
-            None => inherited,
+            Some(stable) => workload.update == stable.revision && workload.template == stable.template,
+            None => inherited && workload.observed,
         };
         let settled = (known || self.world.suspended) && workload.current == workload.update;
         let idle = self.memory.activity == Activity::Idle && settled;

@@ -118,7 +118,7 @@ impl Turn<'_> {
     ///
     /// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that
     /// serve go one at a time, and only while every other pod has been Ready for long enough, by its own word and by the
-    /// workload's: first the one that has not, since it is missed least. Only pods below the index `end` are looked at.
+    /// workload's; one that has not is no loss and goes before them. Only pods below the index `end` are looked at.
     fn next_stray(
         &mut self,
         workload: &Workload,
@@ -143,10 +143,10 @@ impl Turn<'_> {
                 fresh.push(pod);
             }
         }
-        let next = match fresh[..] {
-            [] => workload.members().filter(astray).last(),
-            [pod] => Some(pod).filter(astray),
-            _ => None,
+        let next = match fresh.iter().copied().rfind(astray) {
+            Some(pod) => Some(pod),
+            None if fresh.is_empty() => workload.members().filter(astray).last(),
+            None => None,
         };
         next.map(|pod| remove(pod, true))
     }
@@ -157,15 +157,24 @@ impl Turn<'_> {
             .members()
             .filter(|pod| pod.runs(home) && pod.ready())
             .count();
-        let next = (0..workload.replicas)
-            .rev()
-            .find_map(|index| match workload.at(index) {
-                Some(pod) if pod.runs(home) && pod.ready() => None,
-                Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
-                Some(pod) => Some(unready(pod)),
-                None => Some(format!("waiting for pod {index} to be created")),
-            });
-        let next = next.map_or_else(String::new, |next| format!("; {next}"));
+        let fresh = workload.members().find(|pod| {
+            let available = pod.available_at(workload.min_ready);
+            pod.runs(home) && available.is_some_and(|at| at > self.world.now)
+        });
+        let next = fresh.map(|pod| format!("waiting for pod {} to stay Ready", pod.name));
+        let others = || {
+            (0..workload.replicas)
+                .rev()
+                .find_map(|index| match workload.at(index) {
+                    Some(pod) if pod.runs(home) && pod.ready() => None,
+                    Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
+                    Some(pod) => Some(unready(pod)),
+                    None => Some(format!("waiting for pod {index} to be created")),
+                })
+        };
+        let next = next
+            .or_else(others)
+            .map_or_else(String::new, |next| format!("; {next}"));
         let mut progress = format!(
             "returning every pod to {home}, {there} of {} are there{next}",
             workload.replicas

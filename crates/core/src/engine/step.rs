@@ -14,7 +14,7 @@ use crate::world::{Action, Phase, Reason, Report};
 pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
     let broken = |index: &u32| match workload.at(*index) {
         // Where all have to be available, one that is only starting or being replaced is waited for.
-        Some(pod) if plan.by_pod => pod.is_broken(),
+        Some(pod) if plan.by_pod => pod.is_broken(now),
         Some(pod) => !pod.ready(),
         None => !plan.by_pod,
     };
@@ -67,6 +67,9 @@ impl Turn<'_> {
                 .excused
                 .retain(|index| !workload.at(*index).is_some_and(|pod| pod.ready()));
         }
+        if plan.by_pod && plan.share_at(attempt.step) == Share::NONE {
+            self.excuse_stuck(&mut attempt, plan, workload);
+        }
         if plan.by_pod && !attempt.held {
             self.go_back_to_gate(&mut attempt, plan, workload);
         }
@@ -96,7 +99,7 @@ impl Turn<'_> {
         let must_set =
             !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
         if must_set {
-            self.excuse(&mut attempt, plan);
+            self.excuse(&mut attempt, plan, workload);
         }
         // A gate is passed and a version turned down only from where the record says we stand, each written down.
         let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());

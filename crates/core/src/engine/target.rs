@@ -24,7 +24,10 @@ impl Turn<'_> {
             }
             // What was behind gates stays behind them, whoever applies it again.
             Activity::Idle if workload.replicas == 0 && self.memory.withdrawn.as_ref() == Some(update) => {
-                self.withdraw(update, &stable.revision);
+                // Until the last pod is gone Kubernetes gives nothing up.
+                if workload.current != stable.revision {
+                    self.withdraw(update, &stable.revision);
+                }
             }
             Activity::Rolling(attempt) if here => {
                 self.notice(

@@ -131,7 +131,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 28] = [
+pub const EVENTS: [Event; 29] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
@@ -161,6 +161,10 @@ pub const EVENTS: [Event; 28] = [
     warning(
         "ScaledToZero",
         "the workload was scaled to zero in the middle of a rollout, and the stable template is put back",
+    ),
+    warning(
+        "PodsExcused",
+        "pods on the old version did not get Ready before the first new one, for as long as the deadline: they are not waited for any longer",
     ),
     warning(
         "RolledByHand",

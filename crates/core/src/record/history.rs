@@ -17,32 +17,62 @@ pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec
     } else {
         (old.history.clone(), ended(world, decision))
     };
-    for past in ended.into_iter().chain(taken_on(world, decision)) {
+    let known = |history: &[PastRollout], revision: &str| {
+        history
+            .iter()
+            .any(|past| past.revision == revision && is_good(past))
+    };
+    if let Some(before) = before.stable.as_ref().filter(|_| !another)
+        && ended.as_ref().is_some_and(is_good)
+        && !known(&history, before.revision.as_str())
+    {
+        history.insert(0, found(before.revision.to_string(), world));
+    }
+    let found = taken_on(world, decision).filter(|past| !known(&history, &past.revision));
+    for past in ended.into_iter().chain(found) {
         history.retain(|other| other.revision != past.revision);
         history.insert(0, past);
     }
-    history.truncate(KEPT);
+    while history.len() > KEPT {
+        // The last good one is what people want to go back to.
+        let last_good = history.iter().position(is_good);
+        let oldest = history.len() - 1;
+        history.remove(if last_good == Some(oldest) {
+            oldest - 1
+        } else {
+            oldest
+        });
+    }
     history
+}
+
+/// Whether every pod has run it.
+fn is_good(past: &PastRollout) -> bool {
+    matches!(past.outcome, RolloutEnd::Successful | RolloutEnd::TakenOn)
+}
+
+fn found(revision: String, world: &World) -> PastRollout {
+    PastRollout {
+        revision,
+        outcome: RolloutEnd::TakenOn,
+        message: None,
+        ended_at: world.now,
+    }
 }
 
 /// The version that this decision finds in place.
 fn taken_on(world: &World, decision: &Decision) -> Option<PastRollout> {
     let (before, after) = (&world.memory, &decision.memory);
     let stable = &after.stable.as_ref()?.revision;
-    let same = before
+    let same = before.workload == after.workload;
+    let known = before
         .stable
         .as_ref()
         .is_some_and(|known| known.revision == *stable);
-    let known = same && before.workload == after.workload;
     let rolled = matches!(&before.activity, Activity::Rolling(attempt) if attempt.target == *stable);
     // The way back may give the same version another name.
     let returned = matches!(before.activity, Activity::Returning(_));
-    (!known && !rolled && !returned).then(|| PastRollout {
-        revision: stable.to_string(),
-        outcome: RolloutEnd::TakenOn,
-        message: None,
-        ended_at: world.now,
-    })
+    (!same || !(known || rolled || returned)).then(|| found(stable.to_string(), world))
 }
 
 /// The rollout that this decision ends.
@@ -141,6 +171,7 @@ mod tests {
             told(&history),
             [
                 ("db-b", RolloutEnd::Successful, None),
+                ("db-a", RolloutEnd::TakenOn, None),
                 ("db-x", RolloutEnd::Aborted, Some("no good"))
             ]
         );
@@ -181,5 +212,58 @@ mod tests {
                 "the others are of another workload"
             );
         }
+    }
+
+    #[test]
+    fn a_good_one_is_not_forgotten() {
+        let mut world = rolling(1);
+        world.commands.abort = true;
+        let past = |number: usize| PastRollout {
+            revision: format!("db-{number}"),
+            outcome: if number == KEPT - 1 {
+                RolloutEnd::TakenOn
+            } else {
+                RolloutEnd::Aborted
+            },
+            message: None,
+            ended_at: world.now,
+        };
+        let old = RolloutStatus {
+            history: (0..KEPT).map(past).collect(),
+            ..RolloutStatus::default()
+        };
+        let kept = history(&old, &world);
+        assert_eq!((kept.len(), kept[KEPT - 1].revision.as_str()), (KEPT, "db-9"));
+    }
+
+    #[test]
+    fn the_version_before_is_known_once_it_is_left() {
+        let mut world = rolling(3);
+        world.pods(["b"; 5]);
+        world.current("b");
+        let history = history(&RolloutStatus::default(), &world);
+        assert_eq!(
+            told(&history),
+            [
+                ("db-b", RolloutEnd::Successful, None),
+                ("db-a", RolloutEnd::TakenOn, None)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_a_success_stays_one_when_it_is_taken_back() {
+        let mut world = settled();
+        world.memory.stable = None;
+        let old = RolloutStatus {
+            history: vec![PastRollout {
+                revision: "db-a".into(),
+                outcome: RolloutEnd::Successful,
+                message: None,
+                ended_at: world.now,
+            }],
+            ..RolloutStatus::default()
+        };
+        assert_eq!(history(&old, &world), old.history);
     }
 }

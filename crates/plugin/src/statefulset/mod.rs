@@ -206,7 +206,7 @@ impl ResourcePlugin for StatefulSets {
         let patch: json_patch::Patch = serde_json::from_value(json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": at.0},
             {"op": "replace", "path": "/spec/template", "value": template.0},
-            {"op": "add", "path": "/spec/updateStrategy/rollingUpdate", "value": {"partition": 0}},
+            {"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": 0},
         ]))
         .map_err(|error| PluginError::Failed {
             what: format!("cannot put the template of {} back", set_name(target)),

@@ -76,7 +76,7 @@ pub(super) fn workload<'p>(
         update: RevisionName::from_api(&status.update_revision),
         template: set.spec.template.clone(),
         current_template: None,
-        setting: setting(set, partition),
+        setting: setting(set, partition, manager),
         claim: claim(set, manager, lives),
         ordered: set.spec.pod_management_policy.as_deref() != Some("Parallel"),
         min_ready: SignedDuration::from_secs(set.spec.min_ready_seconds.unwrap_or(0).into()),
@@ -91,9 +91,12 @@ pub(super) fn workload<'p>(
     })
 }
 
-/// The partition that users have set. One on a set that somebody holds is his, or what he has left.
-fn setting(set: &SetView, partition: i32) -> String {
-    let held = set.claim().is_some() || set.peer_claim.is_some();
+/// The partition that users have set. One on a set that somebody holds is his, or what he has left; of sts-plus-operator, whose mark
+/// may be old, only where the set was held for us, or as tightly as it holds one.
+fn setting(set: &SetView, partition: i32, manager: &Manager) -> String {
+    let guarded = i64::from(partition) >= i64::from(set.replicas());
+    let peers = set.peer_claim.as_deref();
+    let held = set.claim().is_some() || peers.is_some_and(|name| guarded || manager.is_phased(name));
     if held { 0 } else { partition }.to_string()
 }
 
@@ -257,13 +260,22 @@ mod tests {
     #[case(json!({}), "2")]
     #[case(json!({crate::statefulset::MANAGED_BY: "RolloutPlugin/db/us"}), "0")]
     #[case(json!({crate::statefulset::MANAGED_BY: "RolloutPlugin/other/gone"}), "0")]
-    #[case(json!({PEER_MANAGED_BY: "gone"}), "0")]
+    #[case(json!({PEER_MANAGED_BY: "gone"}), "2")]
     fn a_partition_that_somebody_has_left_is_no_wish_of_users(
         #[case] annotations: Value,
         #[case] setting: &str,
     ) {
         let workload = read(&json!({"metadata": {"annotations": annotations}}), &[]);
         assert_eq!(workload.setting, setting);
+    }
+
+    #[test]
+    fn a_guard_of_another_operator_is_no_wish_of_users() {
+        let guard = json!({
+            "metadata": {"annotations": {PEER_MANAGED_BY: "gone"}},
+            "spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}},
+        });
+        assert_eq!(read(&guard, &[]).setting, "0");
     }
 
     #[test]

@@ -287,6 +287,15 @@ fn an_excuse_ends_when_the_pod_is_well() {
 }, &[])]
 #[case::starting(|world: &mut World| world.unready(0), &[])]
 #[case::crashing(|world: &mut World| world.crash(0), &[0])]
+#[case::started_again_a_moment_ago(|world: &mut World| {
+    world.unready(0);
+    world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_mins(1));
+}, &[0])]
+#[case::started_again_long_ago(|world: &mut World| {
+    world.unready(0);
+    world.view().pods[0].restarts = 1;
+    world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_hours(1));
+}, &[])]
 fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] excused: &[u32]) {
     let mut world = settled();
     world.plan = Ok(pods(5));
@@ -297,6 +306,33 @@ fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] 
         panic!("it rolls");
     };
     assert_eq!(attempt.excused, excused);
+}
+
+/// A version that never gets Ready does not hold up its cure for ever.
+#[test]
+fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadline() {
+    let mut world = at(0, 0);
+    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
+    world.unready(0);
+    let decision = decide(&world);
+    assert!(message(&decision).contains("waiting for pod db-0"));
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    let Activity::Rolling(attempt) = &decision.memory.activity else {
+        panic!("it is not turned down");
+    };
+    assert_eq!(attempt.excused, [0]);
+    assert!(notices(&decision).contains(&"PodsExcused"));
+
+    let mut world = at(2, 1);
+    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
+    world.unready(0);
+    world.now += SignedDuration::from_mins(10);
+    let decision = decide(&world);
+    assert!(
+        matches!(decision.memory.activity, Activity::Returning(_)),
+        "it may be the new one's fault"
+    );
 }
 
 /// A new pod that is excused is new, and no excuse.

@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::{message, notices, phase, step};
 use crate::engine::decide;
-use crate::engine::fixture::{NOW, rolling};
+use crate::engine::fixture::{NOW, revision, rolling};
 use crate::memory::Activity;
 use crate::plan::{OnBrokenPod, OnFailure};
 use crate::world::{Action, Phase, Reason, World};
@@ -147,4 +147,23 @@ fn a_broken_new_pod_keeps_the_next_share_from_being_released() {
         matches!(decide(&world).action, Some(Action::Release(_))),
         "less is always allowed"
     );
+}
+
+/// Pods that return to the old version one `minReadySeconds` after the other take their time.
+#[test]
+fn pods_that_go_where_they_belong_are_progress() {
+    let mut world = rolling(0);
+    world.template("c");
+    world.attempt().target = revision("c");
+    world.pods(["a", "a", "b", "a", "c"]);
+    world.view().released = 1;
+    world.view().min_ready = SignedDuration::from_mins(8);
+    world.attempt().progressed = NOW - SignedDuration::from_mins(15);
+    world.attempt().reached = 1;
+    for (index, minutes) in [(0, 60), (1, 60), (3, 7), (4, 60)] {
+        world.view().pods[index].ready_since = Some(NOW - SignedDuration::from_mins(minutes));
+    }
+    assert_ne!(phase(&decide(&world)).0, Phase::Failed);
+    world.now += SignedDuration::from_mins(12);
+    assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::DeadlineExceeded));
 }

@@ -6,6 +6,7 @@ use super::notices;
 use crate::engine::decide;
 use crate::engine::fixture::{rolling, settled};
 use crate::memory::Memory;
+use crate::plan::Fingerprint;
 use crate::workload::Claim;
 use crate::world::{Action, World};
 
@@ -55,4 +56,16 @@ fn a_deleted_object_lets_go_of_what_it_has_inherited(
     let decision = decide(&world);
     assert_eq!(decision.action, action);
     assert_eq!(notices(&decision), told);
+}
+
+/// Rule 20: what its controller has not seen yet would be released with the guard.
+#[test]
+fn a_template_that_has_just_changed_is_not_released() {
+    let mut world = World {
+        deleting: true,
+        ..settled()
+    };
+    world.view().template = Fingerprint::of("b");
+    world.view().observed = false;
+    assert_eq!(decide(&world).action, Some(Action::LetGo(None)));
 }

@@ -38,7 +38,8 @@ fn the_way_back_removes_one_pod(
 #[rstest]
 #[case::a_stable_one(&[0], None)]
 #[case::one_that_has_to_go(&[3], Some("db-3"))]
-#[case::two(&[3, 4], None)]
+#[case::two_that_have_to_go(&[3, 4], Some("db-4"))]
+#[case::one_of_each(&[0, 3], Some("db-3"))]
 fn the_way_back_has_one_pod_unavailable_at_most(#[case] fresh: &[usize], #[case] removed: Option<&str>) {
     let mut world = returning(["a", "a", "a", "b", "b"]);
     world.view().min_ready = SignedDuration::from_secs(30);
@@ -47,7 +48,7 @@ fn the_way_back_has_one_pod_unavailable_at_most(#[case] fresh: &[usize], #[case]
         world.view().pods[*index].ready_since = Some(since);
     }
     let decision = decide(&world);
-    let name = decision.action.map(|action| match action {
+    let name = decision.action.clone().map(|action| match action {
         Action::Remove { pod, serving, .. } => {
             assert!(serving);
             pod
@@ -56,6 +57,8 @@ fn the_way_back_has_one_pod_unavailable_at_most(#[case] fresh: &[usize], #[case]
     });
     assert_eq!(name.as_deref(), removed);
     assert_eq!(decision.look_again, Some(NOW + SignedDuration::from_secs(10)));
+    let waits = message(&decide(&world)).contains("waiting for pod db-0 to stay Ready");
+    assert_eq!(waits, fresh.contains(&0));
 }
 
 /// Rule 5: one that is on its way out may still be Ready.

@@ -115,6 +115,9 @@ fn a_scale_to_zero_does_not_promote() {
     );
     let at_rest = world.clone();
     world.template("b");
+    let decision = decide(&world);
+    assert_eq!(decision.memory, world.memory, "pods are yet to go");
+    assert!(message(&decision).contains("gives way to the stable version when every pod is gone"));
     world.current("b");
     let decision = decide(&world);
     assert!(
