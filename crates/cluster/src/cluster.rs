@@ -201,6 +201,7 @@ mod tests {
     use futures::StreamExt;
     use k8s_openapi::api::core::v1::Namespace;
     use kube::Api;
+    use kube::api::{WatchEvent, WatchParams};
     use kube::runtime::watcher;
 
     /// Long runs start thousands of clusters in one process.
@@ -215,5 +216,30 @@ mod tests {
         // Tasks that were told to end get their turn.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         assert_eq!(server.strong_count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_patient_watch_stays_open_and_says_little() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH, 1.0);
+        let cluster = Cluster::start(Options {
+            patient_watches: true,
+            ..Options::at(clock.clone())
+        });
+        let api: Api<Namespace> = Api::all(cluster.client("system:admin"));
+        let params = WatchParams::default().timeout(200);
+        let mut watch = api.watch(&params, "0").await.unwrap().boxed();
+        let hour = clock.sleep(std::time::Duration::from_secs(3600));
+        let mut hour = std::pin::pin!(hour);
+        let mut bookmarks = 0;
+        loop {
+            tokio::select! {
+                () = &mut hour => break,
+                told = watch.next() => match told.expect("it stays open").unwrap() {
+                    WatchEvent::Bookmark(_) => bookmarks += 1,
+                    other => assert!(matches!(other, WatchEvent::Added(_)), "{other:?}"),
+                },
+            }
+        }
+        assert_eq!(bookmarks, 3600 / 290);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use stateward_core::memory::Activity;
+use stateward_core::memory::{Activity, Beside};
 use stateward_core::plan::{Plan, Step};
 
 use crate::Error;
@@ -445,7 +445,9 @@ impl Play {
         // A pause ends by itself, unless an analysis came to no verdict beside it.
         let ends = attempt.pausing && matches!(self.plan.steps.get(step), Some(Step::Pause(Some(_))));
         let stands = attempt.awaits_a_word() && !status.pause_conditions.is_empty();
-        if stands && !ends && status.phase == "Paused" {
+        // Whoever is waited for beside the steps may come too late for the deadline, and is heard all the same.
+        let heard = status.phase == "Paused" || matches!(attempt.beside, Beside::InDoubt(_));
+        if stands && !ends && heard {
             return of("promote", Deed::Promote);
         }
         None
@@ -538,8 +540,8 @@ impl Play {
             let limit = horizon.min(later(self.last_stir(), patience));
             if !self.turn(limit).await? || self.now() >= horizon {
                 break match (self.scribe.status.phase.as_str(), &self.asked) {
+                    ("Failed", _) => Outcome::Held,
                     (_, Some(_)) => Outcome::Waiting,
-                    ("Failed", None) => Outcome::Held,
                     _ => Outcome::Stuck,
                 };
             }

@@ -439,9 +439,15 @@ impl Scribe {
     /// The pods over time, until `end`.
     pub(crate) fn lanes(&mut self, end: Timestamp) -> Vec<Lane> {
         for (ordinal, pod) in self.pods.clone() {
-            self.close(ordinal, &pod, end);
+            self.close(ordinal, &pod, end.max(pod.since));
         }
-        let lanes = std::mem::take(&mut self.lanes);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        // A pod that crashes goes on doing so for as long as anybody watches.
+        let end = self.seconds(end).unwrap_or_default();
+        for spans in lanes.values_mut() {
+            spans.retain(|span| span.from < end || span.from == span.to && span.to <= end);
+            spans.iter_mut().for_each(|span| span.to = span.to.min(end));
+        }
         lanes
             .into_iter()
             .map(|(ordinal, spans)| Lane {

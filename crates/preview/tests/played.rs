@@ -287,6 +287,24 @@ fn no_verdict_takes_a_person(#[case] canary: Value, #[case] step: Option<usize>)
     assert_eq!((alone.outcome, alone.people.len()), (Outcome::Waiting, 1));
 }
 
+/// The deadline does not wait for people, and people are heard after it.
+#[test]
+fn whoever_comes_after_the_deadline_is_heard() {
+    let mut rollout = rollout(json!([{"setWeight": 20}]));
+    rollout["spec"]["strategy"]["canary"]["analysis"] = json!({"templates": [{"templateName": "errors"}]});
+    rollout["spec"]["progressDeadlineAbort"] = json!(false);
+    let objects = vec![set(3), rollout, template()];
+    let late = preview(objects.clone(), &["metric=inconclusive", "people=20m"]);
+    assert_eq!(
+        late.outcome,
+        Outcome::Successful,
+        "{}",
+        text(&late, PLAIN).join("\n")
+    );
+    let never = preview(objects, &["metric=inconclusive", "people=never"]);
+    assert_eq!(never.outcome, Outcome::Held, "{}", text(&never, PLAIN).join("\n"));
+}
+
 /// Measurements beside the steps go on for as long as nobody comes.
 #[test]
 fn nobody_comes_however_often_is_measured() {
@@ -679,6 +697,17 @@ fn what_begins_at_the_same_moment_is_named_in_order() {
     ] {
         assert!(picture.contains(piece), "{piece} is not in {picture}");
     }
+}
+
+#[test]
+fn nothing_is_drawn_after_the_end() {
+    let mut rollout = four_steps();
+    rollout["spec"]["progressDeadlineAbort"] = json!(false);
+    let held = preview(vec![set(3), rollout], &["image=crash"]);
+    assert_eq!(held.outcome, Outcome::Held);
+    let last = held.pods.iter().filter_map(|lane| lane.spans.last());
+    let ends: Vec<_> = last.map(|span| span.to).collect();
+    assert_eq!(ends, [held.duration_seconds; 3]);
 }
 
 #[test]
