@@ -22,7 +22,7 @@ use crate::world::World;
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// More changes of objects are not played: a metric that is measured every second of a month would take all day.
-const MOST_CHANGES: u32 = 60_000;
+const MOST_CHANGES: u32 = 30_000;
 
 /// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
