@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let goal = choose(&workload, &revisions, wanted, session.program).map_err(Error::Refused)?;
     session.give_template(&workload, &goal.template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, &goal.title, goal.stable, session.program);
-    session.say(&effect);
+    session.say(&dry_run.effect(&effect));
     session.print(&format!(
         "{} rolled back{}",
         workload.set_name(),

@@ -1,5 +1,6 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
 
+use insta::assert_snapshot;
 use stateward_cli::Exit;
 
 use crate::world::World;
@@ -337,4 +338,34 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
         said.out.contains("every pod is back on the stable version"),
         "{said:?}"
     );
+}
+
+/// Every command as it is typed and answered.
+#[tokio::test(start_paused = true)]
+async fn every_command_has_its_transcript() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let mut seen = String::new();
+    for line in [
+        "pause db --dry-run=server",
+        "pause db",
+        "promote db",
+        "resume db",
+        "abort db --dry-run=client",
+        "abort db --revision db-0",
+        "abort db",
+        "status db --watch",
+        "retry db",
+        "promote db --full",
+        "status db --watch",
+        "promote db",
+        "retry db",
+        "resume db",
+        "undo db --dry-run=server",
+        "top",
+    ] {
+        seen.push_str(&world.run(line).await.shown(line));
+    }
+    assert_snapshot!(seen);
 }
