@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
-use stateward_api::rollout::RolloutStatus;
+use serde::Serialize;
+use serde_json::{Value, json};
 use stateward_core::plan::Fingerprint;
 use stateward_core::world::{Action, Notice};
 use stateward_plugin::Observation;
@@ -72,30 +72,28 @@ struct Said {
     again: HashMap<Fingerprint, Times>,
 }
 
-/// What a status says, whenever it says it.
-fn gist(status: &RolloutStatus) -> Fingerprint {
-    let mut gist = status.clone();
-    gist.current_step_started_at = None;
-    gist.progressed_at = None;
-    gist.history.clear();
-    // What people ask for is taken out again with the answer.
-    (gist.abort, gist.restart) = (false, false);
-    (gist.promote, gist.promote_full) = (false, false);
-    if gist.controller_pause {
-        gist.pause_conditions.clear();
+/// What a status says, whenever it says it, and whatever people have asked for in it: that is taken out again with the answer.
+fn gist(status: &impl Serialize) -> Fingerprint {
+    let mut gist = json!(status);
+    if gist["controllerPause"] == true {
+        gist["pauseConditions"] = Value::Null;
     }
-    gist.aborted_at = None;
-    gist.returning_since = None;
-    gist.restarted_at = None;
-    gist.background_started_at = None;
-    gist.stable_template = None;
-    for pause in &mut gist.pause_conditions {
-        pause.start_time = Timestamp::UNIX_EPOCH;
+    if let Some(fields) = gist.as_object_mut() {
+        for field in ["abort", "restart", "promote", "promoteFull", "history"] {
+            fields.remove(field);
+        }
     }
-    for condition in &mut gist.conditions {
-        condition.last_transition_time = Timestamp::UNIX_EPOCH;
+    forget_times(&mut gist);
+    Fingerprint::of(&gist.to_string())
+}
+
+fn forget_times(value: &mut Value) {
+    match value {
+        Value::String(text) if text.parse::<Timestamp>().is_ok() => *value = Value::Null,
+        Value::Array(values) => values.iter_mut().for_each(forget_times),
+        Value::Object(fields) => fields.values_mut().for_each(forget_times),
+        _ => {}
     }
-    Fingerprint::of(&json!(gist).to_string())
 }
 
 impl Contest {
@@ -148,8 +146,8 @@ impl Contest {
     pub(crate) fn wait_to_say(
         &self,
         uid: &str,
-        recorded: &RolloutStatus,
-        new: &RolloutStatus,
+        recorded: &impl Serialize,
+        new: &impl Serialize,
         now: Timestamp,
     ) -> Option<Later> {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +171,7 @@ impl Contest {
     }
 
     /// `new` was written in the place of `recorded`.
-    pub(crate) fn said(&self, uid: &str, recorded: &RolloutStatus, new: &RolloutStatus, now: Timestamp) {
+    pub(crate) fn said(&self, uid: &str, recorded: &impl Serialize, new: &impl Serialize, now: Timestamp) {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let last = gist(new);
         let Some(said) = statuses.get_mut(uid) else {
@@ -205,7 +203,8 @@ impl Contest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stateward_api::rollout::PauseCondition;
+    use stateward_api::phasedrollout::{PhasedRolloutStatus, RollingPodStatus};
+    use stateward_api::rollout::{PauseCondition, RolloutStatus};
     use stateward_core::plan::Share;
     use stateward_core::world::NoWorkload;
     use stateward_plugin::Version;
@@ -289,6 +288,25 @@ mod tests {
         assert!(again.notice.is_none());
         let other = contest.wait_to_say("1", &theirs, &status("other"), second(8));
         assert!(other.is_none(), "what was not said before");
+    }
+
+    #[test]
+    fn all_of_a_status_can_be_fought_over() {
+        let contest = Contest::default();
+        let says = |status: &str| PhasedRolloutStatus {
+            rolling_pod_status: Some(RollingPodStatus {
+                status: status.into(),
+                ..RollingPodStatus::default()
+            }),
+            ..PhasedRolloutStatus::default()
+        };
+        let (ours, theirs) = (says("WaitForChecks"), says("WaitForAllPodsToBeAvailable"));
+        let waits = (0..20).any(|time| {
+            let later = contest.wait_to_say("1", &theirs, &ours, second(time));
+            contest.said("1", &theirs, &ours, second(time));
+            later.is_some()
+        });
+        assert!(waits);
     }
 
     #[test]

@@ -218,9 +218,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         let old = object.status();
         let recorded = K::record(&old);
         if let Some(mut new) = informed.next_status(&world, &decision).or(learned) {
-            let later = context
-                .contest
-                .wait_to_say(&uid, recorded, K::record(&new), world.now);
+            let later = context.contest.wait_to_say(&uid, &old, &new, world.now);
             if let Some(later) = later {
                 notify(&context.client, &object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
@@ -290,8 +288,8 @@ async fn write_status<K: Rollout>(object: &K, new: &K::Status, context: &Context
     let written = status::write(&context.client, object, new).await?;
     context.contest.said(
         &object.uid().unwrap_or_default(),
-        K::record(&object.status()),
-        K::record(&written.status()),
+        &object.status(),
+        &written.status(),
         context.clock.now(),
     );
     context.metrics.decided("status");

@@ -726,8 +726,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes a command of users for a contest",
         file: "controller/src/contest.rs",
-        truth: "(gist.promote, gist.promote_full) = (false, false);",
-        lie: "",
+        truth: "[\"abort\", \"restart\", \"promote\", \"promoteFull\", \"history\"]",
+        lie: "[\"history\"]",
     },
     Mutant {
         name: "does not look at a deleted object that another operator had",

@@ -9,6 +9,8 @@ use super::world::Set;
 
 /// Where a set tells who holds it.
 const CLAIM: &str = "stateward.dev/managed-by";
+/// That of sts-plus-operator.
+const PEER_CLAIM: &str = "sts.plus/phasedRollout";
 
 impl Replay {
     pub(super) fn apply_set(&mut self, commit: &Commit, by_us: bool) {
@@ -100,6 +102,8 @@ impl Replay {
             }
             if let Some(annotations) = annotations.as_object_mut() {
                 annotations.remove(CLAIM);
+                // What another operator has left goes with the object that it names.
+                annotations.remove(PEER_CLAIM);
             }
             if annotations.as_object().is_some_and(serde_json::Map::is_empty) {
                 annotations = Value::Null;
