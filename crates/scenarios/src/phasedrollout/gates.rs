@@ -227,7 +227,6 @@ async fn no_gate_is_passed_by_hand_while_a_pod_is_unwell(cluster: &mut Cluster) 
     let (db, rollout) = one_pod_new(cluster).await?;
     let unwell = Match::set("db").ordinal(0);
     cluster.pods().program(unwell.clone(), Behaviour::never_ready());
-    db.delete_pod(0).await?;
     rollout.expect_message("waiting for pod db-0 to be Ready").await?;
     rollout.go_on().await?;
     rollout
