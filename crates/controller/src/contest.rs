@@ -72,19 +72,35 @@ struct Said {
     again: HashMap<Fingerprint, Times>,
 }
 
-/// What a status says, whenever it says it, and whatever people have asked for in it: that is taken out again with the answer.
-fn gist(status: &impl Serialize) -> Fingerprint {
-    let mut gist = json!(status);
-    if gist["controllerPause"] == true {
-        gist["pauseConditions"] = Value::Null;
+/// A status without what people have asked for in it: that is taken out again with the answer.
+fn record(status: &impl Serialize) -> Value {
+    let mut record = json!(status);
+    if record["controllerPause"] == true {
+        record["pauseConditions"] = Value::Null;
     }
-    if let Some(fields) = gist.as_object_mut() {
+    if let Some(fields) = record.as_object_mut() {
         for field in ["abort", "restart", "promote", "promoteFull", "history"] {
             fields.remove(field);
         }
     }
+    record
+}
+
+/// What a status says, whenever it says it.
+fn gist(status: &impl Serialize) -> Fingerprint {
+    let mut gist = record(status);
+    // These are named after times.
+    gist["canary"] = Value::Null;
+    if let Some(checks) = gist.get_mut("rollingPodStatus").and_then(Value::as_object_mut) {
+        checks.remove("gate");
+    }
     forget_times(&mut gist);
     Fingerprint::of(&gist.to_string())
+}
+
+/// Tells apart what we have said from what somebody else has.
+fn exactly(status: &impl Serialize) -> Fingerprint {
+    Fingerprint::of(&record(status).to_string())
 }
 
 fn forget_times(value: &mut Value) {
@@ -152,7 +168,7 @@ impl Contest {
     ) -> Option<Later> {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let said = statuses.get_mut(uid)?;
-        if said.last == gist(recorded) {
+        if said.last == exactly(recorded) {
             return None;
         }
         let (at, tell) = said.again.get_mut(&gist(new))?.wait(now)?;
@@ -173,16 +189,16 @@ impl Contest {
     /// `new` was written in the place of `recorded`.
     pub(crate) fn said(&self, uid: &str, recorded: &impl Serialize, new: &impl Serialize, now: Timestamp) {
         let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = gist(new);
+        let last = exactly(new);
         let Some(said) = statuses.get_mut(uid) else {
             let again = HashMap::new();
             statuses.insert(uid.to_owned(), Said { last, again });
             return;
         };
-        if said.last != gist(recorded) {
+        if said.last != exactly(recorded) {
             said.again
                 .retain(|_, times| times.times.iter().any(|time| now.duration_since(*time) < A_WHILE));
-            said.again.entry(last.clone()).or_default().times.push(now);
+            said.again.entry(gist(new)).or_default().times.push(now);
         }
         said.last = last;
     }
@@ -302,6 +318,23 @@ mod tests {
         };
         let (ours, theirs) = (says("WaitForChecks"), says("WaitForAllPodsToBeAvailable"));
         let waits = (0..20).any(|time| {
+            let later = contest.wait_to_say("1", &theirs, &ours, second(time));
+            contest.said("1", &theirs, &ours, second(time));
+            later.is_some()
+        });
+        assert!(waits);
+    }
+
+    /// Two who begin the same step again and again, each at a time of its own.
+    #[test]
+    fn times_can_be_fought_over() {
+        let contest = Contest::default();
+        let began = |time: i64| RolloutStatus {
+            current_step_started_at: Some(second(time)),
+            ..status("at the gate")
+        };
+        let waits = (0..20).any(|time| {
+            let (theirs, ours) = (began(2 * time), began(2 * time + 1));
             let later = contest.wait_to_say("1", &theirs, &ours, second(time));
             contest.said("1", &theirs, &ours, second(time));
             later.is_some()

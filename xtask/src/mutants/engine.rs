@@ -498,7 +498,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "fights over a status at any rate",
         file: "controller/src/contest.rs",
-        truth: "if said.last == gist(recorded) {",
+        truth: "if said.last == exactly(recorded) {",
         lie: "if true {",
     },
     Mutant {
