@@ -702,7 +702,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lets a stuck old pod hold up its cure for ever",
         file: "core/src/engine/deadline.rs",
-        truth: "if attempt.held || overdue.is_none_or(|at| at > self.world.now) {",
+        truth: "if attempt.held || !waited || overdue.is_none_or(|at| at > self.world.now) {",
         lie: "if true {",
     },
     Mutant {

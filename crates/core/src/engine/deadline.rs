@@ -74,7 +74,9 @@ impl Turn<'_> {
     /// fault, and may be what it cures.
     pub(super) fn excuse_stuck(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         let overdue = self.deadline(attempt, plan, workload);
-        if attempt.held || overdue.is_none_or(|at| at > self.world.now) {
+        // A gate that has begun anew may have stood for hours, and its pod be unwell for a moment.
+        let waited = self.world.now.duration_since(attempt.entered) >= plan.deadline;
+        if attempt.held || !waited || overdue.is_none_or(|at| at > self.world.now) {
             return;
         }
         let unwell = |pod: &&Pod| !pod.ready() && !attempt.excused.contains(&pod.index);

@@ -316,6 +316,12 @@ fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadlin
     world.unready(0);
     let decision = decide(&world);
     assert!(message(&decision).contains("waiting for pod db-0"));
+    let mut anew = world.clone();
+    anew.attempt().progressed = NOW - SignedDuration::from_hours(3);
+    assert!(
+        !notices(&decide(&anew)).contains(&"PodsExcused"),
+        "the gate has just begun anew"
+    );
     world.now += SignedDuration::from_mins(10);
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
