@@ -36,7 +36,7 @@ pub(super) async fn run(speed: f64, kubeconfig: &Path, program: &str) -> Result<
         (&format!("{set_image}{BROKEN}"), "one that crashes"),
         (&format!("{program} explain db"), "what it waits for"),
     ] {
-        say(format_args!("  {command:<52}{what}"));
+        say(format_args!("  {command:<50}  {what}"));
     }
     say(format_args!("stop with Ctrl-C"));
     door.serve(&scene.cluster, kubeconfig).await

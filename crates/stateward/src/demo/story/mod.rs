@@ -108,7 +108,7 @@ impl Story<'_> {
             ("plan --help", "what your own rollout would do, before it does"),
         ] {
             self.teller
-                .line(&format!("  {:<36}{what}", format!("{program} {command}")))?;
+                .line(&format!("  {:<34}  {what}", format!("{program} {command}")))?;
         }
         Ok(())
     }
