@@ -19,7 +19,7 @@ pub(crate) enum Action {
     Types,
     /// The resources that the embedded cluster serves, read off the discovery of a real one
     Resources,
-    /// The manifests under deploy/, as stateward install prints them
+    /// The manifests under deploy/ and the definitions that are compiled in, as stateward install prints them
     Manifests,
     /// The reference under docs/reference: verbs, spec and status, as the code has them
     Reference,
@@ -89,7 +89,8 @@ fn conditions(layout: &Layout) -> Result<()> {
 /// What `stateward install` prints, so that a cluster can be set up without the binary.
 fn manifests(layout: &Layout) -> Result<()> {
     fs::create_dir_all(layout.root.join("deploy")).context("cannot create deploy/")?;
-    let files: [(&str, &[&str]); 3] = [
+    let files: [(&str, &[&str]); 4] = [
+        ("crates/api/data/definitions.json", &["--crds", "--output=json"]),
         ("deploy/crds.yaml", &["--crds"]),
         ("deploy/rbac.yaml", &["--rbac"]),
         ("deploy/install.yaml", &[]),

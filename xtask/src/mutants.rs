@@ -5,6 +5,7 @@
 //! into `docs/design/fidelity.md`. Those of the engine meet the unit tests, then the scenarios, then the simulation, and
 //! their table belongs into `docs/design/invariants.md`.
 
+mod around;
 mod cluster;
 mod engine;
 
@@ -133,8 +134,8 @@ const BEHAVIOUR: [Suite; 6] = [
 ];
 
 /// Mutants, and the directory that their files are named from.
-const CLUSTER: (&str, &[Mutant]) = ("crates/cluster/src", cluster::MUTANTS);
-const ENGINE: (&str, &[Mutant]) = ("crates", engine::MUTANTS);
+const CLUSTER: (&str, &[&[Mutant]]) = ("crates/cluster/src", &[cluster::MUTANTS]);
+const ENGINE: (&str, &[&[Mutant]]) = ("crates", &[engine::MUTANTS, around::MUTANTS]);
 
 /// Longer than any suite takes, with its build: a mutant that goes round in circles is noticed too.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
@@ -149,6 +150,8 @@ pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
     let wanted = |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| mutant.name.contains(name));
     let mut tried: Vec<(&Mutant, Option<String>)> = mutants
         .iter()
+        .copied()
+        .flatten()
         .filter(wanted)
         .map(|mutant| (mutant, None))
         .collect();
@@ -314,7 +317,7 @@ mod tests {
     fn every_mutant_finds_its_line() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for (below, mutants) in [CLUSTER, ENGINE] {
-            for mutant in mutants {
+            for mutant in mutants.iter().copied().flatten() {
                 let text = fs::read_to_string(root.join(below).join(mutant.file)).unwrap();
                 mutant.spoil(&text).unwrap();
             }

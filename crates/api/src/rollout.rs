@@ -36,6 +36,9 @@ pub struct RolloutStatus {
     /// The most pods of this rollout that were new and available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_replicas: Option<i32>,
+    /// The most places that old pods have left to new ones in this rollout, where they go one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposed_replicas: Option<i32>,
     /// Pods that stay on the new version whatever the step says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_replicas: Option<i32>,
@@ -81,8 +84,8 @@ pub struct RolloutStatus {
     /// Its template was replaced by the stable one, because Kubernetes no longer knew that one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub aborted_template_replaced: bool,
-    /// The revision that was being rolled out when the workload was scaled to zero. Kubernetes takes that for the end of the
-    /// rollout, so the stable template was put back; scale up, then apply it again to roll it out.
+    /// The revision that Kubernetes would have given to every pod unasked, because the workload was scaled to zero in the middle of
+    /// its rollout, or made anew around its pods. The stable template was put back; apply it again, to pods, to roll it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn_revision: Option<String>,
     /// Why pods return to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent when they do not.

@@ -2,14 +2,19 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use stateward_api::duration;
 use tower::BoxError;
-use tower::util::MapErrLayer;
+use tower::util::{MapErrLayer, MapFutureLayer};
 
 use crate::call::quoted;
+use crate::completion;
 use crate::error::Error;
 use crate::name::is_label;
 use crate::reach::Unreachable;
@@ -21,10 +26,10 @@ pub struct Access {
     #[arg(long, value_name = "FILE", overrides_with = "kubeconfig")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use
-    #[arg(long, value_name = "NAME", overrides_with = "context")]
+    #[arg(long, value_name = "NAME", overrides_with = "context", add = completion::contexts())]
     context: Option<String>,
     /// The namespace to look in
-    #[arg(short, long, value_name = "NAME", overrides_with = "namespace", value_parser = namespace)]
+    #[arg(short, long, value_name = "NAME", overrides_with = "namespace", value_parser = namespace, add = completion::namespaces())]
     namespace: Option<String>,
     /// The user to act as
     #[arg(long = "as", value_name = "USER", overrides_with = "user")]
@@ -32,16 +37,20 @@ pub struct Access {
     /// A group to act as, together with --as; may be given more than once
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     groups: Vec<String>,
+    /// Give up a request that is not answered within this time (30s, 5m); 0 is never
+    #[arg(long, value_name = "DURATION", overrides_with = "request_timeout", value_parser = duration::typed)]
+    request_timeout: Option<Duration>,
 }
 
 /// These flags, as they are typed.
-const FLAGS: [&str; 6] = [
+const FLAGS: [&str; 7] = [
     "-n",
     "--namespace",
     "--context",
     "--kubeconfig",
     "--as",
     "--as-group",
+    "--request-timeout",
 ];
 
 /// How many words this one is the first of, if it is one of these flags: its value may stand behind it or be a part of it.
@@ -69,6 +78,8 @@ impl Access {
         named_rightly(&namespace).map_err(Error::Access)?;
         let address = config.cluster_url.to_string();
         let address = address.trim_end_matches('/').to_owned();
+        let limit = self.request_timeout.filter(|limit| !limit.is_zero());
+        let patient = MapFutureLayer::new(move |answer| within(limit, answer));
         // What is not a word of kube itself comes from the connection.
         let told = MapErrLayer::new(move |error: BoxError| -> BoxError {
             if error.is::<kube::Error>() {
@@ -78,7 +89,7 @@ impl Access {
             }
         });
         let builder = ClientBuilder::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
-        Ok((builder.with_layer(&told).build(), namespace))
+        Ok((builder.with_layer(&patient).with_layer(&told).build(), namespace))
     }
 
     /// The namespace that was named, or `default`; an empty name is none, as with kubectl.
@@ -95,6 +106,7 @@ impl Access {
             namespace: _,
             user,
             groups,
+            request_timeout: _,
         } = self;
         let kubeconfig = kubeconfig.as_ref().map(|path| path.display().to_string());
         let flags = [
@@ -108,6 +120,19 @@ impl Access {
             .chain(groups.iter().map(|group| ("--as-group", group)));
         let words = flags.map(|(flag, value)| format!(" {flag} {}", quoted(value)));
         format!("{program}{}", words.collect::<String>())
+    }
+
+    /// The contexts that the kubeconfig has.
+    pub(crate) fn contexts(&self) -> Vec<String> {
+        let read = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path).ok(),
+            None => of_the_environment()
+                .ok()
+                .flatten()
+                .or_else(|| Kubeconfig::read().ok()),
+        };
+        let contexts = read.map(|read| read.contexts).unwrap_or_default();
+        contexts.into_iter().map(|context| context.name).collect()
     }
 
     async fn config(&self) -> Result<Config, Error> {
@@ -134,6 +159,25 @@ impl Access {
         };
         config.map_err(|error| Error::Access(error.to_string()))
     }
+}
+
+/// The server has not answered a request.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct Unanswered(Duration);
+
+/// The answer to a request, or that it has not come in time.
+fn within<R: 'static>(
+    limit: Option<Duration>,
+    answer: impl Future<Output = Result<R, BoxError>> + Send + 'static,
+) -> BoxFuture<'static, Result<R, BoxError>> {
+    let Some(limit) = limit else {
+        return answer.boxed();
+    };
+    let answer = tokio::time::timeout(limit, answer);
+    answer
+        .map(move |answer| answer.unwrap_or_else(|_| Err(Unanswered(limit).into())))
+        .boxed()
 }
 
 /// What `--namespace` may be.
@@ -202,24 +246,46 @@ mod tests {
         );
     }
 
+    /// A way to a server at this address.
+    fn to(address: std::net::SocketAddr, dir: &tempfile::TempDir) -> Access {
+        let file = dir.path().join("kubeconfig");
+        let text = format!(
+            "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}],
+            clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]}}"
+        );
+        std::fs::write(&file, text).unwrap();
+        Access {
+            kubeconfig: Some(file),
+            ..Access::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_not_answered_in_time_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        // It listens, and nobody is there to accept.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let access = Access {
+            request_timeout: Some(Duration::from_millis(20)),
+            ..to(address, &dir)
+        };
+        let (client, _) = access.connect().await.unwrap();
+        let error = client.apiserver_version().await.unwrap_err();
+        assert_eq!(
+            Error::api("ask")(error).to_string(),
+            format!("cannot reach http://{address}: no answer within 20ms")
+        );
+    }
+
     #[tokio::test]
     async fn what_cannot_be_reached_is_told_with_its_address() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("kubeconfig");
         let closed = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap();
-        let text = format!(
-            "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}],
-            clusters: [{{name: c, cluster: {{server: 'http://{closed}'}}}}]}}"
-        );
-        std::fs::write(&file, text).unwrap();
-        let access = Access {
-            kubeconfig: Some(file),
-            ..Access::default()
-        };
-        let (client, namespace) = access.connect().await.unwrap();
+        let (client, namespace) = to(closed, &dir).connect().await.unwrap();
         assert_eq!(namespace, "default");
         let error = client.apiserver_version().await.unwrap_err();
         assert_eq!(

@@ -35,7 +35,7 @@ impl Widths {
 }
 
 /// How many places a text takes on a screen.
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     let mut escaped = false;
     let visible = |c: &char| {
         let skip = escaped || *c == '\x1b';

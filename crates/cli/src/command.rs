@@ -119,6 +119,11 @@ impl Command {
                 }
                 Ok(())
             }
+            (Self::Promote | Self::PromoteFull, Activity::Rolling(attempt))
+                if attempt.step.0 as usize >= stage.steps() =>
+            {
+                because("has all its steps done already; the remaining pods follow")
+            }
             (Self::Promote, Activity::Rolling(_)) if stage.is_by_pod() => because(&format!(
                 "does not stand at a gate ({}); without any further check: {program} promote {name} --full",
                 stage.message()
@@ -127,9 +132,6 @@ impl Command {
                 "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
                 stage.message()
             )),
-            (Self::PromoteFull, Activity::Rolling(attempt)) if attempt.step.0 as usize >= stage.steps() => {
-                because("has all its steps done already; the remaining pods follow")
-            }
             (Self::PromoteFull | Self::Abort | Self::Pause, Activity::Rolling(_)) => Ok(()),
         }
     }
@@ -297,6 +299,13 @@ mod tests {
         object
     }
 
+    /// The last pods follow.
+    fn past_its_steps() -> Rollout {
+        let mut object = stepping();
+        object.status.as_mut().unwrap().current_step_index = Some(4);
+        object
+    }
+
     #[rstest]
     #[case(Command::Promote, paused())]
     #[case(Command::PromoteFull, paused())]
@@ -318,6 +327,16 @@ mod tests {
         Command::Promote,
         stepping(),
         "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip all steps: stateward promote db --full"
+    )]
+    #[case(
+        Command::Promote,
+        past_its_steps(),
+        "rolloutplugin db has all its steps done already; the remaining pods follow"
+    )]
+    #[case(
+        Command::PromoteFull,
+        past_its_steps(),
+        "rolloutplugin db has all its steps done already; the remaining pods follow"
     )]
     #[case(
         Command::Promote,

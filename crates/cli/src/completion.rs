@@ -8,16 +8,24 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Parser;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter, complete,
+};
 use clap_complete::env::{CompleteEnv, Shells};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, Client};
+use stateward_clock::Clock;
 
 use crate::access::{Access, width};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::name::Name;
+use crate::revisions::Revision;
 use crate::rollout::Kind;
+use crate::session::Session;
+use crate::style::Style;
 
 /// `completion …`
 #[derive(Debug, clap::Args)]
@@ -62,6 +70,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, Error> {
 
 /// Answers a shell, if one has asked; whether it has.
 pub fn for_a_shell(command: impl Fn() -> clap::Command) -> bool {
+    let begun = std::env::args_os().next_back().unwrap_or_default();
+    let command = || meant(command(), &begun);
     let answered = CompleteEnv::with_factory(command)
         .var(ASKED)
         .try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref());
@@ -69,8 +79,29 @@ pub fn for_a_shell(command: impl Fn() -> clap::Command) -> bool {
     answered.unwrap_or(true)
 }
 
+/// Flags are offered to whoever has begun one: on an empty word they would hide what is asked for.
+fn meant(command: clap::Command, begun: &OsStr) -> clap::Command {
+    if begun.is_empty() {
+        without_flags(command)
+    } else {
+        command
+    }
+}
+
+fn without_flags(command: clap::Command) -> clap::Command {
+    let hidden = |arg: clap::Arg| {
+        let is_flag = !arg.is_positional();
+        arg.hide(is_flag)
+    };
+    command
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .mut_args(hidden)
+        .mut_subcommands(without_flags)
+}
+
 /// Answers kubectl: a candidate with its description on each line, and what the shell is to do with them at the end.
-pub fn for_kubectl(command: &mut clap::Command, words: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
+pub fn for_kubectl(command: clap::Command, words: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
     // Neither files nor what the shell may think of.
     const NO_FILES: u8 = 4;
     const DEFAULT: u8 = 0;
@@ -80,9 +111,10 @@ pub fn for_kubectl(command: &mut clap::Command, words: Vec<OsString>, out: &mut 
         .collect();
     let takes_files = words
         .iter()
-        .any(|word| word == "lint" || word == "-f" || word == "--filename");
+        .any(|word| word == "lint" || word == "plan" || word == "-f" || word == "--filename");
+    let mut command = meant(command, words.last().map_or(OsStr::new(""), OsString::as_os_str));
     let here = std::env::current_dir().ok();
-    let candidates = complete(command, words, at, here.as_deref()).unwrap_or_default();
+    let candidates = complete(&mut command, words, at, here.as_deref()).unwrap_or_default();
     for candidate in candidates.iter().filter(|candidate| !candidate.is_hide_set()) {
         let value = candidate.get_value().to_string_lossy();
         match candidate.get_help() {
@@ -98,13 +130,103 @@ pub fn for_kubectl(command: &mut clap::Command, words: Vec<OsString>, out: &mut 
 
 /// Completes the names of rollouts.
 pub(crate) fn rollout_names() -> ArgValueCompleter {
+    ArgValueCompleter::new(names)
+}
+
+/// Completes the names of rollouts, and files.
+pub fn rollout_names_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let current = current.to_string_lossy().into_owned();
-        let words = std::env::args_os().collect();
-        // In a thread, because this may be called inside of a runtime, and knows nothing of it.
-        let names = std::thread::spawn(move || names(words, &current)).join();
-        names.unwrap_or_default()
+        let mut all = names(current);
+        all.extend(PathCompleter::any().complete(current));
+        all
     })
+}
+
+/// Completes the names of namespaces.
+pub(crate) fn namespaces() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let found = asked(async |client, _| {
+            let namespaces: Api<Namespace> = Api::all(client);
+            let listed = namespaces.list_metadata(&ListParams::default()).await;
+            let listed = listed.map_or_else(|_| Vec::new(), |list| list.items);
+            listed.iter().map(ResourceExt::name_any).collect()
+        });
+        begun(found, current)
+    })
+}
+
+/// Completes the revisions of the rollout that was named, with their images.
+pub(crate) fn revisions() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let Some(name) = named(typed()) else {
+            return Vec::new();
+        };
+        let found = asked(async |client, namespace| {
+            let session = Session {
+                client,
+                namespace,
+                clock: Clock::wall(),
+                program: "stateward",
+                style: Style::default(),
+                terminal: false,
+                out: &mut io::sink(),
+                talk: &mut io::sink(),
+            };
+            let Ok(workload) = session.workload(&name).await else {
+                return Vec::new();
+            };
+            session.revisions(&workload.set).await.unwrap_or_default()
+        });
+        let current = current.to_string_lossy();
+        let fitting = found
+            .iter()
+            .filter(|revision| revision.number.to_string().starts_with(&*current));
+        let candidate = |revision: &Revision| {
+            CompletionCandidate::new(revision.number.to_string())
+                .help(Some(revision.images().join(",").into()))
+        };
+        fitting.map(candidate).collect()
+    })
+}
+
+/// The verbs that speak of revisions.
+const WITH_REVISIONS: [&str; 3] = ["undo", "diff", "history"];
+
+/// The rollout that such a verb is about, among words that may be anything.
+fn named(words: Vec<OsString>) -> Option<Name> {
+    let is_verb = |word: &OsString| WITH_REVISIONS.iter().any(|verb| word == verb);
+    let mut words = words.into_iter().skip_while(|word| !is_verb(word)).skip(1);
+    while let Some(word) = words.next() {
+        let text = word.to_str()?;
+        let takes_another = text.ends_with("-revision") || ["--revision", "-o", "--output"].contains(&text);
+        if takes_another || width(&word) == Some(2) {
+            words.next();
+        } else if !text.starts_with('-') && !text.is_empty() {
+            return text.parse().ok();
+        }
+    }
+    None
+}
+
+/// Completes the contexts of the kubeconfig.
+pub(crate) fn contexts() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| begun(access(typed()).contexts(), current))
+}
+
+/// Completes one of these.
+pub(crate) fn one_of(words: &'static [&'static str]) -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| begun(words.iter().map(ToString::to_string).collect(), current))
+}
+
+/// Those that go on as this was begun.
+fn begun(words: Vec<String>, current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let fitting = words.into_iter().filter(|word| word.starts_with(&*current));
+    fitting.map(CompletionCandidate::new).collect()
+}
+
+fn typed() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// The flags that say which cluster is meant, among words that may be anything.
@@ -122,20 +244,26 @@ struct Flags {
     _rest: Vec<OsString>,
 }
 
-fn names(words: Vec<OsString>, current: &str) -> Vec<CompletionCandidate> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else {
-        return Vec::new();
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let found = asked(async |client, namespace| listed(&client, &namespace).await);
+    candidates(&found, &current.to_string_lossy())
+}
+
+/// What the cluster says that was typed, if it says so in time.
+fn asked<T: Send>(look: impl AsyncFnOnce(Client, String) -> Vec<T> + Send) -> Vec<T> {
+    let looked = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let looked = async {
+            let (client, namespace) = access(typed()).connect().await.ok()?;
+            Some(look(client, namespace).await)
+        };
+        runtime
+            .ok()?
+            .block_on(async { tokio::time::timeout(PATIENCE, looked).await.ok().flatten() })
     };
-    let found = runtime.block_on(async {
-        let looked = tokio::time::timeout(PATIENCE, async {
-            let (client, namespace) = access(words).connect().await.ok()?;
-            Some(listed(&client, &namespace).await)
-        });
-        looked.await.ok().flatten()
-    });
-    let found = found.unwrap_or_default();
-    candidates(&found, current)
+    // In a thread, because this may be called inside of a runtime, and knows nothing of it.
+    let found = std::thread::scope(|scope| scope.spawn(looked).join());
+    found.ok().flatten().unwrap_or_default()
 }
 
 /// Word by word: flags with values, wherever they stand.
@@ -204,6 +332,19 @@ mod tests {
             .map(|candidate| candidate.get_value().to_string_lossy())
             .collect();
         assert_eq!(values, expected);
+    }
+
+    #[rstest]
+    #[case("stateward -- stateward undo db --to-revision", Some("db"))]
+    #[case(
+        "stateward -- stateward diff -n prod --to-revision 2 rp/db --from-revision",
+        Some("db")
+    )]
+    #[case("stateward -- stateward history --revision", None)]
+    #[case("stateward -- stateward get db", None)]
+    fn the_rollout_is_the_one_that_was_typed(#[case] typed: &str, #[case] expected: Option<&str>) {
+        let name = named(typed.split(' ').map(OsString::from).collect());
+        assert_eq!(name.as_ref().map(Name::as_str), expected);
     }
 
     #[test]

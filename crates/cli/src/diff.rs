@@ -33,10 +33,10 @@ pub struct Args {
     #[arg(add = crate::completion::rollout_names())]
     name: Name,
     /// Compare from this revision on, by its number in the history, instead of from the stable version
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     from_revision: Option<i64>,
     /// Compare with this revision instead of with the template as it is
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     to_revision: Option<i64>,
     #[command(flatten)]
     access: Access,

@@ -52,6 +52,9 @@ pub enum Error {
         /// What it says.
         source: Box<kube::Error>,
     },
+    /// Nobody has answered in the time that was given.
+    #[error("{0}")]
+    Late(String),
     /// A watch says no, and will go on saying so.
     #[error("cannot watch {what}: {why}")]
     Watch {
@@ -102,6 +105,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NotFound { .. } | Self::Unmanaged { .. } => Exit::NotFound,
+            Self::Late(_) => Exit::Timeout,
             _ if self.is_nobody_listening() => Exit::Done,
             _ => Exit::Error,
         }

@@ -25,7 +25,7 @@ pub enum Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  Successful: every pod runs the version that the workload asks for
-  1  an error: no cluster, bad arguments, no permission
+  1  an error: no cluster, bad arguments, no permission to read the rollout or its workload
   2  Failed: aborted, broken, or without progress for too long
   3  Paused (without --watch)
   4  the --timeout ran out
@@ -40,7 +40,7 @@ are skipped and told; where none needs anything, that is an error. A name is nev
 Exit codes:
   0  the operator has taken the command
   1  it was refused, or the rollout has moved on: nothing was changed; or several rollouts ended differently
-  4  the command was given, but no operator has answered before the --timeout or an interrupt
+  4  nobody has answered before the --timeout or an interrupt; it is said what was asked for
   5  there is no such rollout";
 
 /// For the help texts of what changes the template.

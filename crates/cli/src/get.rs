@@ -45,7 +45,7 @@ pub struct ListArgs {
     #[arg(short, long)]
     watch: bool,
     /// Another form
-    #[arg(short, long, value_name = output::FORMS)]
+    #[arg(short, long, value_name = output::FORMS, add = crate::completion::one_of(&output::BEGINNINGS))]
     output: Option<Output>,
     #[command(flatten)]
     access: Access,

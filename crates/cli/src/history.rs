@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(add = crate::completion::rollout_names())]
     name: Name,
     /// Show the template of this revision; values that look like secrets are hidden
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     revision: Option<i64>,
     /// For machines
     #[arg(

@@ -202,12 +202,14 @@ impl Session<'_> {
         }
     }
 
-    /// The set that a rollout is about. `None` where it is not there, or not ours to read.
-    pub(crate) async fn set(&self, rollout: &Rollout) -> Option<StatefulSet> {
+    /// The set that a rollout is about. `None` where it is not there. One that cannot be read may well be there, and ask for
+    /// something that nobody has looked at.
+    pub(crate) async fn set(&self, rollout: &Rollout) -> Result<Option<StatefulSet>, Error> {
         if rollout.workload_kind != "StatefulSet" {
-            return None;
+            return Ok(None);
         }
-        self.sets().get_opt(&rollout.workload).await.ok().flatten()
+        let read = self.sets().get_opt(&rollout.workload).await;
+        read.map_err(Error::api(format!("read statefulset {}", rollout.workload)))
     }
 
     pub(crate) fn sets(&self) -> Api<StatefulSet> {
@@ -219,16 +221,18 @@ impl Session<'_> {
         let workload = async {
             let set = self.set(&rollout).await;
             let pods = match &set {
-                Some(set) => self.pod_rows(set).await?,
-                None => Vec::new(),
+                Ok(Some(set)) => self.pod_rows(set).await?,
+                Ok(None) | Err(_) => Vec::new(),
             };
             Ok::<_, Error>((set, pods))
         };
         let (workload, runs) = join(workload, self.runs(&rollout)).await;
         let (set, pods) = workload?;
+        let (set, unread) = or_why(set);
         Ok(Picture {
             rollout,
             set,
+            unread,
             pods,
             runs,
         })
@@ -268,6 +272,14 @@ impl Session<'_> {
             owners.any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
         };
         Ok(pods.items.into_iter().filter(owned).collect())
+    }
+}
+
+/// The set, or why it cannot be read.
+pub(crate) fn or_why(set: Result<Option<StatefulSet>, Error>) -> (Option<StatefulSet>, Option<String>) {
+    match set {
+        Ok(set) => (set, None),
+        Err(error) => (None, Some(error.to_string())),
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Outcome {
     Stable,
     /// It is being rolled: where it stands.
     Rolling(String),
+    /// It was being rolled when it failed, and stays where it stands until somebody decides.
+    Failed(String),
     /// It was turned down and pods return from it, or its template was put back.
     Returning,
     /// It was turned down: what for, and when.
@@ -42,7 +44,7 @@ impl Outcome {
             |at: &Option<Timestamp>| at.map_or_else(String::new, |at| format!(" {} ago", age(Some(at), now)));
         let word = self.in_a_word();
         match self {
-            Self::Rolling(place) => format!("{word}, {place}"),
+            Self::Rolling(place) | Self::Failed(place) => format!("{word}, {place}"),
             Self::TurnedDown(why, at) => format!("{word}{}: {why}", ago(at)),
             Self::LeftOff(_, at) | Self::Completed(at) | Self::TakenOn(at) => format!("{word}{}", ago(at)),
             Self::Stable | Self::Returning | Self::Asked | Self::Unknown => word.into(),
@@ -54,6 +56,7 @@ impl Outcome {
         match self {
             Self::Stable => "stable",
             Self::Rolling(_) => "rolling",
+            Self::Failed(_) => "failed",
             Self::Returning => "returning",
             Self::TurnedDown(..) => "turned down",
             Self::LeftOff(how, _) => how,
@@ -69,6 +72,7 @@ impl Outcome {
         match self {
             Self::Stable => "Stable",
             Self::Rolling(_) => "Rolling",
+            Self::Failed(_) => "Failed",
             Self::Returning => "Returning",
             Self::TurnedDown(..) => "TurnedDown",
             Self::LeftOff(..) => "LeftOff",
@@ -86,7 +90,12 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     let status = &stage.status;
     match &stage.activity {
         Activity::Rolling(attempt) if attempt.target.as_str() == revision => {
-            return Outcome::Rolling(stage.progress_in_words().unwrap_or_default());
+            let place = stage.progress_in_words().unwrap_or_default();
+            return if stage.phase() == "Failed" {
+                Outcome::Failed(place)
+            } else {
+                Outcome::Rolling(place)
+            };
         }
         Activity::Returning(back) if back.from.as_str() == revision => return Outcome::Returning,
         _ => {}
@@ -152,7 +161,7 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, aborted, at_rest, paused, returning};
+    use crate::fixtures::{NOW, aborted, at_rest, paused, returning, stepping};
     use rstest::rstest;
     use serde_json::json;
 
@@ -170,9 +179,17 @@ mod tests {
         rollout
     }
 
+    /// Its new pod crashes, and nobody has decided about it.
+    fn broken() -> Rollout {
+        let mut rollout = stepping();
+        rollout.status.get_or_insert_default().phase = "Failed".into();
+        rollout
+    }
+
     #[rstest]
     #[case(paused(), "db-1", "stable")]
     #[case(paused(), "db-2", "rolling, step 2 of 4")]
+    #[case(broken(), "db-2", "failed, step 1 of 4")]
     #[case(paused(), "db-0", "completed 9m ago")]
     #[case(paused(), "db-00", "unknown")]
     #[case(paused(), "db-5", "unknown")]

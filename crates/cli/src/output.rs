@@ -27,6 +27,9 @@ pub(crate) enum Output {
 /// For the help texts of what shows objects.
 pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=TEMPLATE";
 
+/// How each of these begins.
+pub(crate) const BEGINNINGS: [&str; 5] = ["json", "yaml", "name", "wide", "jsonpath="];
+
 impl FromStr for Output {
     type Err = String;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::Api;
 use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
@@ -14,6 +15,7 @@ use stateward_core::world::Commands;
 use crate::access::Access;
 use crate::error::{self, Error};
 use crate::exit::{self, Exit};
+use crate::look::or_why;
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
@@ -30,7 +32,7 @@ pub struct Args {
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
     watch: bool,
-    /// With --watch: give up after this long (30s, 5m, 1h30m); 0 is never
+    /// With --watch: give up after this long (30s, 5m, 1h30m), whatever is waited for; 0 is never
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, requires = "watch")]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -44,23 +46,32 @@ impl Args {
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let Some(timeout) = args.timeout.filter(|timeout| !timeout.is_zero()) else {
+        return look(&args, &mut None, session).await;
+    };
+    let mut found = None;
+    let looked = tokio::time::timeout(timeout, look(&args, &mut found, session)).await;
+    match (looked, found) {
+        (Ok(ended), _) => ended,
+        (Err(_), Some(title)) => Err(Error::Late(format!("{title} has not ended within {timeout:?}"))),
+        (Err(_), None) => Err(Error::Late(format!(
+            "the API server has not said within {timeout:?} where {} stands",
+            args.name.title()
+        ))),
+    }
+}
+
+/// All of it, for as long as it takes. `found` is the rollout, once that is so.
+async fn look(args: &Args, found: &mut Option<String>, session: &mut Session<'_>) -> Result<Exit, Error> {
     let rollout = session.rollout(&args.name).await?;
+    *found = Some(rollout.title());
     if !args.watch {
-        let set = session.set(&rollout).await;
-        let verdict = Verdict::of(&rollout, set.as_ref());
+        let (set, unread) = or_why(session.set(&rollout).await);
+        let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref());
         session.print(&verdict.line)?;
         return Ok(verdict.exit);
     }
-    let Some(timeout) = args.timeout.filter(|timeout| !timeout.is_zero()) else {
-        return watch(&args.name, &rollout, session).await;
-    };
-    match tokio::time::timeout(timeout, watch(&args.name, &rollout, session)).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            session.say(&format!("{} has not ended within {timeout:?}", rollout.title()));
-            Ok(Exit::Timeout)
-        }
-    }
+    watch(&args.name, &rollout, session).await
 }
 
 /// What a look says.
@@ -74,8 +85,8 @@ struct Verdict {
 
 impl Verdict {
     /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not
-    /// pass for rolled out.
-    fn of(rollout: &Rollout, set: Option<&StatefulSet>) -> Self {
+    /// pass for rolled out. Nor may one that cannot be seen, which is so where `unread` says why.
+    fn of(rollout: &Rollout, set: Option<&StatefulSet>, unread: Option<&str>) -> Self {
         let stage = Stage::of(rollout);
         let name = rollout.name_any();
         let waiting = |what: String| Self {
@@ -100,6 +111,17 @@ impl Verdict {
         };
         if set.is_some_and(|set| asks_for_another(set, &stage) || ended && is_ahead(set, &stage)) {
             return waiting(unseen_change(rollout));
+        }
+        if let (Some(why), Exit::Done) = (unread, exit) {
+            return Self {
+                exit: Exit::Error,
+                ended,
+                line: format!(
+                    "{name}: Unknown: its status says {}, but {}",
+                    stage.phase(),
+                    unknown_change(why)
+                ),
+            };
         }
         Self {
             exit,
@@ -132,10 +154,16 @@ pub(crate) fn unseen_change(rollout: &Rollout) -> String {
     )
 }
 
+/// That nobody can tell whether there is such a change, in words.
+pub(crate) fn unknown_change(why: &str) -> String {
+    format!("whether its latest change was looked at is not known: {why}")
+}
+
 /// What a watch shows.
 enum Sight {
     Rollout(Result<Option<Box<Rollout>>, watcher::Error>),
-    Set(Option<Box<StatefulSet>>),
+    /// The set, or why it cannot be read.
+    Set(Result<Option<Box<StatefulSet>>, String>),
 }
 
 fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight> + use<> {
@@ -151,21 +179,52 @@ fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight>
             }))
         });
     let sets: BoxStream<'static, Sight> = if rollout.workload_kind == "StatefulSet" {
-        // What we may not read cannot hold us up.
-        watch_object(session.sets(), &rollout.workload)
-            .backoff(DefaultBackoff::default())
-            .map(|set| Sight::Set(set.ok().flatten().map(Box::new)))
-            .boxed()
+        let (sets, name) = (session.sets(), rollout.workload.clone());
+        let watched = watch_object(sets.clone(), &name).backoff(DefaultBackoff::default());
+        // A connection that is lost is taken up again; what is refused is not ours to watch.
+        let watched = watched
+            .take_while(|set| std::future::ready(!matches!(set, Err(error) if is_final(error))))
+            .filter_map(|set| std::future::ready(set.ok()))
+            .map(|set| Sight::Set(Ok(set.map(Box::new))));
+        watched.chain(looks(sets, name)).boxed()
     } else {
-        stream::iter([Sight::Set(None)]).chain(stream::pending()).boxed()
+        stream::iter([Sight::Set(Ok(None))])
+            .chain(stream::pending())
+            .boxed()
     };
     stream::select(rollouts, sets)
+}
+
+/// How often a set is read that may not be watched.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// For who may read a set but not watch it.
+fn looks(sets: Api<StatefulSet>, name: String) -> impl Stream<Item = Sight> {
+    let look = move |again: bool| {
+        let (sets, name) = (sets.clone(), name.clone());
+        async move {
+            if again {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            let seen = loop {
+                let read = sets.get_opt(&name).await;
+                match read.map_err(Error::api(format!("read statefulset {name}"))) {
+                    Ok(set) => break Ok(set.map(Box::new)),
+                    // A connection that is lost says nothing about the set.
+                    Err(Error::Unreachable(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                    Err(error) => break Err(error.to_string()),
+                }
+            };
+            Some((Sight::Set(seen), true))
+        }
+    };
+    stream::unfold(false, look)
 }
 
 async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
     let title = rollout.title();
     let mut sights = std::pin::pin!(sights(session, rollout));
-    let (mut rollout, mut set): (Option<Box<Rollout>>, Option<Option<Box<StatefulSet>>>) = (None, None);
+    let (mut rollout, mut set) = (None, None);
     let (mut said, mut lost) = (String::new(), false);
     while let Some(sight) = sights.next().await {
         match sight {
@@ -191,7 +250,11 @@ async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Res
         let (Some(rollout), Some(set)) = (&rollout, &set) else {
             continue;
         };
-        let verdict = Verdict::of(rollout, set.as_deref());
+        let (set, unread) = match set {
+            Ok(set) => (set.as_deref(), None),
+            Err(why) => (None, Some(why.as_str())),
+        };
+        let verdict = Verdict::of(rollout, set, unread);
         if verdict.line != said {
             session.print(&verdict.line)?;
             said.clone_from(&verdict.line);
@@ -242,12 +305,12 @@ mod tests {
         #[case] line: &str,
     ) {
         let line = line.to_owned();
-        assert_eq!(Verdict::of(&rollout, None), Verdict { exit, ended, line });
+        assert_eq!(Verdict::of(&rollout, None, None), Verdict { exit, ended, line });
     }
 
     #[test]
     fn an_abort_has_ended_when_every_pod_is_back() {
-        let verdict = Verdict::of(&aborted(), None);
+        let verdict = Verdict::of(&aborted(), None, None);
         assert_eq!((verdict.exit, verdict.ended), (Exit::Failed, true));
     }
 
@@ -258,18 +321,18 @@ mod tests {
         status.update_revision = Some("db-3".into());
         status.observed_generation = ahead.metadata.generation;
         assert_eq!(
-            Verdict::of(&paused(), Some(&ahead)).line,
+            Verdict::of(&paused(), Some(&ahead), None).line,
             "db: Progressing: the latest change of statefulset db has not been looked at yet"
         );
         ahead.metadata.generation = Some(99);
-        let on_its_way = Verdict::of(&paused(), Some(&ahead));
+        let on_its_way = Verdict::of(&paused(), Some(&ahead), None);
         assert_eq!(on_its_way.exit, Exit::Paused, "its partition may have moved");
     }
 
     #[test]
     fn a_template_that_nobody_has_seen_yet_is_not_rolled_out() {
         let ahead = set("cache", 3);
-        let verdict = Verdict::of(&at_rest(), Some(&ahead));
+        let verdict = Verdict::of(&at_rest(), Some(&ahead), None);
         assert_eq!(verdict.exit, Exit::Progressing);
         assert_eq!(
             verdict.line,
@@ -281,14 +344,14 @@ mod tests {
     fn a_spec_that_nobody_has_seen_yet_is_not_rolled_out() {
         let mut rollout = at_rest();
         rollout.metadata.generation = Some(2);
-        assert_eq!(Verdict::of(&rollout, None).exit, Exit::Progressing);
+        assert_eq!(Verdict::of(&rollout, None, None).exit, Exit::Progressing);
     }
 
     #[test]
     fn a_set_that_is_ahead_says_nothing_about_a_rollout_under_way() {
         let mut ahead = set("db", 4);
         ahead.metadata.generation = Some(4);
-        assert_eq!(Verdict::of(&paused(), Some(&ahead)).exit, Exit::Paused);
+        assert_eq!(Verdict::of(&paused(), Some(&ahead), None).exit, Exit::Paused);
     }
 
     #[test]
@@ -296,7 +359,7 @@ mod tests {
         let mut rollout = aborted();
         rollout.status.as_mut().unwrap().restart = true;
         assert_eq!(
-            Verdict::of(&rollout, None).line,
+            Verdict::of(&rollout, None, None).line,
             "queue: Progressing: a command waits for the operator"
         );
     }

@@ -7,9 +7,11 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, Patch};
 use stateward_api::duration;
+use tokio::time::Instant;
 
 use crate::access::Access;
 use crate::answer::{self, Answer};
+use crate::call;
 use crate::command::Command;
 use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
@@ -28,7 +30,7 @@ pub struct Args {
     /// Do it only if this is the revision that is being rolled; the hash at its end will do
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
     revision: Option<String>,
-    /// How long to wait for the operator's answer; 0 does not wait
+    /// How long to wait for the API server and then the operator to answer; 0 does not wait for the operator
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, default_value = "10s")]
     timeout: Duration,
     #[command(flatten)]
@@ -79,9 +81,17 @@ pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Res
 
 pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let interrupt = interrupt();
+    let deadline = args.manner().deadline();
+    let targets = within(deadline, session.whole_targets(&args.targets)).await;
+    let targets = targets.ok_or_else(|| {
+        Error::Late(format!(
+            "the API server has not answered within {:?}; nothing was changed",
+            args.timeout
+        ))
+    })?;
     let mut seen = Vec::new();
     let mut met = HashSet::new();
-    for object in session.whole_targets(&args.targets).await? {
+    for object in targets? {
         let object = object.and_then(parse);
         // One that is named twice, perhaps by its set, is asked once.
         if object.as_ref().map_or(true, |object| met.insert(object.uid())) {
@@ -96,7 +106,7 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
         if let Some(wanted) = &args.revision {
             pin(wanted, &one)?;
         }
-        let done = give(command, &one, args.manner(), interrupt, session).await;
+        let done = give(command, &one, args.manner(), deadline, interrupt, session).await;
         return tell(command, done, args.manner(), session);
     }
     several(command, seen, &args, interrupt, session).await
@@ -138,7 +148,8 @@ async fn several(
         let session = &*session;
         let give = |seen: Rollout| {
             let interrupt = interrupt.clone();
-            async move { give(command, &seen, args.manner(), interrupt, session).await }
+            let manner = args.manner();
+            async move { give(command, &seen, manner, manner.deadline(), interrupt, session).await }
         };
         stream::iter(meant)
             .map(give)
@@ -205,14 +216,29 @@ pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>
     };
     // On the whole screen, Ctrl-C is a key like any other.
     let nobody = std::future::pending().boxed().shared();
-    match give(command, &seen, manner, nobody, session).await {
+    match give(command, &seen, manner, manner.deadline(), nobody, session).await {
         Ok(Done { answer: Some(_), .. }) => format!("{} {}", seen.title(), command.done()),
         Ok(done) => manner.unanswered(&done),
         Err(error) => error.to_string(),
     }
 }
 
+/// What comes of it before the deadline, if there is one.
+async fn within<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, what).await.ok(),
+        None => Some(what.await),
+    }
+}
+
 impl Manner {
+    /// When to give up, if it begins now.
+    fn deadline(self) -> Option<Instant> {
+        Instant::now()
+            .checked_add(self.timeout)
+            .filter(|_| !self.timeout.is_zero())
+    }
+
     fn unanswered(self, done: &Done) -> String {
         format!(
             "no operator has answered within {:?}; is one running? the command waits for it in {}, and then {}",
@@ -226,6 +252,7 @@ async fn give(
     command: Command,
     seen: &Rollout,
     manner: Manner,
+    deadline: Option<Instant>,
     interrupt: Interrupt,
     session: &Session<'_>,
 ) -> Result<Done, Error> {
@@ -247,13 +274,28 @@ async fn give(
             seen.title()
         )));
     }
-    let written = send(command, seen, dry_run, session).await?;
+    // What the server does with a request that was given up is not known.
+    let unknown = |why: &str| {
+        Error::Late(format!(
+            "{why}; whether {} was asked to {} is not known, see with: {} get {}",
+            seen.title(),
+            command.verb(),
+            call::about(session.program, seen),
+            seen.name_any()
+        ))
+    };
+    let written = tokio::select! {
+        sent = within(deadline, send(command, seen, dry_run, session)) => {
+            let late = || unknown(&format!("the API server has not answered within {timeout:?}"));
+            sent.ok_or_else(late)??
+        }
+        () = interrupt.clone() => return Err(unknown("interrupted")),
+    };
     if dry_run == DryRun::Server || timeout.is_zero() {
         return Ok(done);
     }
-    let answer = tokio::time::timeout(timeout, answer::wait(command, seen, &written, session));
     tokio::select! {
-        answered = answer => done.answer = answered.ok(),
+        answered = within(deadline, answer::wait(command, seen, &written, session)) => done.answer = answered,
         () = interrupt => done.interrupted = true,
     }
     match done.answer {
@@ -434,7 +476,15 @@ mod tests {
             timeout: Duration::from_secs(10),
         };
         let pressed = tokio::time::sleep(Duration::from_secs(after)).boxed().shared();
-        let done = give(Command::Abort, &seen, manner, pressed, &session).await;
+        let done = give(
+            Command::Abort,
+            &seen,
+            manner,
+            manner.deadline(),
+            pressed,
+            &session,
+        )
+        .await;
         let told = tell(Command::Abort, done, manner, &mut session);
         assert_eq!(api.get("db").await.unwrap().status.unwrap().abort, asked);
         if asked {
@@ -450,6 +500,42 @@ mod tests {
                 "interrupted before rolloutplugin db was asked for anything"
             );
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interrupt_ends_a_request_that_is_not_answered() {
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        });
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let session = Session {
+            client: kube::Client::new(silent, "prod"),
+            namespace: "prod".into(),
+            clock: Clock::starting_at(NOW.parse().unwrap(), 1.0),
+            program: "stateward",
+            style: Style::default(),
+            terminal: false,
+            out: &mut out,
+            talk: &mut talk,
+        };
+        let manner = Manner {
+            dry_run: DryRun::None,
+            timeout: Duration::ZERO,
+        };
+        let pressed = tokio::time::sleep(Duration::from_secs(1)).boxed().shared();
+        let given = give(
+            Command::Abort,
+            &paused(),
+            manner,
+            manner.deadline(),
+            pressed,
+            &session,
+        )
+        .await;
+        assert_eq!(
+            given.err().unwrap().to_string(),
+            "interrupted; whether rolloutplugin db was asked to abort is not known, see with: stateward get db"
+        );
     }
 
     #[rstest]

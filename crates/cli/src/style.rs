@@ -1,6 +1,7 @@
 //! Colour and line drawing, where the terminal has them. Neither carries meaning alone.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 /// How output looks.
@@ -28,16 +29,25 @@ fn is_utf8(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// Whether a terminal that calls itself so moves its cursor when it is told to.
+fn can_be_drawn_on(term: Option<&OsStr>) -> bool {
+    term.is_none_or(|term| term != "dumb")
+}
+
 impl Style {
     /// What standard output and the environment ask for.
     pub fn of_the_terminal() -> Self {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let dumb = set("TERM").is_some_and(|term| term == "dumb");
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
         Self {
-            colour: std::io::stdout().is_terminal() && set("NO_COLOR").is_none() && !dumb,
+            colour: Self::has_a_screen() && set("NO_COLOR").is_none(),
             ascii: locale.is_some_and(|locale| !is_utf8(&locale)),
         }
+    }
+
+    /// Whether standard output is a terminal that can be drawn on.
+    pub fn has_a_screen() -> bool {
+        std::io::stdout().is_terminal() && can_be_drawn_on(env::var_os("TERM").as_deref())
     }
 
     pub(crate) fn lines(self) -> Lines {
@@ -122,6 +132,12 @@ impl Style {
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[test]
+    fn a_dumb_terminal_is_not_drawn_on() {
+        assert!(!can_be_drawn_on(Some(OsStr::new("dumb"))));
+        assert!(can_be_drawn_on(Some(OsStr::new("xterm"))) && can_be_drawn_on(None));
+    }
 
     #[rstest]
     #[case("en_US.UTF-8", true)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use stateward_clock::human_duration;
 
-use crate::columns::columns;
+use crate::columns::{self, columns};
 use crate::rollout::Rollout;
 use crate::stage::{Stage, share};
 use crate::style::Style;
@@ -31,6 +31,29 @@ pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timesta
     let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
     columns(&std::iter::once(heading(view)).chain(rows).collect::<Vec<_>>())
 }
+
+/// The same with no more columns than there is room for: a half of one says nothing.
+pub(crate) fn table_within(
+    width: usize,
+    rollouts: &[Rollout],
+    view: View,
+    style: Style,
+    now: Timestamp,
+) -> Vec<String> {
+    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
+    let mut rows: Vec<_> = std::iter::once(heading(view)).chain(rows).collect();
+    loop {
+        let lines = columns(&rows);
+        let fits = lines.iter().all(|line| columns::width(line) <= width);
+        if fits || rows[0].len() <= FEWEST {
+            return lines;
+        }
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+}
+
+/// Fewer columns tell nothing: which one, and how it is.
+const FEWEST: usize = 2;
 
 /// What stands above.
 pub(crate) fn heading(view: View) -> Vec<String> {
@@ -115,6 +138,23 @@ cache   Successful    -      -        3       3         3          10m
 queue   Failed        -      0%       4       1         5          10m
 new     Progressing   -      -        -       -         -          10m"
         );
+    }
+
+    #[test]
+    fn a_column_is_there_or_not() {
+        let now = NOW.parse().unwrap();
+        let within = |width| {
+            let lines = table_within(width, &[paused()], View::default(), Style::default(), now);
+            lines.join("\n")
+        };
+        assert_eq!(
+            within(60),
+            "\
+NAME   STATUS   STEP   WEIGHT   READY   UPDATED   REPLICAS
+db     Paused   2/4    20%      5       1         5"
+        );
+        assert_eq!(within(5), "NAME   STATUS\ndb     Paused");
+        assert!(within(80).contains("AGE"));
     }
 
     #[test]

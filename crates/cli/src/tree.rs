@@ -15,7 +15,7 @@ use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::stage::{self, Stage};
-use crate::status::{asks_for_another, unseen_change};
+use crate::status::{asks_for_another, unknown_change, unseen_change};
 use crate::style::{Lines, Style};
 use crate::table::age;
 
@@ -25,8 +25,10 @@ const UNFOLDED: usize = 20;
 /// What there is to draw.
 pub(crate) struct Picture {
     pub(crate) rollout: Rollout,
-    /// `None` where it is not there, or not ours to read.
+    /// `None` where it is not there, or cannot be read.
     pub(crate) set: Option<StatefulSet>,
+    /// Why it cannot be read.
+    pub(crate) unread: Option<String>,
     /// By ordinal.
     pub(crate) pods: Vec<PodRow>,
     /// Those that are waited for, or that decided last.
@@ -44,6 +46,7 @@ pub fn tree(
     let picture = Picture {
         rollout: parse(rollout)?,
         set,
+        unread: None,
         pods: pods.iter().filter_map(PodRow::of).collect(),
         runs: Vec::new(),
     };
@@ -61,6 +64,7 @@ impl Picture {
         ];
         let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
         tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
+        tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
         let steps = steps(&stage, style, &lines, now);
         if !steps.is_empty() {
             tree.push(format!("{}steps", lines.branch));
@@ -251,6 +255,7 @@ mod tests {
         let picture = Picture {
             rollout: paused(),
             set: Some(set("db", 4)),
+            unread: None,
             pods: pods("db", &["db-1", "db-1", "db-1", "db-1", "db-2"]),
             runs: Vec::new(),
         };
@@ -282,6 +287,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         let picture = Picture {
             rollout: paused(),
             set: Some(ahead),
+            unread: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -305,6 +311,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         let mut picture = Picture {
             rollout,
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -321,6 +328,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         let picture = Picture {
             rollout: returning(),
             set: None,
+            unread: None,
             pods: rows,
             runs: Vec::new(),
         };
@@ -349,6 +357,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
         let picture = Picture {
             rollout: unseen(),
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -365,6 +374,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
         let picture = Picture {
             rollout,
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -395,6 +405,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
         let picture = Picture {
             rollout: paused(),
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: vec![serde_json::from_value(run).unwrap()],
         };
@@ -419,6 +430,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
         let picture = Picture {
             rollout: paused(),
             set: None,
+            unread: None,
             pods: rows,
             runs: Vec::new(),
         };
@@ -440,6 +452,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
         let picture = Picture {
             rollout: paused(),
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };

@@ -24,7 +24,7 @@ pub struct Args {
     name: Name,
     /// The revision to go to, by its number in the history; unless given, the stable one while another is rolled or was turned
     /// down, and the one before otherwise
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     to_revision: Option<i64>,
     #[command(flatten)]
     dry_run: DryRunFlag,

@@ -1,6 +1,6 @@
 //! What can be asked for, and who does it.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 
 use crate::access::Access;
 use crate::call;
@@ -91,7 +91,7 @@ impl Verb {
                         clock: stateward_clock::Clock::wall(),
                         program,
                         style: Style::of_the_terminal(),
-                        terminal: std::io::stdout().is_terminal(),
+                        terminal: Style::has_a_screen(),
                         out: &mut out,
                         talk: &mut talk,
                     };

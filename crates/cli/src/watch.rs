@@ -6,6 +6,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use kube::core::Status;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 
@@ -205,6 +206,25 @@ pub(crate) fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> 
 
 /// Asking again will not help.
 pub(crate) fn is_final(error: &watcher::Error) -> bool {
+    refused(error).is_some()
+}
+
+/// The server does not know the kind.
+pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
+    refused(error).is_some_and(|status| status.code == 404)
+}
+
+/// What the server says where asking again will not help.
+pub(crate) fn refusal(error: &watcher::Error) -> Option<String> {
+    let status = refused(error)?;
+    Some(if status.message.is_empty() {
+        error.to_string()
+    } else {
+        status.message.clone()
+    })
+}
+
+fn refused(error: &watcher::Error) -> Option<&Status> {
     let status = match error {
         watcher::Error::WatchError(status) => Some(status),
         watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -212,5 +232,7 @@ pub(crate) fn is_final(error: &watcher::Error) -> bool {
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
         _ => None,
     };
-    status.is_some_and(|status| matches!(status.code, 401 | 403 | 404))
+    status
+        .map(|status| &**status)
+        .filter(|status| matches!(status.code, 401 | 403 | 404))
 }

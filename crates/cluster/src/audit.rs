@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::json::{self, Value};
+use bytes::Bytes;
+
+use crate::json::Value;
 
 /// One answered write.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,52 +38,48 @@ const LIMIT: usize = 100_000;
 /// The newest writes, oldest first.
 #[derive(Default)]
 pub(crate) struct Audit {
-    /// Bodies are kept as text: far more are written than read, and text is small.
-    entries: Mutex<VecDeque<(Entry, Box<[u8]>)>>,
+    /// Far more are written than read, so that bodies are kept as they came.
+    entries: Mutex<VecDeque<(Entry, Body)>>,
 }
 
-/// The body of a request that sends an object with another status.
-pub(crate) struct WithStatus<'a> {
-    pub(crate) base: &'a Value,
-    pub(crate) status: &'a Value,
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// As it was sent: JSON.
+    Text(Bytes),
+    /// As it was read. Most of it is shared with what it led to.
+    Value(Value),
 }
 
-/// What the audit log keeps of a request.
-pub(crate) trait Body {
-    /// Appends its text.
-    fn write(&self, out: &mut Vec<u8>);
-}
-
-impl Body for Value {
-    fn write(&self, out: &mut Vec<u8>) {
-        json::write(out, self);
+impl From<Value> for Body {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
     }
 }
 
-impl Body for WithStatus<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut whole = self.base.clone();
-        whole["status"] = self.status.clone();
-        json::write(out, &whole);
+impl From<&Body> for serde_json::Value {
+    fn from(body: &Body) -> Self {
+        match body {
+            Body::Text(text) => serde_json::from_slice(text).unwrap_or_default(),
+            Body::Value(value) => value.into(),
+        }
     }
 }
 
 impl Audit {
     /// Takes down an entry and the body of its request.
-    pub(crate) fn record(&self, entry: Entry, body: &impl Body) {
-        let mut text = Vec::with_capacity(2048);
-        body.write(&mut text);
+    pub(crate) fn record(&self, entry: Entry, body: Body) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == LIMIT {
             entries.pop_front();
         }
-        entries.push_back((entry, text.into()));
+        entries.push_back((entry, body));
     }
 
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = |(entry, text): &(Entry, Box<[u8]>)| Entry {
-            body: serde_json::from_slice(text).unwrap_or_default(),
+        let read = |(entry, body): &(Entry, Body)| Entry {
+            body: body.into(),
             ..entry.clone()
         };
         entries.iter().map(read).collect()

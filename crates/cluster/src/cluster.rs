@@ -1,9 +1,10 @@
 //! The embedded cluster as its users see it: start it, get clients, read what was written.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-use crate::json::json;
+use crate::json::{Value, json};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -119,9 +120,34 @@ pub struct Commit {
     /// The object's name.
     pub name: String,
     /// The object after the change, or its last state. Without its `managedFields`.
-    pub object: Arc<serde_json::Value>,
+    pub object: Shown,
     /// It is gone.
     pub deleted: bool,
+}
+
+/// The object of a commit, made when somebody looks at it: of most that are told of nobody wants to know more than the name.
+#[derive(Clone, Debug)]
+pub struct Shown(Arc<(Arc<Value>, OnceLock<serde_json::Value>)>);
+
+impl Deref for Shown {
+    type Target = serde_json::Value;
+
+    fn deref(&self) -> &serde_json::Value {
+        let (kept, shown) = &*self.0;
+        shown.get_or_init(|| (&**kept).into())
+    }
+}
+
+impl From<Arc<Value>> for Shown {
+    fn from(object: Arc<Value>) -> Self {
+        Self(Arc::new((object, OnceLock::new())))
+    }
+}
+
+impl From<serde_json::Value> for Shown {
+    fn from(object: serde_json::Value) -> Self {
+        Self(Arc::new((Arc::default(), object.into())))
+    }
 }
 
 /// Commits in their order. They wait here until they are asked for.
@@ -150,7 +176,7 @@ impl From<(Shelf, Change)> for Commit {
             resource: shelf.name(),
             namespace: change.key.namespace,
             name: change.key.name,
-            object: Arc::new((&*change.object.value).into()),
+            object: change.object.value.into(),
             deleted: change.deleted,
         }
     }
@@ -169,7 +195,7 @@ fn furnish(server: &Server) {
         agent: "kube-apiserver".to_owned(),
     };
     let options = WriteOptions::default();
-    let create = |resource: &str, namespace: &str, object: crate::json::Value| {
+    let create = |resource: &str, namespace: &str, object: Value| {
         let Some(resource) = server.registry.by_id(resource) else {
             return;
         };

@@ -33,5 +33,5 @@ mod told;
 mod types;
 
 pub use audit::Entry;
-pub use cluster::{Cluster, Commit, Commits, Options};
+pub use cluster::{Cluster, Commit, Commits, Options, Shown};
 pub use controllers::MaxUnavailable;

@@ -2,12 +2,14 @@
 //!
 //! Everything else is code over this table; no kind has a handler of its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use serde::Deserialize;
 
 use crate::custom::{CustomType, Scope};
+use crate::hash::Table;
+use crate::json::Value;
 use crate::store::Shelf;
 use crate::types::{Kind, Shape};
 
@@ -170,8 +172,8 @@ static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
 });
 
 /// The built-in resources by id: every read and write looks one up.
-static BY_ID: LazyLock<HashMap<&'static str, &'static Arc<Resource>>> = LazyLock::new(|| {
-    let mut by_id = HashMap::new();
+static BY_ID: LazyLock<Table<&'static str, &'static Arc<Resource>>> = LazyLock::new(|| {
+    let mut by_id = Table::default();
     for resource in BUILTIN.iter() {
         by_id.entry(&*resource.id).or_insert(resource);
     }
@@ -275,6 +277,7 @@ impl From<CustomType> for Resource {
             names,
             scope,
             version,
+            spec: _,
         } = &custom;
         if version.has_status {
             subresources.push(Subresource {
@@ -341,6 +344,15 @@ impl Registry {
             .unwrap_or_else(PoisonError::into_inner)
             .get(wanted)
             .cloned()
+    }
+
+    /// Whether what this CRD defines is served as it says.
+    pub(crate) fn serves(&self, crd: &Value) -> bool {
+        let resource = self.by_id(crate::object::name(crd));
+        resource.is_some_and(|resource| match &resource.model {
+            Model::Custom(custom) => custom.spec.shares(&crd["spec"]),
+            Model::Builtin { .. } => false,
+        })
     }
 
     /// Adds or replaces a custom resource.

@@ -4,7 +4,7 @@
 //! is the object's `resourceVersion`. What a watch sends, what a list at an older version shows and what "too old" means are
 //! all read off the same log. Objects are JSON behind `Arc`, so a reader never holds a writer up.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::json::Value;
@@ -92,8 +92,8 @@ impl Inner {
 
 struct Contents {
     objects: BTreeMap<Key, Object>,
-    /// The names of a namespace's objects by the UID of their controller. Orphans are under none.
-    families: BTreeMap<(String, String), BTreeSet<String>>,
+    /// The objects of a namespace by the UID of their controller, and by name. Orphans are under none.
+    families: BTreeMap<(String, String), BTreeMap<String, Object>>,
     log: VecDeque<Change>,
     /// The newest revision the log has forgotten.
     forgotten: u64,
@@ -231,35 +231,26 @@ impl Contents {
     }
 
     fn claimable(&self, namespace: &str, controller_uid: &str) -> Vec<Object> {
-        let family = |uid: &str| self.families.get(&(namespace.to_owned(), uid.to_owned()));
-        let mut names: Vec<_> = [family(""), family(controller_uid)]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut key = Key::new(namespace, "");
-        let object = |name: &String| {
-            key.name.clone_from(name);
-            self.objects.get(&key).cloned()
-        };
-        names.into_iter().filter_map(object).collect()
+        let mut family = (namespace.to_owned(), String::new());
+        let orphans = self.families.get(&family);
+        family.1.push_str(controller_uid);
+        let own = self.families.get(&family).filter(|_| !controller_uid.is_empty());
+        let mut members: Vec<_> = [orphans, own].into_iter().flatten().flatten().collect();
+        members.sort_by_key(|(name, _)| *name);
+        members.into_iter().map(|(_, object)| object.clone()).collect()
     }
 
     fn insert(&mut self, key: &Key, object: Object) -> Option<Object> {
         let family = object::controller_uid(&object).to_owned();
-        let previous = self.objects.insert(key.clone(), object);
+        let previous = self.objects.insert(key.clone(), object.clone());
         let moved = previous
             .as_deref()
-            .is_none_or(|previous| object::controller_uid(previous) != family);
+            .is_some_and(|previous| object::controller_uid(previous) != family);
         if moved {
             self.leave_family(key, previous.as_deref());
-            self.families
-                .entry((key.namespace.clone(), family))
-                .or_default()
-                .insert(key.name.clone());
         }
+        let members = self.families.entry((key.namespace.clone(), family));
+        members.or_default().insert(key.name.clone(), object);
         previous
     }
 

@@ -9,8 +9,10 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_api::rollout::RolloutStatus;
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
+use stateward_core::workload::Workload;
 use stateward_core::world::{Action, Decision, Notice, World};
 use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
@@ -361,7 +363,23 @@ async fn observe<K: Rollout>(
         let template = context.plugin.snapshot(target, Some(&revision)).await?;
         workload.current_template = template.map(|template| context.plugin.fingerprint(&template));
     }
+    if let Ok(workload) = &mut seen.workload
+        && let Some(revision) = workload.forgotten_revision().cloned()
+        && is_new(K::record(&status), workload)
+    {
+        let template = context.plugin.snapshot(target, Some(revision.as_str())).await?;
+        workload.forgotten = template.map(|template| Stable {
+            revision,
+            template: context.plugin.fingerprint(&template),
+        });
+    }
     Ok(Some(seen))
+}
+
+/// Whether a workload is still to be taken on, by what is on record.
+fn is_new(status: &RolloutStatus, workload: &Workload) -> bool {
+    let memory = record::memory(status);
+    memory.stable.is_none() || memory.workload.as_ref() != Some(&workload.uid)
 }
 
 fn world<K: Rollout>(object: &K, seen: &Observation, context: &Context<K>) -> World {
@@ -462,7 +480,7 @@ async fn act<K: Rollout>(
         Action::DropRun { name, uid } => checks.delete(object, name, uid).await?,
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
-        Action::LetGo(setting) => plugin.let_go(target, &seen.version, setting.as_deref()).await?,
+        Action::LetGo(leave) => plugin.let_go(target, &seen.version, leave).await?,
         Action::Restore => {
             let template = stable_template(object, context).await?;
             plugin.restore(target, &seen.version, &template).await?

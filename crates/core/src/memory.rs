@@ -67,6 +67,9 @@ pub struct Attempt {
     pub progressed: Timestamp,
     /// The most pods that were new and well so far. Only more than that is progress; one that comes and goes is not.
     pub reached: u32,
+    /// The most places that old pods have left to new ones, where they go one after the other. That one has gone at last is
+    /// progress, once.
+    pub exposed: u32,
     /// Pods that stay released whatever the step says, because they were when the steps began or were changed.
     pub floor: u32,
     /// Stable pods that were not Ready before it began: they do not have to be well for a step to pass.

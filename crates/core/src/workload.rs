@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::memory::Stable;
 use crate::plan::Fingerprint;
 use crate::revision::RevisionName;
 
@@ -27,8 +28,13 @@ pub struct Workload {
     pub template: Fingerprint,
     /// The same of the current revision's template, where it is known. Asked for when a workload is taken on.
     pub current_template: Option<Fingerprint>,
+    /// What its lowest pod runs, where its controller has forgotten that and its template is known. Asked for when a workload is
+    /// taken on.
+    pub forgotten: Option<Stable>,
     /// How its users have set it, in the plugin's own words: what it has to be again when it is let go.
     pub setting: String,
+    /// The same, where it was written down when the workload was let go of in the middle of a rollout.
+    pub kept_setting: Option<String>,
     /// Who holds it.
     pub claim: Claim,
     /// One pod waits for the one before it, so a broken one holds up the others.
@@ -84,6 +90,8 @@ pub struct Pod {
     pub terminating: bool,
     /// Ready since then.
     pub ready_since: Option<Timestamp>,
+    /// Not Ready since then, where that is told.
+    pub unready_since: Option<Timestamp>,
     /// How often its containers have started again.
     pub restarts: u32,
     /// When the last of them did.
@@ -165,6 +173,14 @@ impl Workload {
     pub fn exposed_from_the_top(&self, revision: &RevisionName) -> u32 {
         let runs = |index: &u32| self.at(*index).is_some_and(|pod| pod.runs(revision));
         (0..self.replicas).rev().take_while(runs).count() as u32
+    }
+
+    /// What the lowest pod runs, where its controller has forgotten that: the workload was made anew around its pods, with another
+    /// template. A change goes from the last pod down, so that is what they come from.
+    pub fn forgotten_revision(&self) -> Option<&RevisionName> {
+        let mut there = self.members().filter(|pod| !pod.terminating);
+        let lowest = there.find_map(|pod| pod.revision.as_ref())?;
+        (self.current == self.update && *lowest != self.update).then_some(lowest)
     }
 
     /// Whether the workload's counters tell of the same pods as the rows do. The two come by different watches; while

@@ -122,8 +122,8 @@ pub enum Action {
     },
     /// Put the stable template back and let every pod follow.
     Restore,
-    /// Let go of the workload, leaving it as it was set before us if that is given.
-    LetGo(Option<String>),
+    /// Let go of the workload.
+    LetGo(Leave),
     /// Begin a run of analysis under this name. One that is there already is the one that was meant.
     StartRun {
         /// Its name.
@@ -145,6 +145,15 @@ pub enum Action {
         /// Its identity.
         uid: String,
     },
+}
+
+/// How a workload is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// At rest: with the setting that it had before us.
+    AsItWas(String),
+    /// In the middle: as it is. The setting that it had before us is for whoever takes it on next.
+    AsItIs(String),
 }
 
 /// Where a rollout stands, in one word. Seed 000's words.

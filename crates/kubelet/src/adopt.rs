@@ -191,7 +191,7 @@ mod tests {
         let (life, now) = lived(behaviour, 10);
         let shown = status(&set_pod("db", 0), &life, "10.1.0.1");
 
-        let again = taken_up(shown.clone(), now).unwrap();
+        let again = taken_up(serde_json::json!(shown), now).unwrap();
 
         assert_eq!(
             std::mem::discriminant(&again.stage),
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_pod_called_unready_while_its_node_was_away_is_still_ready() {
         let (life, now) = lived(Behaviour::default(), 10);
-        let mut shown = status(&set_pod("db", 0), &life, "10.1.0.1");
+        let mut shown = serde_json::json!(status(&set_pod("db", 0), &life, "10.1.0.1"));
         for condition in shown["conditions"].as_array_mut().unwrap() {
             if condition["type"] == "Ready" {
                 condition["status"] = "False".into();

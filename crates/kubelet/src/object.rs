@@ -142,7 +142,8 @@ pub(crate) struct Condition {
     #[serde(rename = "type")]
     pub(crate) type_: String,
     pub(crate) status: String,
-    pub(crate) last_transition_time: Option<Time>,
+    /// As text: few are asked for, and reading them takes longer than all the rest.
+    pub(crate) last_transition_time: Option<String>,
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]

@@ -174,11 +174,9 @@ pub(crate) fn condition(status: &object::Status, kind: &str) -> Option<(bool, Ti
         .iter()
         .flatten()
         .find(|condition| condition.type_ == kind)?;
-    let since = condition
-        .last_transition_time
-        .as_ref()
-        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
-    Some((condition.status == "True", since))
+    let since = condition.last_transition_time.as_ref();
+    let since = since.and_then(|since| since.parse().ok());
+    Some((condition.status == "True", since.unwrap_or(Timestamp::UNIX_EPOCH)))
 }
 
 fn owner(pod: &Object) -> Owner {

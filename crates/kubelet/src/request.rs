@@ -2,16 +2,29 @@
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::{Key, MANAGER, Refusal};
 use crate::object::Object;
+use crate::status::PodStatus;
 
 #[derive(Debug)]
 pub(crate) enum Request {
     Bind { node: String },
-    Status(Value),
+    Status(PodStatus),
     Delete,
+}
+
+#[derive(Debug, Serialize)]
+struct StatusPatch<'a> {
+    metadata: Incarnation<'a>,
+    status: PodStatus,
+}
+
+#[derive(Debug, Serialize)]
+struct Incarnation<'a> {
+    uid: &'a str,
 }
 
 #[derive(Debug)]
@@ -68,9 +81,8 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
             Ok(Answer::Bound(node))
         }
         Request::Status(status) => {
-            let mut patch = json!({ "metadata": { "uid": uid } });
-            patch["status"] = status;
-            let patch = Patch::Strategic(patch);
+            let metadata = Incarnation { uid };
+            let patch = Patch::Strategic(StatusPatch { metadata, status });
             let params = PatchParams {
                 field_manager: Some(MANAGER.into()),
                 ..PatchParams::default()

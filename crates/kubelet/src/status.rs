@@ -1,11 +1,150 @@
 //! The status a pod's life shows in the API: what a kubelet writes, word for word where tools read the words.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
 
 use crate::chance;
 use crate::life::{End, Ended, Flip, Life, Run, Stage, back_off};
 use crate::pod::{Container, Pod};
+
+/// A status as it is written: fields in the order of their names, and null for what an earlier write may have left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub(crate) enum PodStatus {
+    OnNode(Box<OnNode>),
+    Unplaced(Unplaced),
+}
+
+impl PodStatus {
+    /// The same with the generation that it is about.
+    pub(crate) fn observing(mut self, generation: Option<i64>) -> Self {
+        match &mut self {
+            Self::OnNode(status) => status.observed_generation = generation,
+            Self::Unplaced(status) => status.observed_generation = generation,
+        }
+        self
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OnNode {
+    conditions: Vec<Condition>,
+    container_statuses: Vec<ContainerStatus>,
+    #[serde(rename = "hostIP")]
+    host_ip: String,
+    #[serde(rename = "hostIPs")]
+    host_ips: [Address; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_container_statuses: Vec<ContainerStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+    observed_generation: Option<i64>,
+    phase: &'static str,
+    #[serde(rename = "podIP", skip_serializing_if = "Option::is_none")]
+    pod_ip: Option<String>,
+    #[serde(rename = "podIPs", skip_serializing_if = "Option::is_none")]
+    pod_ips: Option<[Address; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    start_time: Option<Second>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Unplaced {
+    conditions: [Condition; 1],
+    observed_generation: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Address {
+    ip: String,
+}
+
+/// Reason and message are null when there is none: in a strategic merge that removes what an earlier write left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    last_transition_time: Second,
+    message: Option<String>,
+    reason: Option<&'static str>,
+    status: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerStatus {
+    #[serde(rename = "containerID", skip_serializing_if = "Option::is_none")]
+    container_id: Option<String>,
+    image: String,
+    #[serde(rename = "imageID")]
+    image_id: String,
+    last_state: LastState,
+    name: String,
+    ready: bool,
+    restart_count: u32,
+    started: bool,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum State {
+    Waiting(Waiting),
+    Running(Running),
+    Terminated(Terminated),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+struct LastState {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Waiting {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Running {
+    started_at: Second,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Terminated {
+    #[serde(rename = "containerID", skip_serializing_if = "Option::is_none")]
+    container_id: Option<String>,
+    exit_code: i32,
+    finished_at: Second,
+    reason: Cow<'static, str>,
+    started_at: Option<Second>,
+}
+
+/// A time as the API writes it. Two within one second are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Second(Timestamp);
+
+impl Second {
+    fn of(time: Timestamp) -> Self {
+        Self(Timestamp::from_second(time.as_second()).unwrap_or(time))
+    }
+}
+
+impl Serialize for Second {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
 
 /// The phase of a pod at this stage of its life.
 fn phase(life: &Life) -> &'static str {
@@ -22,51 +161,47 @@ fn phase(life: &Life) -> &'static str {
 }
 
 /// The status of a pod that is on its node. A function of its life alone, so that equal lives mean no write.
-pub(crate) fn status(pod: &Pod, life: &Life, host_ip: &str) -> Value {
-    let mut status = Map::new();
-    status.insert("phase".into(), phase(life).into());
-    status.insert("hostIP".into(), host_ip.into());
-    status.insert("hostIPs".into(), json!([{ "ip": host_ip }]));
-    status.insert("startTime".into(), json!(life.started.map(Time)));
-    status.insert("conditions".into(), conditions(pod, life));
-    if life.sandbox.on || life.runs.iter().any(|run| run.started.is_some()) {
-        let ip = pod_ip(pod);
-        status.insert("podIP".into(), ip.as_str().into());
-        status.insert("podIPs".into(), json!([{ "ip": ip }]));
-    }
-    if life.stage == Stage::Ended(End::Evicted) {
-        status.insert("reason".into(), "Evicted".into());
-        status.insert("message".into(), "The node was low on resource: memory.".into());
-    }
-    if !pod.inits.is_empty() {
-        let inits: Vec<_> = pod
-            .inits
-            .iter()
-            .map(|container| init_status(pod, life, container))
-            .collect();
-        status.insert("initContainerStatuses".into(), inits.into());
-    }
-    let containers: Vec<_> = (0..pod.containers.len())
-        .map(|index| container_status(pod, life, index))
-        .collect();
-    status.insert("containerStatuses".into(), containers.into());
-    status.into()
+pub(crate) fn status(pod: &Pod, life: &Life, host_ip: &str) -> PodStatus {
+    let has_address = life.sandbox.on || life.runs.iter().any(|run| run.started.is_some());
+    let pod_ip = has_address.then(|| pod_ip(pod));
+    let evicted = life.stage == Stage::Ended(End::Evicted);
+    let inits = pod
+        .inits
+        .iter()
+        .map(|container| init_status(pod, life, container));
+    let containers = (0..pod.containers.len()).map(|index| container_status(pod, life, index));
+    PodStatus::OnNode(Box::new(OnNode {
+        conditions: conditions(pod, life),
+        container_statuses: containers.collect(),
+        host_ip: host_ip.to_owned(),
+        host_ips: [address(host_ip)],
+        init_container_statuses: inits.collect(),
+        message: evicted.then_some(EVICTED),
+        observed_generation: None,
+        phase: phase(life),
+        pod_ips: pod_ip.as_deref().map(|ip| [address(ip)]),
+        pod_ip,
+        reason: evicted.then_some("Evicted"),
+        start_time: life.started.map(Second::of),
+    }))
+}
+
+const EVICTED: &str = "The node was low on resource: memory.";
+
+fn address(ip: &str) -> Address {
+    Address { ip: ip.to_owned() }
 }
 
 /// The status of a pod that the scheduler cannot place.
-pub(crate) fn unschedulable(message: &str, since: Time) -> Value {
-    json!({
-        "conditions": [{
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": since,
-        }],
+pub(crate) fn unschedulable(message: &str, since: Timestamp) -> PodStatus {
+    let why = Some(("Unschedulable", Some(message.to_owned())));
+    PodStatus::Unplaced(Unplaced {
+        conditions: [condition("PodScheduled", Flip::off(since), why)],
+        observed_generation: None,
     })
 }
 
-fn conditions(pod: &Pod, life: &Life) -> Value {
+fn conditions(pod: &Pod, life: &Life) -> Vec<Condition> {
     let scheduled = match pod.seen.scheduled {
         Some((true, since)) => since,
         _ => life.started.unwrap_or(life.ready.since),
@@ -115,7 +250,6 @@ fn conditions(pod: &Pod, life: &Life) -> Value {
         ),
     ];
     if life.stage == Stage::Ended(End::Evicted) {
-        let message = "The node was low on resource: memory.".to_owned();
         let evicted = Flip {
             on: true,
             since: life.sandbox.since,
@@ -123,22 +257,21 @@ fn conditions(pod: &Pod, life: &Life) -> Value {
         conditions.push(condition(
             "DisruptionTarget",
             evicted,
-            Some(("TerminationByKubelet", Some(message))),
+            Some(("TerminationByKubelet", Some(EVICTED.to_owned()))),
         ));
     }
-    conditions.into()
+    conditions
 }
 
-/// Reason and message are null when there is none: in a strategic merge that removes what an earlier write left.
-fn condition(kind: &str, flip: Flip, why: Option<(&str, Option<String>)>) -> Value {
+fn condition(kind: &'static str, flip: Flip, why: Option<(&'static str, Option<String>)>) -> Condition {
     let (reason, message) = why.map_or((None, None), |(reason, message)| (Some(reason), message));
-    json!({
-        "type": kind,
-        "status": if flip.on { "True" } else { "False" },
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": Time(flip.since),
-    })
+    Condition {
+        last_transition_time: Second::of(flip.since),
+        message,
+        reason,
+        status: if flip.on { "True" } else { "False" },
+        kind,
+    }
 }
 
 fn is_ready(life: &Life, index: usize) -> bool {
@@ -150,7 +283,7 @@ fn is_ready(life: &Life, index: usize) -> bool {
     }
 }
 
-fn container_status(pod: &Pod, life: &Life, index: usize) -> Value {
+fn container_status(pod: &Pod, life: &Life, index: usize) -> ContainerStatus {
     let run = &life.runs[index];
     let container = &pod.containers[index];
     let trouble = if index == life.main {
@@ -163,29 +296,26 @@ fn container_status(pod: &Pod, life: &Life, index: usize) -> Value {
         None => state(pod, container, run),
     };
     // While it waits out a back-off the last run is the newest; otherwise the newest is the one before.
-    let last_attempt = if state.get("waiting").is_some() {
+    let last_attempt = if matches!(state, State::Waiting(_)) {
         run.restarts
     } else {
         run.restarts.saturating_sub(1)
     };
-    let last_state = match &run.last {
-        Some(last) => json!({ "terminated": terminated(last, &container_id(pod, container, last_attempt)) }),
-        None => json!({}),
-    };
-    let mut status = json!({
-        "name": container.name,
-        "image": container.image,
-        "imageID": if run.started.is_some() { image_id(&container.image) } else { String::new() },
-        "ready": is_ready(life, index),
-        "started": state.get("running").is_some(),
-        "restartCount": run.restarts,
-    });
-    status["state"] = state;
-    status["lastState"] = last_state;
-    if run.started.is_some() {
-        status["containerID"] = container_id(pod, container, run.restarts).into();
+    let last = run.last.as_ref();
+    let has_started = run.started.is_some();
+    ContainerStatus {
+        container_id: has_started.then(|| container_id(pod, container, run.restarts)),
+        image: container.image.clone(),
+        image_id: image_id(container, has_started),
+        last_state: LastState {
+            terminated: last.map(|last| terminated(last, Some(container_id(pod, container, last_attempt)))),
+        },
+        name: container.name.clone(),
+        ready: is_ready(life, index),
+        restart_count: run.restarts,
+        started: matches!(state, State::Running(_)),
+        state,
     }
-    status
 }
 
 /// Why the main container waits, if it does so for a reason of its own.
@@ -221,42 +351,35 @@ fn trouble(pod: &Pod, life: &Life, container: &Container) -> Option<(&'static st
     }
 }
 
-fn state(pod: &Pod, container: &Container, run: &Run) -> Value {
+fn state(pod: &Pod, container: &Container, run: &Run) -> State {
     match (&run.ended, run.started) {
-        (Some(ended), _) => {
-            let id = run
-                .started
-                .map(|_| container_id(pod, container, run.restarts))
-                .unwrap_or_default();
-            json!({ "terminated": terminated(ended, &id) })
+        (Some(ended), started) => {
+            let id = started.map(|_| container_id(pod, container, run.restarts));
+            State::Terminated(terminated(ended, id))
         }
-        (None, Some(started)) => json!({ "running": { "startedAt": Time(started) } }),
+        (None, Some(started)) => State::Running(Running {
+            started_at: Second::of(started),
+        }),
         (None, None) if pod.inits.is_empty() => waiting("ContainerCreating", None),
         (None, None) => waiting("PodInitializing", None),
     }
 }
 
-fn waiting(reason: &str, message: Option<String>) -> Value {
-    match message {
-        Some(message) => json!({ "waiting": { "reason": reason, "message": message } }),
-        None => json!({ "waiting": { "reason": reason } }),
+fn waiting(reason: &'static str, message: Option<String>) -> State {
+    State::Waiting(Waiting { message, reason })
+}
+
+fn terminated(ended: &Ended, container_id: Option<String>) -> Terminated {
+    Terminated {
+        container_id,
+        exit_code: ended.code,
+        finished_at: Second::of(ended.finished),
+        reason: ended.reason.clone(),
+        started_at: ended.started.map(Second::of),
     }
 }
 
-fn terminated(ended: &Ended, id: &str) -> Value {
-    let mut terminated = json!({
-        "exitCode": ended.code,
-        "reason": ended.reason,
-        "startedAt": ended.started.map(Time),
-        "finishedAt": Time(ended.finished),
-    });
-    if !id.is_empty() {
-        terminated["containerID"] = id.into();
-    }
-    terminated
-}
-
-fn init_status(pod: &Pod, life: &Life, container: &Container) -> Value {
+fn init_status(pod: &Pod, life: &Life, container: &Container) -> ContainerStatus {
     let done = life.initialized.on;
     let mut run = Run {
         started: life.started.filter(|_| done),
@@ -281,25 +404,25 @@ fn init_status(pod: &Pod, life: &Life, container: &Container) -> Value {
     } else {
         waiting("PodInitializing", None)
     };
-    let running = state.get("running").is_some();
-    let mut status = json!({
-        "name": container.name,
-        "image": container.image,
-        "imageID": if done { image_id(&container.image) } else { String::new() },
-        "ready": done,
-        "started": running,
-        "restartCount": 0,
-        "state": state,
-        "lastState": {},
-    });
-    if done {
-        status["containerID"] = container_id(pod, container, 0).into();
+    ContainerStatus {
+        container_id: done.then(|| container_id(pod, container, 0)),
+        image: container.image.clone(),
+        image_id: image_id(container, done),
+        last_state: LastState::default(),
+        name: container.name.clone(),
+        ready: done,
+        restart_count: 0,
+        started: matches!(state, State::Running(_)),
+        state,
     }
-    status
 }
 
-fn image_id(image: &str) -> String {
-    format!("docker-pullable://{image}@sha256:{}", digest(&[image]))
+/// Empty until the image is there.
+fn image_id(container: &Container, is_pulled: bool) -> String {
+    match (is_pulled, &container.image) {
+        (true, image) => format!("docker-pullable://{image}@sha256:{}", digest(&[image])),
+        (false, _) => String::new(),
+    }
 }
 
 fn container_id(pod: &Pod, container: &Container, restarts: u32) -> String {
@@ -324,9 +447,9 @@ fn pod_ip(pod: &Pod) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use k8s_openapi::api::core::v1::{ContainerState, PodStatus};
     use rstest::rstest;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::pod::fixtures::set_pod;
@@ -370,7 +493,8 @@ mod tests {
     }
 
     fn shown(stage: Stage) -> PodStatus {
-        serde_json::from_value(status(&set_pod("db", 0), &life(stage), "10.1.0.1")).unwrap()
+        let status = status(&set_pod("db", 0), &life(stage), "10.1.0.1");
+        serde_json::from_value(json!(status)).unwrap()
     }
 
     fn word(state: Option<&ContainerState>) -> String {
@@ -466,6 +590,7 @@ mod tests {
             },
             None,
         );
+        let on = json!(on);
         assert_eq!(on["reason"], Value::Null);
         assert!(on.as_object().unwrap().contains_key("reason"));
     }

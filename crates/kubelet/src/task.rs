@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
 
 use crate::adopt::adopt;
 use crate::api::Key;
@@ -17,7 +15,7 @@ use crate::pod::{Place, Pod, Wanted};
 use crate::request::Request;
 use crate::rules::Rules;
 use crate::scheduler;
-use crate::status::{status, unschedulable};
+use crate::status::{PodStatus, status, unschedulable};
 
 /// A claim may be a moment behind its pod in the watches; only what lasts is worth a condition.
 const WORTH_TELLING: std::time::Duration = std::time::Duration::from_secs(1);
@@ -172,7 +170,7 @@ impl Task {
 
     /// A hash of the status that the pod's life shows now, and the status if it had to be made: most looks find the life
     /// that the last one found.
-    fn shown(&mut self, host_ip: &str) -> (u64, Option<Value>) {
+    fn shown(&mut self, host_ip: &str) -> (u64, Option<PodStatus>) {
         let Pod {
             key,
             uid,
@@ -273,7 +271,7 @@ impl Task {
             .scheduled
             .filter(|(on, _)| !on)
             .map_or(now, |(_, since)| since);
-        let condition = unschedulable(&message, Time(since));
+        let condition = unschedulable(&message, since);
         let unwritten = self.written != Some(hash(&condition));
         (unwritten.then_some(Request::Status(condition)), None)
     }
@@ -281,10 +279,7 @@ impl Task {
     /// The generation travels with a status but is no reason to write one.
     fn with_generation(&self, request: Request) -> Request {
         match request {
-            Request::Status(mut status) => {
-                status["observedGeneration"] = Value::from(self.pod.generation);
-                Request::Status(status)
-            }
+            Request::Status(status) => Request::Status(status.observing(self.pod.generation)),
             other @ (Request::Bind { .. } | Request::Delete) => other,
         }
     }
@@ -300,7 +295,7 @@ fn hash(what: &impl Hash) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::behaviour::Behaviour;
@@ -379,6 +374,7 @@ mod tests {
             loop {
                 match self.next() {
                     (Some(Request::Status(status)), _) => {
+                        let status = json!(status);
                         done.push(status["phase"].as_str().unwrap_or("unschedulable").to_owned());
                         self.task.succeeded();
                         self.change(|object| object["status"] = status);

@@ -11,7 +11,7 @@ mod words;
 use async_trait::async_trait;
 use stateward_core::plan::{Fingerprint, Share};
 use stateward_core::workload::Workload;
-use stateward_core::world::NoWorkload;
+use stateward_core::world::{Leave, NoWorkload};
 
 pub use self::watches::Watches;
 pub use self::words::{words, words_of_watch};
@@ -122,9 +122,8 @@ pub trait ResourcePlugin: Send + Sync {
     /// Puts a template back and releases every pod to it.
     async fn restore(&self, target: &Target, at: &Version, template: &Snapshot) -> Result<Done, PluginError>;
 
-    /// Gives the claim up, and puts back how the workload was set before it if that is given.
-    async fn let_go(&self, target: &Target, at: &Version, setting: Option<&str>)
-    -> Result<Done, PluginError>;
+    /// Gives the claim up.
+    async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError>;
 
     /// What tells a snapshot from others.
     fn fingerprint(&self, template: &Snapshot) -> Fingerprint {

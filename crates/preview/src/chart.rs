@@ -4,6 +4,9 @@ use crate::axis::Axis;
 use crate::preview::{Happening, Lane, Preview, Span, State, Version};
 use crate::text::Look;
 
+/// What stands before the steps.
+const HEADING: &str = "step";
+
 /// More pods than this are not drawn one by one.
 const MOST: usize = 40;
 
@@ -126,11 +129,12 @@ pub(crate) fn chart(preview: &Preview, look: Look) -> Vec<String> {
     if preview.pods.is_empty() || preview.pods.len() > MOST {
         return Vec::new();
     }
-    let names = preview.pods.iter().map(|lane| lane.pod.len()).max().unwrap_or(0);
+    let names = preview.pods.iter().map(|lane| lane.pod.len());
+    let names = names.chain([HEADING.len()]).max().unwrap_or_default();
     let width = look.width.saturating_sub(names + 5).clamp(20, 160);
     let axis = axis(preview);
     let column = |place: f64| ((place * width as f64) as usize).min(width);
-    let mut lines = vec![format!("  {:names$}  {}", "step", ruler(preview, &axis, width))];
+    let mut lines = vec![format!("  {HEADING:names$}  {}", ruler(preview, &axis, width))];
     for lane in &preview.pods {
         let ends = |span: &Span| (column(axis.place(span.from)), column(end(span, preview, &axis)));
         let cells = row(lane, width, &ends, look);

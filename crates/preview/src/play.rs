@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 /// How long it takes a set's controller and the operator to see a template, as they are played.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
+/// How long the stable pods have been available when it begins.
+const SETTLED_FOR: Duration = Duration::from_secs(600);
+
 /// A template that differs from the stable one is rolled well before this.
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
@@ -179,7 +182,8 @@ impl Play {
         }
         self.world.start_operator();
         self.world.create(&self.cast.rollout).await?;
-        self.let_pass(Duration::from_secs(600)).await?;
+        // The stable pods have been there for long enough to count as available.
+        self.let_pass(SETTLED_FOR + self.cast.min_ready()).await?;
         let status = &self.scribe.status;
         let held = status.stable_revision.is_some() || self.cast.subject.is_left_alone();
         let taken_on = self.scribe.observed && held && status.phase != "Failed";
@@ -433,6 +437,10 @@ impl Play {
         let Activity::Rolling(attempt) = &self.scribe.activity else {
             return None;
         };
+        // Nobody is called for what is being aborted.
+        if self.scribe.status.abort || self.due.iter().any(|(_, deed, _)| *deed == Deed::Abort) {
+            return None;
+        }
         let step = attempt.step.0 as usize;
         let of = |verb, deed| {
             let step = Some(step);
@@ -507,6 +515,7 @@ impl Play {
                     .await
             }
             Deed::Abort => {
+                self.scribe.status.abort = true;
                 self.world
                     .patch(rollout, json!({"status": {"abort": true}}))
                     .await

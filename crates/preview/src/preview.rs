@@ -227,6 +227,15 @@ impl Preview {
         scaled.unwrap_or(self.replicas)
     }
 
+    /// The most pods that it had at any time.
+    pub(crate) fn most_replicas(&self) -> u32 {
+        let scaled = self.entries.iter().filter_map(|entry| match entry.what {
+            Happening::Scaled { to, .. } => Some(to),
+            _ => None,
+        });
+        scaled.fold(self.replicas, u32::max)
+    }
+
     /// Whether it takes the place of a rollout that was under way.
     pub(crate) fn replaces(&self) -> bool {
         let mut spans = self.pods.iter().flat_map(|lane| &lane.spans);

@@ -11,7 +11,7 @@ use stateward_core::record;
 
 use crate::Error;
 use crate::preview::{Entry, Happening, Lane, Span, State, Version};
-use crate::subject::Rollout;
+use crate::subject::{Rollout, as_supposed};
 
 /// Writes down what the cluster does.
 pub(crate) struct Scribe {
@@ -365,7 +365,7 @@ impl Scribe {
         let over = matches!(phase, "Successful" | "Failed" | "Inconclusive" | "Error");
         let before = self.runs.insert(commit.name.clone(), phase.to_owned());
         if over && before.as_deref() != Some(phase) && !commit.deleted {
-            let said = status["message"].as_str().unwrap_or_default();
+            let said = as_supposed(status["message"].as_str().unwrap_or_default());
             let verdict = if said.is_empty() {
                 phase.to_owned()
             } else {
@@ -378,7 +378,9 @@ impl Scribe {
 
     fn note_rollout(&mut self, object: &Value, now: Timestamp) -> Result<(), Error> {
         let seen = self.rollout.seen(object)?;
-        let status = seen.status();
+        let mut status = seen.status();
+        status.message = as_supposed(&status.message);
+        status.aborted_reason = status.aborted_reason.map(|reason| as_supposed(&reason));
         if let Rollout::Phased(phased) = &seen {
             let checks = phased
                 .status

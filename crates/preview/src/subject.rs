@@ -540,6 +540,19 @@ fn bare_set(to_be: &Value, present: Option<&Value>, before: &Value, namespace: &
 /// The annotation of Jobs that says which metric they are.
 pub(crate) const METRIC_OF_JOB: &str = "stateward.dev/preview-metric";
 
+/// When a tamed metric fails.
+const FAILS: &str = "result[0] == 0";
+
+/// The operator's words without the conditions and answers that nobody has written or measured.
+pub(crate) fn as_supposed(words: &str) -> String {
+    words
+        .replace(&format!("failureCondition {FAILS:?} holds of [0]"), "as supposed")
+        .replace(
+            "neither condition holds of [2]",
+            "neither condition holds, as supposed",
+        )
+}
+
 /// A template whose metrics are asked of nobody but us: how often and how long stays, what is asked and what it means goes. A Job
 /// is played as it is.
 fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
@@ -567,7 +580,7 @@ fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
         }
         metric["provider"] = json!({"prometheus": {"address": "http://preview", "query": "preview"}});
         metric["successCondition"] = json!("result[0] == 1");
-        metric["failureCondition"] = json!("result[0] == 0");
+        metric["failureCondition"] = json!(FAILS);
     }
     Ok(template)
 }

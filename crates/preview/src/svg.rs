@@ -233,7 +233,7 @@ impl<'p> Drawing<'p> {
             preview.outcome,
             time(preview.duration_seconds),
             preview.most_unavailable,
-            preview.replicas
+            preview.most_replicas()
         ));
         let lines: String = supposed
             .iter()

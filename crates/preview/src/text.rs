@@ -186,7 +186,7 @@ fn summary(preview: &Preview) -> Vec<String> {
         format!(
             "unavailable  {} of {} at most",
             preview.most_unavailable,
-            counted(preview.replicas as usize, "pod")
+            counted(preview.most_replicas() as usize, "pod")
         ),
         format!("people       {needed}"),
     ]

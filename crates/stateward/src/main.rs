@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
     if is_kubectls_completion(called.as_deref()) {
         let words = std::env::args_os().skip(1).collect();
         // Nobody to tell it to is no reason to fail.
-        let _ = completion::for_kubectl(&mut command(), words, &mut std::io::stdout());
+        let _ = completion::for_kubectl(command(), words, &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
     if completion::for_a_shell(command) {
@@ -92,6 +92,10 @@ async fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(demo::Interrupted(signal)) = error.downcast_ref() {
+                // As a shell has it for whoever does not listen. Who has pressed it knows.
+                return ExitCode::from(128 + signal);
+            }
             say(format_args!("{program}: {error:#}"));
             if error.is::<operator::Unreachable>() {
                 ExitCode::from(3)
@@ -104,7 +108,10 @@ async fn main() -> ExitCode {
 
 /// What can be typed: the flags that say which cluster is meant may stand before the verb too.
 fn command() -> clap::Command {
-    Access::augment_args(Cli::command())
+    let command = Cli::command();
+    // These arguments bring along what they are about, which is not what we are about.
+    let about = command.get_about().cloned().unwrap_or_default();
+    Access::augment_args(command).about(about).long_about(None)
 }
 
 fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
@@ -156,6 +163,18 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_begins_with_what_this_is_about() {
+        for help in [command().render_help(), command().render_long_help()] {
+            let help = help.to_string();
+            assert_eq!(
+                help.lines().next(),
+                Some("Progressive delivery for stateful workloads on Kubernetes"),
+                "{help}"
+            );
+        }
     }
 
     #[rstest]

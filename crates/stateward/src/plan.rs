@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
 use stateward_api::duration;
-use stateward_cli::{Access, Exit, Name, Session, Style};
+use stateward_cli::{Access, Exit, Name, Session, Style, completion};
 use stateward_clock::Clock;
 use stateward_preview::{Error, Look, Missing, Preview, Subject, WhatIf};
 
@@ -43,7 +43,7 @@ What can be supposed, as often as you like:
   abort@step2             somebody aborts; at the first step where none is named")]
 pub(crate) struct Args {
     /// FILE… or the NAME of a rollout on the cluster: NAME, rp/NAME or phased/NAME
-    #[arg(required_unless_present = "filename", value_name = "FILE|NAME")]
+    #[arg(required_unless_present = "filename", value_name = "FILE|NAME", add = completion::rollout_names_and_files())]
     what: Vec<String>,
     /// Files to take in place of what the cluster has
     #[arg(short, long, value_name = "FILE")]
@@ -107,6 +107,10 @@ async fn shown(args: Args, program: &str) -> Result<String> {
     let name = match args.what.as_slice() {
         [name] if !is_file(name) => Some(named(name)?),
         more => {
+            // Several can only be files.
+            if let Some(other) = more.iter().find(|what| !is_file(what)) {
+                bail!("there is no file {other}; plan takes files, or the NAME of one rollout");
+            }
             files.extend(more.iter().map(PathBuf::from));
             None
         }

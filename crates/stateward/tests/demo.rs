@@ -1,4 +1,4 @@
-//! `stateward demo` as a user runs it, in a pipe.
+//! `stateward demo` as a user runs it, in a pipe and in a terminal.
 
 #![allow(
     clippy::expect_used,
@@ -6,10 +6,11 @@
     reason = "what a test cannot set up fails it"
 )]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rstest::rstest;
 
 fn demo(arguments: &[&str]) -> Output {
@@ -106,6 +107,10 @@ fn other_stories_are_told_to_their_end(#[case] scenario: &str, #[case] line: &st
         told.lines().any(|told| told == line),
         "{line:?} is not in:\n{told}"
     );
+    assert!(
+        !told.contains("the same stage"),
+        "another one is set for --interactive:\n{told}"
+    );
 }
 
 #[test]
@@ -157,4 +162,47 @@ fn the_stage_can_be_kept_for_the_users_own_kubectl() {
         !kubeconfig.exists(),
         "a kubeconfig that leads nowhere is worse than none"
     );
+}
+
+/// Also after a command of the story that listens for itself.
+#[rstest]
+#[case::before_any_command("they are Ready")]
+#[case::after_one("rolloutplugin.argoproj.io/db promoted")]
+fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str) {
+    let size = PtySize {
+        rows: 50,
+        cols: 110,
+        ..PtySize::default()
+    };
+    let pty = native_pty_system().openpty(size).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_stateward"));
+    command.arg("demo");
+    command.env("TERM", "xterm-256color");
+    command.env_remove("CI");
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let mut output = pty.master.try_clone_reader().unwrap();
+    let mut keys = pty.master.take_writer().unwrap();
+    let (rows, cols) = (size.rows.try_into().unwrap(), size.cols.try_into().unwrap());
+    let mut screen = vt100::Parser::new(rows, cols, 0);
+    let (mut hidden, mut pressed, mut bytes) = (false, false, [0; 4096]);
+    // Linux says that nobody is left at the other end as an error.
+    while let Ok(count @ 1..) = output.read(&mut bytes) {
+        screen.process(&bytes[..count]);
+        // A terminal says where its cursor is when it is asked.
+        if bytes[..count].windows(4).any(|asked| asked == b"\x1b[6n") {
+            keys.write_all(b"\x1b[1;1R").unwrap();
+        }
+        hidden |= screen.screen().hide_cursor();
+        // While it is asked for its cursor, a key is no signal: whoever sees nothing happen presses again.
+        pressed |= screen.screen().contents().contains(after);
+        if pressed {
+            let _ = keys.write_all(b"\x03");
+        }
+    }
+    let ended = child.wait().unwrap();
+    let contents = screen.screen().contents();
+    assert!(hidden && pressed, "{contents}");
+    assert_eq!(ended.exit_code(), 130, "{contents}");
+    assert!(!screen.screen().hide_cursor(), "{contents}");
 }

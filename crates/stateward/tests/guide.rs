@@ -74,6 +74,9 @@ fn kubectl() -> Option<PathBuf> {
 /// Somebody with several terminals in one directory. What runs in them ends with it.
 struct Desk {
     dir: TempDir,
+    kubeconfig: PathBuf,
+    /// Whether nobody was at its cluster before, so that everything is as a guide says.
+    fresh: bool,
     path: OsString,
     running: Vec<(Child, BufReader<ChildStderr>)>,
 }
@@ -81,6 +84,15 @@ struct Desk {
 impl Desk {
     fn new(kubectl: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        // Every terminal but the first begins with this.
+        let kubeconfig = dir.path().join("stateward.kubeconfig");
+        let mut desk = Self::at(kubectl, dir, kubeconfig);
+        desk.fresh = true;
+        desk
+    }
+
+    /// At a cluster that others have used before.
+    fn at(kubectl: &Path, dir: TempDir, kubeconfig: PathBuf) -> Self {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         symlink(docs, dir.path().join("docs")).unwrap();
         let ours = Path::new(env!("CARGO_BIN_EXE_stateward")).parent().unwrap();
@@ -88,7 +100,13 @@ impl Desk {
         let all = [ours, kubectl].map(Path::to_owned).into_iter();
         let path = std::env::join_paths(all.chain(std::env::split_paths(&others))).unwrap();
         let running = Vec::new();
-        Self { dir, path, running }
+        Self {
+            dir,
+            kubeconfig,
+            fresh: false,
+            path,
+            running,
+        }
     }
 
     fn shell(&self, command: &str) -> Command {
@@ -98,8 +116,7 @@ impl Desk {
             .current_dir(self.dir.path())
             .env("PATH", &self.path)
             .env("HOME", self.dir.path())
-            // Every terminal but the first begins with this.
-            .env("KUBECONFIG", self.dir.path().join("stateward.kubeconfig"))
+            .env("KUBECONFIG", &self.kubeconfig)
             .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null());
         shell
@@ -164,7 +181,7 @@ fn follow(guide: &str, desk: &mut Desk) -> (usize, usize) {
                 let lines: Vec<_> = printed.lines().map(plain).collect();
                 for line in prints
                     .iter()
-                    .filter(|line| !line.contains('…') && !line.is_empty())
+                    .filter(|line| desk.fresh && !line.contains('…') && !line.is_empty())
                 {
                     let line = plain(line);
                     assert!(lines.contains(&line), "{command}: {line:?} is not in\n{printed}");
@@ -188,6 +205,43 @@ fn the_first_guide_works_as_it_stands_there() {
         ran >= 15 && compared >= 30,
         "{ran} commands, {compared} lines: has the form of the guide changed?"
     );
+}
+
+/// S002-12: one command each to install, run, deploy, undeploy and uninstall.
+fn install_and_remove(desk: &mut Desk) {
+    let (ran, compared) = follow("install.md", desk);
+    assert!(
+        ran >= 7 && (compared >= 20 || !desk.fresh),
+        "{ran} commands, {compared} lines: has the form of the guide changed?"
+    );
+    let left = desk.run("kubectl get crds,clusterroles,namespaces -o name");
+    assert!(
+        !left.contains("stateward") && !left.contains("rollouts"),
+        "{left}"
+    );
+}
+
+#[test]
+fn the_guide_to_installing_works_as_it_stands_there() {
+    let Some(kubectl) = kubectl() else {
+        eprintln!("skipped: there is no kubectl; cargo xtask kube builds one");
+        return;
+    };
+    let mut desk = Desk::new(&kubectl);
+    desk.start("stateward cluster", "stop with Ctrl-C");
+    install_and_remove(&mut desk);
+}
+
+/// A cluster of somebody's would miss what is removed at the end.
+#[test]
+fn the_guide_to_installing_works_on_a_real_control_plane_of_ours() {
+    let ours = std::env::var_os("STATEWARD_TEST_KUBE").and(std::env::var_os("STATEWARD_TEST_KUBECONFIG"));
+    let (Some(kubeconfig), Some(kubectl)) = (ours, kubectl()) else {
+        eprintln!("skipped: there is no control plane of ours");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    install_and_remove(&mut Desk::at(&kubectl, dir, kubeconfig.into()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ scenarios![
     a_rollout_is_watched_and_promoted_with_keys,
     one_of_many_is_chosen_and_left_again,
     a_lost_connection_is_told_and_survived,
+    a_connection_that_hangs_is_told_and_survived,
     a_view_that_is_told_to_stop_gives_the_terminal_back,
 ];
 
@@ -101,18 +103,50 @@ async fn a_lost_connection_is_told_and_survived(cluster: &mut Cluster) -> Outcom
     let wire = Wire::to(&kubeconfig).await?;
     let mut screen = Terminal::open(&["get", "db", "-w"], &wire.kubeconfig, cluster.namespace())?;
     screen.shows("pod/db-2").await?;
-    wire.cut(true);
+    wire.make(Wired::Cut);
     screen.shows("no connection for ").await?;
     screen.shows("pod/db-2").await?;
     // That it is there again is seen though nothing has changed meanwhile.
-    wire.cut(false);
+    wire.make(Wired::Through);
     screen.misses("no connection for ").await?;
-    wire.cut(true);
+    wire.make(Wired::Cut);
     screen.shows("no connection for ").await?;
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
-    wire.cut(false);
+    wire.make(Wired::Through);
     screen.shows("rolloutplugin/db   Paused").await?;
+    screen.misses("no connection for ").await?;
+    screen.type_keys("q")?;
+    screen.ends_clean().await
+}
+
+/// Nothing breaks, and nothing comes through any more.
+async fn a_connection_that_hangs_is_told_and_survived(cluster: &mut Cluster) -> Outcome {
+    let kubeconfig = reachable(cluster)?;
+    cluster.with_operator().await?;
+    let (db, rollout) = at_rest(cluster).await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    let wire = Wire::to(&kubeconfig).await?;
+    let mut screen = Terminal::open(&["get", "db", "-w"], &wire.kubeconfig, cluster.namespace())?;
+    screen.shows("pod/db-2").await?;
+    let mut list = Terminal::open(&["top"], &wire.kubeconfig, cluster.namespace())?;
+    list.shows("db     Paused").await?;
+    wire.make(Wired::Frozen);
+    screen.type_keys("p")?;
+    screen.shows("promote? y to go ahead").await?;
+    screen.type_keys("y")?;
+    screen
+        .shows("whether rolloutplugin db was asked to promote is not known")
+        .await?;
+    screen.shows("no connection for ").await?;
+    screen.shows("seen last: the API server has not answered").await?;
+    list.shows("no connection, trying again: the API server has not answered")
+        .await?;
+    wire.make(Wired::Through);
+    list.shows("enter to watch one").await?;
+    list.type_keys("q")?;
+    list.ends_clean().await?;
     screen.misses("no connection for ").await?;
     screen.type_keys("q")?;
     screen.ends_clean().await
@@ -131,7 +165,21 @@ async fn a_view_that_is_told_to_stop_gives_the_terminal_back(cluster: &mut Clust
     let mut screen = Terminal::open(&["top"], &kubeconfig, cluster.namespace())?;
     screen.shows("enter to watch one").await?;
     screen.send(Signal::TERM)?;
-    screen.ends_clean().await
+    screen.ends_clean().await?;
+    // One that was chosen from the list does not go back to it.
+    for end in [Some(Signal::TERM), None] {
+        let mut screen = Terminal::open(&["top"], &kubeconfig, cluster.namespace())?;
+        screen.shows("db     Successful").await?;
+        screen.type_keys("\r")?;
+        screen.shows("rolloutplugin/db   Successful").await?;
+        match end {
+            Some(signal) => screen.send(signal)?,
+            // Ctrl-C
+            None => screen.type_keys("\x03")?,
+        }
+        screen.ends_clean().await?;
+    }
+    Ok(())
 }
 
 fn reachable(cluster: &Cluster) -> Outcome<PathBuf> {
@@ -275,10 +323,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How a way is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wired {
+    Through,
+    Cut,
+    /// Nothing comes through, and nobody is told.
+    Frozen,
+}
+
 /// A way to the API server that can be cut.
 struct Wire {
     kubeconfig: PathBuf,
-    cut: watch::Sender<bool>,
+    made: watch::Sender<Wired>,
     _dir: TempDir,
 }
 
@@ -294,29 +351,33 @@ impl Wire {
         let dir = tempfile::tempdir()?;
         let ours = dir.path().join("kubeconfig");
         std::fs::write(&ours, text.replace(&server, &listener.local_addr()?.to_string()))?;
-        let (cut, is_cut) = watch::channel(false);
+        let (made, is_made) = watch::channel(Wired::Through);
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
-                let (server, mut is_cut) = (server.clone(), is_cut.clone());
+                let (server, mut made) = (server.clone(), is_made.clone());
                 tokio::spawn(async move {
-                    tokio::select! {
-                        _ = is_cut.wait_for(|cut| *cut) => {}
-                        _ = async {
-                            let mut server = TcpStream::connect(server).await?;
-                            copy_bidirectional(&mut client, &mut server).await
-                        } => {}
+                    let mut copied = pin!(async {
+                        let mut server = TcpStream::connect(server).await?;
+                        copy_bidirectional(&mut client, &mut server).await
+                    });
+                    let thawed = |made: &Wired| *made != Wired::Frozen;
+                    while let Ok(Wired::Through) = made.wait_for(thawed).await.map(|made| *made) {
+                        tokio::select! {
+                            _ = &mut copied => break,
+                            _ = made.changed() => {}
+                        }
                     }
                 });
             }
         });
         Ok(Self {
             kubeconfig: ours,
-            cut,
+            made,
             _dir: dir,
         })
     }
 
-    fn cut(&self, cut: bool) {
-        self.cut.send_replace(cut);
+    fn make(&self, made: Wired) {
+        self.made.send_replace(made);
     }
 }

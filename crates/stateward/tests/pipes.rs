@@ -72,6 +72,19 @@ fn an_operator_that_is_refused_says_why() {
 }
 
 #[test]
+fn a_demo_that_nobody_reads_to_its_end_has_not_failed() {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .arg("demo")
+        .stdout(writer)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), told.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_verb_whose_complaint_nobody_reads_does_not_panic() {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);

@@ -169,6 +169,7 @@ fn the_committed_picture_is_what_plan_draws() {
 #[case::no_file(&["none.yaml"], "stateward: cannot read none.yaml: ")]
 #[case::no_such_path(&["./none"], "stateward: there is no file ./none\n")]
 #[case::a_directory(&["."], "stateward: . is a directory; name the files in it\n")]
+#[case::two_names(&["db", "web"], "stateward: there is no file db; plan takes files, or the NAME of one rollout\n")]
 #[case::neither_a_name_nor_a_file(&["none/db"], "stateward: \"none\" is not a kind of rollout")]
 #[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml:1: unclosed bracket '['")]
 #[case::twice(&["twice.yaml"], "stateward: twice.yaml:3: name is there twice\n")]

@@ -253,6 +253,36 @@ async fn a_shell_completes_verbs_and_the_names_that_the_cluster_has() {
         complete(&["stateward", "get", "--kubeconfig", "no-such-file", "d"]),
         ""
     );
+    // Names and no flags, where neither was begun.
+    assert_eq!(
+        complete(&["stateward", "status", "--kubeconfig", &kubeconfig, ""]),
+        "db"
+    );
+    let planned = complete(&["stateward", "plan", "--kubeconfig", &kubeconfig, ""]);
+    assert!(planned.lines().any(|line| line == "db"), "{planned}");
+    assert!(planned.lines().any(|line| line == "Cargo.toml"), "{planned}");
+    assert_eq!(complete(&["stateward", "get", "--output", "jsonp"]), "jsonpath=");
+    assert_eq!(
+        complete(&["stateward", "get", "--kubeconfig", &kubeconfig, "--context", ""]),
+        "stateward"
+    );
+    assert_eq!(
+        complete(&["stateward", "get", "--kubeconfig", &kubeconfig, "-n", "def"]),
+        "default"
+    );
+    assert_eq!(complete(&["stateward", "get", "--request"]), "--request-timeout");
+    assert_eq!(
+        complete(&[
+            "stateward",
+            "undo",
+            "db",
+            "--kubeconfig",
+            &kubeconfig,
+            "--to-revision",
+            ""
+        ]),
+        "1"
+    );
 }
 
 #[test]

@@ -32,6 +32,9 @@ struct Answer {
     error: String,
     #[serde(default)]
     warnings: Vec<String>,
+    /// VictoriaMetrics' word for an answer that some of its storage nodes are missing from.
+    #[serde(default)]
+    is_partial: bool,
 }
 
 /// What is read of a refusal, which may come without data or with data of another shape.
@@ -72,7 +75,8 @@ struct Sample(f64, String);
 /// Reads an answer. `secrets` are not shown, should it repeat them.
 pub(super) fn read(response: Response, secrets: &[&str]) -> Result<Reply, AskError> {
     let Response { origin, status, body } = response;
-    if !status.is_success() {
+    // Others that count as success tell of an answer that is not Prometheus' own, or not whole.
+    if status != 200 {
         let refusal = serde_json::from_slice(&body).ok();
         return Err(AskError::Status {
             origin,
@@ -97,8 +101,10 @@ pub(super) fn read(response: Response, secrets: &[&str]) -> Result<Reply, AskErr
     let series = found.series();
     let (data, newest) = found.judge().map_err(malformed)?;
     let mut notes = BTreeMap::new();
-    if !answer.warnings.is_empty() {
-        let warnings: Vec<_> = answer.warnings.iter().map(|it| format!("{it:?}")).collect();
+    let partial = answer.is_partial.then(|| "the answer is partial".to_owned());
+    let warnings: Vec<_> = answer.warnings.into_iter().chain(partial).collect();
+    if !warnings.is_empty() {
+        let warnings: Vec<_> = warnings.iter().map(|it| format!("{it:?}")).collect();
         notes.insert("warnings".to_owned(), shown(&warnings.join(", "), secrets));
     }
     Ok(Reply {
@@ -144,6 +150,9 @@ impl Found {
             Self::Matrix(series) => {
                 if series.iter().any(|series| series.histograms.is_some()) {
                     return Err(NUMBERS);
+                }
+                if series.iter().any(|series| series.values.is_empty()) {
+                    return Err("made of series with samples");
                 }
                 series.into_iter().flat_map(|series| series.values).collect()
             }
@@ -236,6 +245,12 @@ mod tests {
         assert_eq!(success("vector", &json!([])).unwrap().newest, None);
     }
 
+    #[rstest]
+    fn an_answer_that_may_not_be_whole_is_none(#[values(203, 206)] status: u16) {
+        let body = json!({"status": "success", "data": {"resultType": "vector", "result": []}});
+        assert!(matches!(answer(status, &body), Err(AskError::Status { .. })));
+    }
+
     #[test]
     fn warnings_are_noted_in_short() {
         let mut body = json!({"status": "success", "data": {"resultType": "vector", "result": []}});
@@ -243,11 +258,15 @@ mod tests {
         assert_eq!(answer(200, &body).unwrap().notes["warnings"], r#""a", "b\nc""#);
         body["warnings"] = json!(["x".repeat(5000)]);
         assert!(answer(200, &body).unwrap().notes["warnings"].len() < 400);
+        body["warnings"] = json!([]);
+        body["isPartial"] = json!(true);
+        assert!(answer(200, &body).unwrap().notes.contains_key("warnings"));
     }
 
     #[rstest]
     #[case(json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "histogram": [1, {}]}]}}))]
     #[case(json!({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "histograms": []}]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": []}]}}))]
     #[case(json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "many"]}}))]
     #[case(json!({"status": "success", "data": {"resultType": "streams", "result": []}}))]
     #[case(json!({"status": "success"}))]

@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use crate::outcome::event_time;
 use crate::pod_row::PodRow;
 use crate::runs;
+use crate::status::unknown_change;
 use crate::table::age;
 
 use super::facts::{Facts, is_ready, node};
@@ -16,7 +17,7 @@ const MOST: usize = 5;
 
 /// Line by line, without what is `said` already.
 pub(super) fn lines(facts: &Facts, said: &str, now: Timestamp) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<_> = facts.unread.iter().map(|why| unknown_change(why)).collect();
     let unwell: Vec<_> = facts.pods.iter().filter(|pod| !is_ready(pod)).collect();
     for pod in unwell.iter().take(MOST) {
         lines.push(pod_in_words(pod, now));
@@ -170,6 +171,7 @@ mod tests {
         let mut facts = Facts {
             rollout: returning(),
             set: Some(set("queue", 4)),
+            unread: None,
             pods: serde_json::from_value(pods).unwrap(),
             runs: Vec::new(),
             events: Vec::new(),

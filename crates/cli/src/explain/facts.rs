@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 use stateward_core::memory::Activity;
 
+use crate::look::or_why;
 use crate::pod_row::PodRow;
 use crate::rollout::Rollout;
 use crate::session::Session;
@@ -18,6 +19,8 @@ use crate::stage::Stage;
 pub(super) struct Facts {
     pub(super) rollout: Rollout,
     pub(super) set: Option<StatefulSet>,
+    /// Why it cannot be read.
+    pub(super) unread: Option<String>,
     /// By ordinal.
     pub(super) pods: Vec<Pod>,
     pub(super) runs: Vec<AnalysisRun>,
@@ -42,8 +45,8 @@ impl Session<'_> {
         let workload = async {
             let set = self.set(&rollout).await;
             let (pods, events) = match &set {
-                Some(set) => join(self.pods(set), self.events_of(set.uid())).await,
-                None => (Ok(Vec::new()), Vec::new()),
+                Ok(Some(set)) => join(self.pods(set), self.events_of(set.uid())).await,
+                Ok(None) | Err(_) => (Ok(Vec::new()), Vec::new()),
             };
             let mut pods = pods.unwrap_or_default();
             pods.sort_by_key(|pod| PodRow::of(pod).map(|row| row.ordinal));
@@ -54,6 +57,7 @@ impl Session<'_> {
         let (workload, runs, events) =
             join3(workload, self.runs(&rollout), self.events_of(rollout.uid())).await;
         let (set, pods, set_events, pod_events) = workload;
+        let (set, unread) = or_why(set);
         let returning = matches!(Stage::of(&rollout).activity, Activity::Returning(_));
         let homeless = pods.iter().any(|pod| !is_ready(pod) && node(pod).is_none());
         let budgets = async {
@@ -74,6 +78,7 @@ impl Session<'_> {
         Facts {
             rollout,
             set,
+            unread,
             pods,
             runs,
             events,

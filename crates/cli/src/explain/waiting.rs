@@ -1,6 +1,7 @@
 //! What a rollout waits for. The first case that fits is the one: who has to act is asked before what is awaited.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::StatefulSet;
 use stateward_clock::human_duration;
 use stateward_core::memory::{Activity, Attempt, Cause};
 use stateward_core::plan::Step;
@@ -10,7 +11,7 @@ use stateward_core::world::Commands;
 use crate::call;
 use crate::runs;
 use crate::stage::Stage;
-use crate::status::is_ahead;
+use crate::status::{asks_for_another, is_ahead};
 
 use super::facts::Facts;
 use super::{Explanation, to_seconds};
@@ -108,13 +109,7 @@ impl Case<'_> {
             ("the operator to look at the latest spec".to_owned(), None)
         } else if commands(status) != Commands::default() {
             ("the operator to take a command that was given".to_owned(), None)
-        } else if self
-            .facts
-            .set
-            .as_ref()
-            .is_some_and(|set| is_ahead(set, self.stage))
-            && self.stage.activity == Activity::Idle
-        {
+        } else if self.facts.set.as_ref().is_some_and(|set| self.is_unseen(set)) {
             let set = &rollout.workload;
             (
                 format!("the operator to look at the latest change of statefulset {set}"),
@@ -129,6 +124,13 @@ impl Case<'_> {
             moves: alive(),
             until: None,
         })
+    }
+
+    /// Whether nobody has looked at the latest change of the set. In the middle of a rollout only another version tells: the
+    /// partition changes too.
+    fn is_unseen(&self, set: &StatefulSet) -> bool {
+        let idle = self.stage.activity == Activity::Idle;
+        asks_for_another(set, self.stage) || idle && is_ahead(set, self.stage)
     }
 
     /// It cannot be carried out, or not by this object.
@@ -410,6 +412,7 @@ mod tests {
         let facts = Facts {
             rollout,
             set: None,
+            unread: None,
             pods: Vec::new(),
             runs: serde_json::from_value(runs).unwrap(),
             events: Vec::new(),

@@ -242,6 +242,9 @@ fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
             let problems = object::problems(&definition, &document.value, &known);
             told.extend(problems.iter().map(finding));
             told.extend(meta::problems(&document.value).iter().map(finding));
+        } else if let Some(problem) = object::misspelt(&document.value) {
+            checked += 1;
+            told.push(finding(&problem));
         } else if set {
             checked += 1;
             told.extend(meta::problems(&document.value).iter().map(finding));

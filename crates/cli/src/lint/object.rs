@@ -23,6 +23,48 @@ pub(super) fn definition(kind: &str) -> Option<CustomResourceDefinition> {
     definitions.find(|definition| definition.spec.names.kind == kind)
 }
 
+/// What is wrong with a kind that nobody serves but that was meant to be one of ours: the group is ours alone, or it is written
+/// almost as one of ours is.
+pub(super) fn misspelt(value: &Value) -> Option<Problem> {
+    let (group, _) = value["apiVersion"].as_str()?.split_once('/')?;
+    let kind = value["kind"].as_str()?;
+    let definitions = stateward_api::definitions();
+    let of_the_group: Vec<_> = definitions
+        .iter()
+        .filter(|definition| definition.spec.group == group)
+        .map(|definition| definition.spec.names.kind.as_str())
+        .collect();
+    let closest = of_the_group.iter().min_by_key(|known| distance(kind, known))?;
+    let alike = distance(kind, closest) <= ALIKE;
+    // Argo Rollouts and others have kinds of their own in the group that they share with us.
+    (alike || group == OURS_ALONE).then(|| Problem {
+        field: "kind".into(),
+        message: format!("{kind} is no kind of {group}; {closest} is"),
+    })
+}
+
+/// In this group there is nobody but us.
+const OURS_ALONE: &str = "sts.plus";
+
+/// A kind that differs in no more letters is misspelt. `Rollout` and `Experiment` are not.
+const ALIKE: usize = 2;
+
+/// How many letters have to be changed, left out or put in; large and small ones are the same.
+fn distance(one: &str, other: &str) -> usize {
+    let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+    let (one, other) = (letters(one), letters(other));
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.iter().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], index + 1);
+        for (at, known) in other.iter().enumerate() {
+            let changed = before + usize::from(letter != known);
+            before = row[at + 1];
+            row[at + 1] = changed.min(before + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 /// Everything that is wrong with an object of ours.
 pub(super) fn problems(definition: &CustomResourceDefinition, value: &Value, known: &Known) -> Vec<Problem> {
     let spec = &definition.spec;
@@ -155,4 +197,46 @@ fn has_all(known: &Known, template: &TemplateRef, depth: usize) -> bool {
                 .iter()
                 .all(|inner| has_all(known, inner, depth + 1))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(
+        "argoproj.io/v1alpha1",
+        "RolloutPlugins",
+        Some("RolloutPlugins is no kind of argoproj.io; RolloutPlugin is")
+    )]
+    #[case(
+        "argoproj.io/v1alpha1",
+        "rolloutplugin",
+        Some("rolloutplugin is no kind of argoproj.io; RolloutPlugin is")
+    )]
+    #[case(
+        "argoproj.io/v1alpha1",
+        "AnalysisTemplat",
+        Some("AnalysisTemplat is no kind of argoproj.io; AnalysisTemplate is")
+    )]
+    #[case(
+        "sts.plus/v1alpha1",
+        "Rollout",
+        Some("Rollout is no kind of sts.plus; PhasedRollout is")
+    )]
+    #[case("argoproj.io/v1alpha1", "Rollout", None)]
+    #[case("argoproj.io/v1alpha1", "Application", None)]
+    #[case("argoproj.io/v1alpha1", "Experiment", None)]
+    #[case("apps/v1", "RolloutPlugins", None)]
+    #[case("v1", "Service", None)]
+    fn a_kind_that_was_meant_to_be_ours_is_told(
+        #[case] version: &str,
+        #[case] kind: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let found = misspelt(&json!({"apiVersion": version, "kind": kind}));
+        assert_eq!(found.map(|problem| problem.message).as_deref(), expected);
+    }
 }

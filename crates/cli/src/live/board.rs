@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::sights::Sight;
+use super::sights::{Sight, is_newer};
 use crate::command::Command;
 use crate::pod_row::PodRow;
 use crate::rollout::Rollout;
@@ -17,7 +17,10 @@ use crate::tree::Picture;
 
 /// Something to do.
 pub(crate) enum Effect {
+    /// Of this one.
     Leave,
+    /// Of everything.
+    End,
     /// Give this command for the rollout as it was seen when it was confirmed.
     Give(Command, Box<Rollout>),
 }
@@ -57,6 +60,8 @@ pub(crate) struct Board {
     pub(crate) said: Option<String>,
     /// Since when there is no connection, and why.
     pub(crate) lost: Option<(Timestamp, String)>,
+    /// Why the rollout may not be watched.
+    pub(crate) unwatched: Option<String>,
     pub(crate) gone: bool,
     pub(crate) style: Style,
     program: String,
@@ -74,6 +79,7 @@ impl Board {
             picture: Picture {
                 rollout,
                 set: None,
+                unread: None,
                 pods: Vec::new(),
                 runs: Vec::new(),
             },
@@ -82,6 +88,7 @@ impl Board {
             mode: Mode::Looking,
             said: None,
             lost: None,
+            unwatched: None,
             gone: false,
             style,
             program: program.to_owned(),
@@ -101,7 +108,10 @@ impl Board {
     /// Takes in what was seen.
     pub(crate) fn see(&mut self, sight: Sight, now: Timestamp) {
         match sight {
-            Sight::Rollout(rollout) | Sight::Back(rollout) => {
+            // What a watch has shown is not older than what was asked for.
+            Sight::Probed(None) => self.lost = None,
+            Sight::Probed(Some(rollout)) if !is_newer(&rollout, &self.picture.rollout) => self.lost = None,
+            Sight::Rollout(rollout) | Sight::Back(rollout) | Sight::Probed(Some(rollout)) => {
                 self.lost = None;
                 self.gone = false;
                 let status = rollout.status.clone().unwrap_or_default();
@@ -115,11 +125,16 @@ impl Board {
                 self.lost = None;
                 self.gone = true;
             }
+            Sight::Unwatched(why) => self.unwatched = Some(why),
             Sight::Lost(why) | Sight::StillLost(why) => {
                 let since = self.lost.take().map_or(now, |(since, _)| since);
                 self.lost = Some((since, why));
             }
-            Sight::Set(set) => self.picture.set = set.map(|set| *set),
+            Sight::Set(set) => {
+                self.picture.unread = None;
+                self.picture.set = set.map(|set| *set);
+            }
+            Sight::Unread(why) => self.picture.unread = Some(why),
             Sight::NoPods => self.pods.clear(),
             Sight::Pod(pod) => {
                 let uid = pod.uid().unwrap_or_default();
@@ -156,7 +171,7 @@ impl Board {
             return None;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Some(Effect::Leave);
+            return Some(Effect::End);
         }
         match std::mem::replace(&mut self.mode, Mode::Looking) {
             Mode::Asking { command, seen, .. } => match key.code {

@@ -5,10 +5,11 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Clear, Paragraph, Wrap};
+use ratatui::widgets::{Clear, Paragraph};
 
 use super::board::{Board, Mode, Told};
 use super::paint::{painted, wrapped};
+use super::sights::LOOK_AGAIN;
 use crate::table::age;
 
 /// The timeline takes no more lines than this, and no more than a third of the screen.
@@ -31,37 +32,50 @@ const KEYS: [(&str, &str); 10] = [
 pub(crate) fn draw(frame: &mut Frame<'_>, board: &mut Board, now: Timestamp) {
     let whole = frame.area();
     let told = board.timeline().len() as u16;
-    let timeline = (told + 1).min(TIMELINE).min(whole.height / 3);
-    let [head, tree, events, foot] = Layout::vertical([
-        Constraint::Length(u16::from(board.lost.is_some() || board.gone)),
+    let (trouble, foot) = (trouble(board, whole.width, now), foot(board, whole.width));
+    // What is asked has to be read, whatever else there is room for.
+    let spare = usize::from(whole.height).saturating_sub(trouble.len() + foot.len() + 1);
+    let timeline = (told + 1).min(TIMELINE).min(whole.height / 3).min(spare as u16);
+    let [head, tree, events, below] = Layout::vertical([
+        Constraint::Length(trouble.len() as u16),
         Constraint::Min(1),
         Constraint::Length(timeline),
-        Constraint::Length(2),
+        Constraint::Length(foot.len() as u16),
     ])
     .areas(whole);
-    draw_trouble(frame, board, head, now);
+    frame.render_widget(Paragraph::new(trouble), head);
     draw_tree(frame, board, tree, now);
     draw_timeline(frame, board, events, now);
-    draw_foot(frame, board, foot);
+    frame.render_widget(Paragraph::new(foot), below);
     if board.mode == Mode::Help {
         draw_help(frame, whole);
     }
 }
 
 /// What keeps the screen from being true.
-fn draw_trouble(frame: &mut Frame<'_>, board: &Board, area: Rect, now: Timestamp) {
-    let words = match (&board.lost, board.gone) {
-        (Some((since, why)), _) => format!(
+fn trouble(board: &Board, width: u16, now: Timestamp) -> Vec<Line<'static>> {
+    let title = board.picture.rollout.title();
+    let words = match (&board.lost, board.gone, &board.unwatched) {
+        (Some((since, why)), ..) => format!(
             "no connection for {}, trying again; what is shown is what was seen last: {why}",
             age(Some(*since), now)
         ),
-        (None, true) => format!("{} is gone", board.picture.rollout.title()),
-        (None, false) => return,
+        (None, true, _) => format!("{title} is gone"),
+        (None, false, Some(why)) => {
+            format!("{title} may not be watched and is read every {LOOK_AGAIN:?}: {why}")
+        }
+        (None, false, None) => return Vec::new(),
     };
-    frame.render_widget(
-        Line::styled(words, Style::new().add_modifier(Modifier::REVERSED)),
-        area,
-    );
+    let style = Style::new().add_modifier(Modifier::REVERSED);
+    folded(words, width)
+        .into_iter()
+        .map(|line| line.style(style))
+        .collect()
+}
+
+/// Words in as many lines as they take.
+fn folded(words: String, width: u16) -> Vec<Line<'static>> {
+    wrapped(&Line::raw(words), usize::from(width.max(1)))
 }
 
 fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestamp) {
@@ -123,46 +137,67 @@ fn rule(title: &str, width: u16, ascii: bool) -> String {
     format!("{0}{0} {title} {1}", stroke, stroke.repeat(rest))
 }
 
-fn draw_foot(frame: &mut Frame<'_>, board: &Board, area: Rect) {
-    let [said, keys] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
-    match &board.mode {
+/// What was said or is asked, and what keys do.
+fn foot(board: &Board, width: u16) -> Vec<Line<'static>> {
+    let (said, keys, style) = match &board.mode {
         Mode::Asking { effect, command, .. } => {
-            frame.render_widget(Line::raw(effect.clone()), said);
             let question = format!("{}? y to go ahead, any other key to leave it", command.verb());
-            let style = Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED);
-            frame.render_widget(Line::styled(question, style), keys);
+            (
+                effect.clone(),
+                folded(question, width),
+                Modifier::BOLD | Modifier::REVERSED,
+            )
         }
         Mode::Looking | Mode::Help => {
-            frame.render_widget(Line::raw(board.said.clone().unwrap_or_default()), said);
             let hold = if board.picture.rollout.paused {
                 "resume"
             } else {
                 "pause"
             };
-            let words = format!("p promote  a abort  s {hold}  r retry  ? help  q leave");
-            frame.render_widget(
-                Line::styled(words, Style::new().add_modifier(Modifier::DIM)),
-                keys,
-            );
+            (
+                board.said.clone().unwrap_or_default(),
+                keys(hold, width),
+                Modifier::DIM,
+            )
         }
-    }
+    };
+    let mut lines = folded(said, width);
+    lines.extend(
+        keys.into_iter()
+            .map(|line| line.style(Style::new().add_modifier(style))),
+    );
+    lines
 }
 
+/// The keys, each beside its word.
+fn keys(hold: &str, width: u16) -> Vec<Line<'static>> {
+    let hold = format!("s {hold}");
+    let mut lines: Vec<String> = Vec::new();
+    for key in ["p promote", "a abort", &hold, "r retry", "? help", "q leave"] {
+        match lines.last_mut() {
+            Some(line) if line.len() + 2 + key.len() <= usize::from(width) => {
+                line.push_str("  ");
+                line.push_str(key);
+            }
+            _ => lines.push(key.to_owned()),
+        }
+    }
+    lines.into_iter().map(Line::raw).collect()
+}
+
+/// Over everything; where there is little room, over all of it.
 fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
-    let lines: Vec<Line<'_>> = KEYS
-        .iter()
-        .map(|(key, words)| Line::raw(format!(" {key:16}  {words} ")))
-        .collect();
+    let width = 68.min(whole.width);
+    let line = |(key, words): &(&str, &str)| folded(format!(" {key:16}  {words} "), width);
+    let lines: Vec<Line<'_>> = KEYS.iter().flat_map(line).collect();
+    let height = (lines.len() as u16).min(whole.height);
     let area = Rect {
-        x: 2.min(whole.width),
-        y: 1.min(whole.height),
-        width: 68.min(whole.width.saturating_sub(2)),
-        height: (lines.len() as u16).min(whole.height.saturating_sub(1)),
+        x: 2.min(whole.width - width),
+        y: 1.min(whole.height - height),
+        width,
+        height,
     };
     frame.render_widget(Clear, area);
     let style = Style::new().add_modifier(Modifier::REVERSED);
-    frame.render_widget(
-        Paragraph::new(lines).wrap(Wrap { trim: false }).style(style),
-        area,
-    );
+    frame.render_widget(Paragraph::new(lines).style(style), area);
 }

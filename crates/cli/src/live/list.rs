@@ -3,27 +3,29 @@
 use std::collections::BTreeMap;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use futures::StreamExt;
 use futures::stream::select_all;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
+use kube::api::ListParams;
 use kube::runtime::watcher;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use super::paint::painted;
+use super::paint::{painted, wrapped};
+use super::sights::{ANSWERS_WITHIN, PROBE_EVERY, silence};
 use super::terminal::Screen;
-use super::{Ended, TICK};
+use super::{Ended, Left, TICK};
 use crate::access::Access;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::look;
 use crate::name::Name;
-use crate::rollout::{Rollout, parse};
+use crate::rollout::{Kind, Rollout, parse};
 use crate::session::Session;
-use crate::table::{View, table};
-use crate::watch::{Watched, streams};
+use crate::table::{View, table_within};
+use crate::watch::{Watched, is_unserved, refusal, streams};
 
 /// `top …`
 #[derive(Debug, clap::Args)]
@@ -47,7 +49,7 @@ impl Args {
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     if !session.terminal {
         return Err(Error::Refused(format!(
-            "top needs a terminal; for a pipe there is: {} get --watch",
+            "top needs a terminal that can be drawn on; elsewhere there is: {} get --watch",
             session.program
         )));
     }
@@ -63,12 +65,15 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         if let Some(namespace) = rollout.namespace() {
             session.namespace = namespace;
         }
-        super::show(rollout, &mut screen, session).await?;
+        if super::show(rollout, &mut screen, session).await? == Left::Ended {
+            break;
+        }
     }
     Ok(Exit::Done)
 }
 
-type Key = (String, &'static str, String);
+/// As `get` has them: by kind, namespace and name.
+type Key = (usize, String, String);
 
 /// What can be chosen.
 struct Choice {
@@ -76,6 +81,8 @@ struct Choice {
     rollouts: BTreeMap<Key, Rollout>,
     chosen: usize,
     lost: Option<String>,
+    /// What may not be watched, and why.
+    unwatched: Option<String>,
 }
 
 /// What a key asks for.
@@ -91,14 +98,11 @@ impl Choice {
             rollouts: BTreeMap::new(),
             chosen: 0,
             lost: None,
+            unwatched: None,
         }
     }
 
-    fn see(
-        &mut self,
-        kind: crate::rollout::Kind,
-        change: watcher::Result<watcher::Event<kube::api::DynamicObject>>,
-    ) {
+    fn see(&mut self, kind: Kind, change: watcher::Result<watcher::Event<kube::api::DynamicObject>>) {
         let (object, gone) = match change {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => (object, false),
             Ok(watcher::Event::Delete(object)) => (object, true),
@@ -111,9 +115,12 @@ impl Choice {
                 return;
             }
             // That a kind is not served is no loss.
-            Err(error) if crate::watch::is_final(&error) => return,
+            Err(error) if is_unserved(&error) => return,
             Err(error) => {
-                self.lost = Some(error.to_string());
+                match refusal(&error) {
+                    Some(why) => self.unwatched = Some(format!("{}s may not be watched: {why}", kind.word())),
+                    None => self.lost = Some(crate::error::lost(&error)),
+                }
                 return;
             }
         };
@@ -121,9 +128,10 @@ impl Choice {
         let Ok(rollout) = parse(look::said(kind, object)) else {
             return;
         };
+        let rank = Kind::ALL.iter().position(|known| *known == kind);
         let key = (
+            rank.unwrap_or_default(),
             rollout.namespace().unwrap_or_default(),
-            kind.word(),
             rollout.name_any(),
         );
         if gone {
@@ -155,7 +163,14 @@ impl Choice {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, style: crate::style::Style, now: Timestamp) {
-        let [body, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]).areas(frame.area());
+        let words = match (&self.lost, &self.unwatched) {
+            (Some(why), _) => format!("no connection, trying again: {why}"),
+            (None, Some(why)) => format!("what is shown may be old: {why}"),
+            (None, None) => "enter to watch one, arrows to choose, q to leave".to_owned(),
+        };
+        let words = wrapped(&Line::raw(words), usize::from(frame.area().width.max(1)));
+        let below = Constraint::Length(words.len() as u16);
+        let [body, foot] = Layout::vertical([Constraint::Min(1), below]).areas(frame.area());
         let rollouts: Vec<_> = self.rollouts.values().cloned().collect();
         let first = rollouts.first().map(|rollout| rollout.kind);
         let view = View {
@@ -166,7 +181,7 @@ impl Choice {
         let mut lines = if rollouts.is_empty() {
             vec![Line::raw("no rollouts found")]
         } else {
-            let lines = table(&rollouts, view, style, now);
+            let lines = table_within(usize::from(body.width), &rollouts, view, style, now);
             lines.iter().map(|line| painted(line)).collect()
         };
         if let Some(line) = lines.get_mut(self.chosen + 1) {
@@ -182,14 +197,20 @@ impl Choice {
             .cloned()
             .collect::<Vec<_>>();
         frame.render_widget(ratatui::widgets::Paragraph::new(shown), body);
-        let words = match &self.lost {
-            Some(why) => format!("no connection, trying again: {why}"),
-            None => "enter to watch one, arrows to choose, q to leave".to_owned(),
-        };
-        frame.render_widget(
-            Line::styled(words, Style::new().add_modifier(Modifier::DIM)),
-            foot,
-        );
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        frame.render_widget(ratatui::widgets::Paragraph::new(words).style(dim), foot);
+    }
+}
+
+/// Looks in a while whether the server still answers; says so if it does not.
+async fn probe(everywhere: bool, session: &Session<'_>) -> Option<String> {
+    tokio::time::sleep(PROBE_EVERY).await;
+    let one = ListParams::default().limit(1);
+    match tokio::time::timeout(ANSWERS_WITHIN, session.list(everywhere, &one)).await {
+        Ok(Err(Error::Unreachable(why))) => Some(why),
+        // A refusal is an answer.
+        Ok(_) => None,
+        Err(_) => Some(silence()),
     }
 }
 
@@ -205,6 +226,7 @@ async fn choose(
     };
     let mut changes = select_all(streams(&watched, session));
     let mut ended = Ended::new()?;
+    let mut probed = probe(choice.everywhere, session).boxed_local();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
@@ -226,6 +248,10 @@ async fn choose(
                 None => return Ok(None),
             },
             () = ended.wait() => return Ok(None),
+            lost = &mut probed => {
+                choice.lost = lost.or(choice.lost.take());
+                probed = probe(choice.everywhere, session).boxed_local();
+            }
             // A watch that is taken up where it broke off says nothing until something changes.
             _ = ticks.tick() => if choice.lost.is_some() {
                 let any = Default::default();
@@ -236,5 +262,68 @@ async fn choose(
                 }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::NOW;
+    use kube::api::DynamicObject;
+    use kube::core::Status;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+
+    fn object(kind: Kind, name: &str) -> DynamicObject {
+        let spec = match kind {
+            Kind::RolloutPlugin => json!({
+                "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name},
+                "plugin": {"name": "statefulset"}, "strategy": {"canary": {"steps": []}},
+            }),
+            Kind::PhasedRollout => {
+                json!({"targetRef": name, "check": {"query": {"expr": "up", "url": "prom"}}})
+            }
+        };
+        let metadata = json!({"name": name, "namespace": "prod", "creationTimestamp": NOW});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+    }
+
+    fn screen(choice: &Choice, width: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 6)).unwrap();
+        let now = NOW.parse().unwrap();
+        terminal
+            .draw(|frame| choice.draw(frame, crate::style::Style::default(), now))
+            .unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn kinds_come_in_the_order_of_get_and_columns_are_there_or_not() {
+        let mut choice = Choice::new(false);
+        for (kind, name) in [(Kind::PhasedRollout, "a"), (Kind::RolloutPlugin, "b")] {
+            choice.see(kind, Ok(watcher::Event::Apply(object(kind, name))));
+        }
+        let shown = screen(&choice, 60);
+        let at = |name: &str| shown.find(name).unwrap();
+        assert!(at("rolloutplugin/b") < at("phasedrollout/a"), "{shown}");
+        assert!(!shown.contains("REP") && !shown.contains("AG"), "{shown}");
+    }
+
+    #[test]
+    fn what_may_not_be_watched_is_no_lost_connection() {
+        let refused = |code| {
+            let status = Status::failure("you may not", "Forbidden").with_code(code);
+            Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed())))
+        };
+        let mut choice = Choice::new(false);
+        choice.see(Kind::PhasedRollout, refused(404));
+        assert!(screen(&choice, 90).contains("enter to watch one"));
+        choice.see(Kind::PhasedRollout, refused(403));
+        let shown = screen(&choice, 90);
+        assert!(
+            shown.contains("what is shown may be old: phasedrollouts may not be watched: you may not"),
+            "{shown}"
+        );
     }
 }

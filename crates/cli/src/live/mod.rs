@@ -45,10 +45,20 @@ pub use self::pane::Pane;
 
 /// Shows a rollout until the user has seen enough.
 pub(crate) async fn run(rollout: Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
-    show(rollout, &mut Screen::enter()?, session).await
+    show(rollout, &mut Screen::enter()?, session).await?;
+    Ok(Exit::Done)
 }
 
-async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> Result<Exit, Error> {
+/// Why a view is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// The user has seen enough of this one.
+    Back,
+    /// Everything is over: the user says so, or somebody from outside, or the terminal is gone.
+    Ended,
+}
+
+async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> Result<Left, Error> {
     let mut ended = Ended::new()?;
     let mut sights = Sights::of(&rollout, session);
     let mut board = Board::new(rollout, session.program, session.style);
@@ -67,7 +77,7 @@ async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> R
                 None
             }
             _ = ticks.tick() => None,
-            () = ended.wait() => return Ok(Exit::Done),
+            () = ended.wait() => return Ok(Left::Ended),
         };
         match woken {
             Some(Either::Left(sight)) => {
@@ -80,7 +90,8 @@ async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> R
                 }
             }
             Some(Either::Right(Some(Event::Key(key)))) => match board.press(key) {
-                Some(Effect::Leave) => return Ok(Exit::Done),
+                Some(Effect::Leave) => return Ok(Left::Back),
+                Some(Effect::End) => return Ok(Left::Ended),
                 Some(Effect::Give(command, seen)) => {
                     board.gave(command);
                     order = Some(steer::order(command, *seen, session).boxed_local()).into();
@@ -90,7 +101,7 @@ async fn show(rollout: Rollout, screen: &mut Screen, session: &Session<'_>) -> R
             // The terminal has another size now, or somebody has clicked.
             Some(Either::Right(Some(_))) => {}
             // The terminal is gone.
-            Some(Either::Right(None)) => return Ok(Exit::Done),
+            Some(Either::Right(None)) => return Ok(Left::Ended),
             None => {}
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::{BoxStream, SelectAll};
+use futures::stream::{self, BoxStream, SelectAll};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::core::Selector;
@@ -12,15 +12,21 @@ use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 
+use crate::error;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::session::Session;
+use crate::watch::refusal;
 
 /// Something that was seen.
 pub(crate) enum Sight {
     Rollout(Box<Rollout>),
     /// The rollout is gone.
     Gone,
+    /// It is not ours to watch, for this reason, and is read now and then.
+    Unwatched(String),
+    /// The server has answered; the rollout, where it could be read.
+    Probed(Option<Box<Rollout>>),
     /// The connection is, for this reason.
     Lost(String),
     /// It still is.
@@ -28,6 +34,8 @@ pub(crate) enum Sight {
     /// It is there again.
     Back(Box<Rollout>),
     Set(Option<Box<StatefulSet>>),
+    /// The set is not ours to watch, for this reason.
+    Unread(String),
     /// Begins a new list of pods.
     NoPods,
     Pod(Box<Pod>),
@@ -38,6 +46,15 @@ pub(crate) enum Sight {
 
 /// How often a lost connection is tried. A watch that is taken up where it broke off says nothing until something changes.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often the rollout is read that may not be watched.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How often the server is asked whether it is still there: a connection that hangs is never told of by a watch.
+pub(super) const PROBE_EVERY: Duration = Duration::from_secs(10);
+
+/// How long its answer may take.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// All that is looked at.
 pub(crate) struct Sights {
@@ -55,21 +72,30 @@ impl Sights {
         let mut streams = SelectAll::new();
         let api = session.whole_rollouts(rollout.kind, false);
         let rollouts = watch_object(api, &rollout.name_any()).backoff(DefaultBackoff::default());
-        streams.push(
-            rollouts
-                .filter_map(|seen| async {
-                    Some(match seen {
-                        // What cannot be read now may be in a moment.
-                        Ok(Some(object)) => Sight::Rollout(Box::new(parse(object).ok()?)),
-                        Ok(None) => Sight::Gone,
-                        Err(error) => Sight::Lost(error.to_string()),
-                    })
-                })
-                .boxed(),
-        );
+        let looks = looks(rollout, session);
+        let seen = rollouts.filter_map(|seen| async {
+            Some(match seen {
+                // What cannot be read now may be in a moment.
+                Ok(Some(object)) => Sight::Rollout(Box::new(parse(object).ok()?)),
+                Ok(None) => Sight::Gone,
+                Err(error) => match refusal(&error) {
+                    Some(why) => Sight::Unwatched(why),
+                    None => Sight::Lost(error::lost(&error)),
+                },
+            })
+        });
+        streams.push(until_refused(seen).chain(looks).boxed());
+        streams.push(probe(rollout, session));
         if rollout.workload_kind == "StatefulSet" {
             let sets = watch_object(session.sets(), &rollout.workload).backoff(DefaultBackoff::default());
-            let seen = sets.filter_map(|set| async { Some(Sight::Set(set.ok()?.map(Box::new))) });
+            let workload = rollout.workload.clone();
+            let seen = sets.filter_map(move |set| {
+                std::future::ready(match set {
+                    Ok(set) => Some(Sight::Set(set.map(Box::new))),
+                    Err(error) => refusal(&error)
+                        .map(|why| Sight::Unread(format!("cannot watch statefulset {workload}: {why}"))),
+                })
+            });
             streams.push(seen.boxed());
         }
         let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
@@ -105,6 +131,9 @@ impl Sights {
             }
             // All watches begin anew rather than when their patience is over.
             Sight::Back(rollout) => *self = Self::of(rollout, session),
+            // A watch that has missed something hangs.
+            Sight::Probed(Some(probed)) if is_newer(probed, rollout) => *self = Self::of(probed, session),
+            Sight::Probed(_) => self.streams.push(probe(rollout, session)),
             Sight::Set(Some(set)) => self.follow_pods(set, session),
             Sight::Rollout(rollout) => self.follow_runs(rollout, session),
             _ => {}
@@ -155,14 +184,149 @@ fn try_again(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sig
     let name = rollout.name_any();
     let found = async move {
         tokio::time::sleep(TRY_AGAIN).await;
-        match api.get_opt(&name).await {
-            Ok(Some(object)) => match parse(object) {
+        match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+            Ok(Ok(Some(object))) => match parse(object) {
                 Ok(rollout) => Sight::Back(Box::new(rollout)),
                 Err(error) => Sight::StillLost(error.to_string()),
             },
-            Ok(None) => Sight::Gone,
-            Err(error) => Sight::StillLost(error.to_string()),
+            Ok(Ok(None)) => Sight::Gone,
+            Ok(Err(error)) => Sight::StillLost(error::lost(&error)),
+            Err(_) => Sight::StillLost(silence()),
         }
     };
-    futures::stream::once(found).boxed()
+    stream::once(found).boxed()
+}
+
+/// Looks in a while whether the server still answers.
+fn probe(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sight> {
+    let api = session.whole_rollouts(rollout.kind, false);
+    let name = rollout.name_any();
+    let answered = async move {
+        tokio::time::sleep(PROBE_EVERY).await;
+        match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+            Ok(Ok(found)) => Sight::Probed(found.and_then(|object| parse(object).ok()).map(Box::new)),
+            // A refusal is an answer.
+            Ok(Err(kube::Error::Api(_))) => Sight::Probed(None),
+            Ok(Err(error)) => Sight::Lost(error::lost(&error)),
+            Err(_) => Sight::Lost(silence()),
+        }
+    };
+    stream::once(answered).boxed()
+}
+
+pub(super) fn silence() -> String {
+    format!("the API server has not answered within {ANSWERS_WITHIN:?}")
+}
+
+/// For who may read the rollout but not watch it.
+fn looks(rollout: &Rollout, session: &Session<'_>) -> impl Stream<Item = Sight> + use<> {
+    let api = session.whole_rollouts(rollout.kind, false);
+    let name = rollout.name_any();
+    let look = move |()| {
+        let (api, name) = (api.clone(), name.clone());
+        async move {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let seen = match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+                Ok(Ok(Some(object))) => parse(object)
+                    .ok()
+                    .map(|rollout| Sight::Rollout(Box::new(rollout))),
+                Ok(Ok(None)) => Some(Sight::Gone),
+                Ok(Err(error)) => Some(Sight::Lost(error::lost(&error))),
+                Err(_) => Some(Sight::Lost(silence())),
+            };
+            Some((seen, ()))
+        }
+    };
+    stream::unfold((), look).filter_map(std::future::ready)
+}
+
+/// Ends when asking again will not help, with the reason for it.
+fn until_refused(seen: impl Stream<Item = Sight>) -> impl Stream<Item = Sight> {
+    let mut over = false;
+    seen.take_while(move |sight| {
+        let go_on = !over;
+        over = matches!(sight, Sight::Unwatched(_));
+        std::future::ready(go_on)
+    })
+}
+
+/// Whether the first is the same object at a later time.
+pub(super) fn is_newer(one: &Rollout, other: &Rollout) -> bool {
+    let version = |rollout: &Rollout| {
+        rollout
+            .resource_version()
+            .and_then(|version| version.parse::<u64>().ok())
+    };
+    version(one) > version(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, paused, plugin};
+    use crate::style::Style;
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+    use stateward_clock::Clock;
+    use std::convert::Infallible;
+
+    /// What is seen of a rollout, with this server.
+    async fn seen<F>(answer: impl Fn(Request<Body>) -> F + Clone + Send + 'static, count: usize) -> Vec<Sight>
+    where
+        F: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
+    {
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let session = Session {
+            client: Client::new(tower::service_fn(answer), "prod"),
+            namespace: "prod".into(),
+            clock: Clock::starting_at(NOW.parse().unwrap(), 1.0),
+            program: "stateward",
+            style: Style::default(),
+            terminal: true,
+            out: &mut out,
+            talk: &mut talk,
+        };
+        let mut sights = Sights::of(&paused(), &session);
+        let mut seen = Vec::new();
+        while seen.len() < count {
+            let sight = sights.next().await;
+            sights.follow(&sight, &paused(), &session);
+            if !matches!(sight, Sight::Unread(_)) {
+                seen.push(sight);
+            }
+        }
+        seen
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_lost() {
+        let seen = seen(|_| std::future::pending(), 2).await;
+        let silent = "the API server has not answered within 5s";
+        assert!(matches!(&seen[0], Sight::Lost(why) if why == silent));
+        assert!(matches!(&seen[1], Sight::StillLost(why) if why == silent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_not_be_watched_is_read_now_and_then() {
+        let answer = |request: Request<Body>| async move {
+            let (code, body) = if request.uri().path().ends_with("/rolloutplugins/db") {
+                (200, json!(plugin("db", json!(paused().status))))
+            } else {
+                let message = "somebody may not watch";
+                (
+                    403,
+                    json!({"kind": "Status", "status": "Failure", "code": 403, "message": message}),
+                )
+            };
+            let body = Body::from(body.to_string().into_bytes());
+            Ok(Response::builder().status(code).body(body).unwrap())
+        };
+        let seen = seen(answer, 3).await;
+        assert!(matches!(&seen[0], Sight::Unwatched(why) if why == "somebody may not watch"));
+        assert!(matches!(&seen[1], Sight::Rollout(_)));
+        // It is asked whether it is there all the same.
+        assert!(matches!(&seen[2], Sight::Rollout(_) | Sight::Probed(Some(_))));
+    }
 }

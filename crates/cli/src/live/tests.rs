@@ -96,7 +96,7 @@ p promote  a abort  s pause  r retry  ? help  q leave"
 fn a_small_screen_scrolls() {
     let mut board = board(paused());
     let small = screen(&mut board, 40, 8);
-    assert!(small.contains("   17 more lines"), "{small}");
+    assert!(small.contains("   18 more lines"), "{small}");
     press(&mut board, 'G');
     let end = screen(&mut board, 40, 8);
     assert!(end.contains("pod/db-4"), "{end}");
@@ -148,6 +148,19 @@ fn any_other_key_leaves_it() {
 }
 
 #[test]
+fn a_key_leaves_one_rollout_and_ctrl_c_leaves_all() {
+    let mut board = board(paused());
+    assert!(matches!(press(&mut board, 'q'), Some(Effect::Leave)));
+    let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert!(matches!(board.press(ctrl_c), Some(Effect::End)));
+    press(&mut board, 'p');
+    assert!(
+        matches!(board.press(ctrl_c), Some(Effect::End)),
+        "also where something is asked"
+    );
+}
+
+#[test]
 fn what_makes_no_sense_is_not_asked() {
     let mut board = board(at_rest());
     assert!(press(&mut board, 'p').is_none());
@@ -176,6 +189,57 @@ fn a_lost_connection_is_told_until_it_is_back() {
     assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin/db   Paused"));
     board.see(Sight::Gone, now());
     assert!(screen(&mut board, 120, 20).starts_with("rolloutplugin db is gone"));
+}
+
+#[test]
+fn a_set_that_may_not_be_watched_is_told_until_it_may() {
+    let mut board = board(paused());
+    board.see(Sight::Unread("you may not".into()), now());
+    let told = "whether its latest change was looked at is not known: you may not";
+    assert!(screen(&mut board, 120, 20).contains(told));
+    board.see(Sight::Set(Some(Box::new(set("db", 4)))), now());
+    assert!(!screen(&mut board, 120, 20).contains(told));
+}
+
+/// Whoever is asked has to know what for.
+#[test]
+fn what_is_asked_said_and_lost_can_be_read_on_a_narrow_screen() {
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut board = board(paused());
+    press(&mut board, 'p');
+    for (width, height) in [(80, 24), (50, 16), (40, 10)] {
+        let asked = one_line(screen(&mut board, width, height));
+        let question = "db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to db-2 \
+            promote? y to go ahead, any other key to leave it";
+        assert!(asked.ends_with(question), "{asked}");
+    }
+    press(&mut board, 'n');
+    board.see(
+        Sight::Lost("the API server has not answered within 5s".into()),
+        now(),
+    );
+    let lost = screen(&mut board, 40, 16);
+    assert!(
+        lost.ends_with("p promote  a abort  s pause  r retry\n? help  q leave"),
+        "{lost}"
+    );
+    assert!(one_line(lost).contains("has not answered within 5s"));
+    press(&mut board, '?');
+    let help = one_line(screen(&mut board, 50, 16));
+    for words in ["return every pod to the stable version", "q, esc leave"] {
+        assert!(help.contains(words), "{help}");
+    }
+}
+
+#[test]
+fn what_may_not_be_watched_is_told_with_the_reason() {
+    let mut board = board(paused());
+    board.see(Sight::Unwatched("you may not".into()), now());
+    let told = screen(&mut board, 120, 20);
+    assert!(
+        told.starts_with("rolloutplugin db may not be watched and is read every 5s: you may not"),
+        "{told}"
+    );
 }
 
 #[test]

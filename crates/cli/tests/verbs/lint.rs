@@ -57,6 +57,27 @@ async fn files_and_directories_are_found_and_missing_ones_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_misspelt_is_not_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("db.yaml");
+    std::fs::write(
+        &file,
+        "apiVersion: argoproj.io/v1alpha1\nkind: RolloutPlugins\nmetadata: {name: db}\n",
+    )
+    .unwrap();
+    let path = file.display().to_string();
+    let said = World::bare().run(&format!("lint {path}")).await;
+    assert_eq!(
+        (said.exit, said.out.replace(&path, "db.yaml").as_str()),
+        (
+            stateward_cli::Exit::Error,
+            "db.yaml:2: kind: RolloutPlugins is no kind of argoproj.io; RolloutPlugin is\n"
+        ),
+        "{said:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_directory_without_manifests_is_told() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("README.md"), "nothing to see").unwrap();

@@ -340,6 +340,41 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     );
 }
 
+/// An API server that takes requests and never answers holds nobody up for longer than they have said.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_covers_every_request() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let mut seen = String::new();
+    for (method, line) in [
+        (http::Method::GET, "status db --watch --timeout 2s"),
+        (http::Method::GET, "promote db --timeout 2s"),
+        (http::Method::PATCH, "promote db --timeout 2s"),
+        (http::Method::PATCH, "abort db nobody --timeout 2s"),
+    ] {
+        let said = world.run_unanswered(method.clone(), line).await;
+        seen.push_str(&format!("{method} is never answered\n{}", said.shown(line)));
+    }
+    assert_snapshot!(seen);
+}
+
+/// Whoever may not read the set cannot know whether its latest template was looked at.
+#[tokio::test(start_paused = true)]
+async fn a_set_that_cannot_be_read_is_never_a_success() {
+    let mut world = World::with_operator().await;
+    world.stop_operator();
+    world.image("v2").await;
+    let forbidden = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "statefulsets.apps \"db\" is forbidden: somebody may not", "details": {"name": "db"}}"#;
+    let lines = ["status db", "status db --watch", "get db", "explain db"];
+    assert_snapshot!(
+        world
+            .transcript_where("statefulsets", (403, forbidden), &lines)
+            .await
+    );
+}
+
 /// Every command as it is typed and answered.
 #[tokio::test(start_paused = true)]
 async fn every_command_has_its_transcript() {

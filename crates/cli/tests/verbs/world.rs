@@ -309,6 +309,22 @@ impl World {
         seen
     }
 
+    /// Types a command while the server takes requests of this method and never answers them.
+    pub(crate) async fn run_unanswered(&self, method: http::Method, line: &str) -> Said {
+        let inner = self.client.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (inner, method) = (inner.clone(), method.clone());
+            async move {
+                if request.method() == method {
+                    std::future::pending::<()>().await;
+                }
+                inner.send(request).await
+            }
+        });
+        let client = Client::new(service, "default");
+        self.run_on(client, line, Style::default(), None).await
+    }
+
     /// Waits for a phase.
     pub(crate) async fn until(&self, phase: &str) {
         let there = |rollout: Option<&RolloutPlugin>| {

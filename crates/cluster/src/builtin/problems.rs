@@ -21,11 +21,11 @@ impl At {
     }
 
     pub(super) fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+        self.key(&index.to_string())
     }
 
     pub(super) fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        Self([&self.0, "[", key, "]"].concat())
     }
 }
 

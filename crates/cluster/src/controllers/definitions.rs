@@ -52,11 +52,13 @@ impl Controller for Definitions {
         if object::is_terminating(&definition) {
             return self.empty(&definition, access);
         }
-        // Validation has read it before; one that cannot be served was never stored.
-        let Ok(custom) = CustomType::from_crd(&definition) else {
-            return Ok(Next::Wait);
-        };
-        self.0.registry.add(custom);
+        if !self.0.registry.serves(&definition) {
+            // Validation has read it before; one that cannot be served was never stored.
+            let Some(custom) = CustomType::of_stored_crd(&definition) else {
+                return Ok(Next::Wait);
+            };
+            self.0.registry.add(custom);
+        }
         let all = access.list(DEFINITIONS, "");
         let others: Vec<_> = all
             .iter()
@@ -65,9 +67,7 @@ impl Controller for Definitions {
             .collect();
         let status = crd_status(&definition, &others, access.now());
         if definition["status"] != status {
-            let mut new = (*definition).clone();
-            new["status"] = status;
-            access.update_status(DEFINITIONS, "", &key.name, new)?;
+            access.replace_status(DEFINITIONS, &definition, status)?;
         }
         Ok(Next::Wait)
     }

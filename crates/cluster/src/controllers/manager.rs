@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::recorder::Recorder;
 use super::{Changed, Controller, Next};
 use crate::access::{Access, EventKind, ResourceInfo};
-use crate::audit::{Body, WithStatus};
+use crate::audit::Body;
 use crate::object;
 use crate::server::{Caller, Change, Server, Target, WriteOptions};
 use crate::status::Status;
@@ -254,7 +254,7 @@ impl Hands {
         &self,
         verb: &str,
         target: &Target,
-        body: &impl Body,
+        body: impl Into<Body>,
         work: impl FnOnce() -> Result<T, Status>,
     ) -> Result<T, Status> {
         let outcome = work();
@@ -265,12 +265,12 @@ impl Hands {
         };
         self.server
             .audit
-            .record(target.entry(&self.caller, verb, code), body);
+            .record(target.entry(&self.caller, verb, code), body.into());
         outcome
     }
 
     fn replace(&self, target: &Target, object: &Value) -> Result<Arc<Value>, Status> {
-        self.write("update", target, object, || {
+        self.write("update", target, object.clone(), || {
             self.modify(target, Change::Replace(object))
         })
     }
@@ -321,7 +321,7 @@ impl Access for Hands {
             manager: "kube-controller-manager".to_owned(),
             ..WriteOptions::default()
         };
-        self.write("create", &target, &object, || {
+        self.write("create", &target, object.clone(), || {
             self.server
                 .create(&target, &object, &options, &self.caller)
                 .map(|written| written.object.value)
@@ -354,16 +354,14 @@ impl Access for Hands {
             base,
             status: &status,
         };
-        let body = WithStatus {
-            base,
-            status: &status,
-        };
-        self.write("update", &target, &body, || self.modify(&target, change))
+        let mut body = Value::clone(base);
+        body["status"] = status.clone();
+        self.write("update", &target, body, || self.modify(&target, change))
     }
 
     fn delete(&self, resource: &str, namespace: &str, name: &str, options: Value) -> Result<(), Status> {
         let target = self.target(resource, namespace, name, "")?;
-        self.write("delete", &target, &options, || {
+        self.write("delete", &target, options.clone(), || {
             self.server.delete(&target, &options, false).map(drop)
         })
     }

@@ -51,18 +51,22 @@ fn read(custom: &CustomType, value: &Value, drops_nulls: bool) -> Result<Decoded
         None => None,
     };
 
-    let mut pruned = Vec::new();
-    prune(&mut value, Some(schema), true, "", &mut pruned);
-    pruned.sort();
-    unknown.append(&mut pruned);
-    if drops_nulls {
+    // What is as it should be is not asked to change, because it would no longer be shared with what is stored.
+    if !is_known(&value, schema, true) {
+        let mut pruned = Vec::new();
+        prune(&mut value, Some(schema), true, "", &mut pruned);
+        pruned.sort();
+        unknown.append(&mut pruned);
+    }
+    if drops_nulls && has_null(&value) {
         drop_nulls(&mut value, Some(schema));
     }
-
-    let mut embedded = Vec::new();
-    coerce(&mut value, schema, "", &mut embedded)?;
-    embedded.sort();
-    unknown.append(&mut embedded);
+    if schema.inside.embedded {
+        let mut embedded = Vec::new();
+        coerce(&mut value, schema, "", &mut embedded)?;
+        embedded.sort();
+        unknown.append(&mut embedded);
+    }
 
     if let (Some(metadata), Value::Object(fields)) = (metadata, &mut value) {
         fields.insert("metadata".into(), metadata);
@@ -83,6 +87,31 @@ fn object_meta(metadata: &Value, at: &str, unknown: &mut Vec<String>) -> Result<
 
 fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+/// Whether the schema declares every field, so that there is nothing to prune.
+fn is_known(value: &Value, schema: &Schema, resource: bool) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().all(|(name, value)| {
+            let implied = (resource || schema.embedded) && is_meta(name);
+            let known = || schema.properties.get(name.as_str());
+            implied || known().is_some_and(|known| is_known(value, known, false))
+        }),
+        Value::Array(items) => match schema.items.as_deref() {
+            Some(inner) => items.iter().all(|item| is_known(item, inner, false)),
+            None => items.is_empty(),
+        },
+        _ => true,
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        _ => false,
+    }
 }
 
 /// Takes away what the schema does not know. `resource` is true where apiVersion, kind and metadata are implied.
@@ -136,7 +165,7 @@ fn prune_unless(
             let inner = schema.and_then(|schema| schema.items.as_deref());
             let keep = keep || inner.is_some_and(|inner| inner.preserve);
             for (index, item) in items.iter_mut().enumerate() {
-                prune_unless(keep, item, inner, false, &format!("{at}[{index}]"), unknown);
+                prune_unless(keep, item, inner, false, &inside(at, index.to_string()), unknown);
             }
         }
         _ => {}
@@ -175,14 +204,14 @@ fn coerce(value: &mut Value, schema: &Schema, at: &str, unknown: &mut Vec<String
                 if let Some(known) = schema.properties.get(name.as_str()) {
                     coerce(value, known, &place, unknown)?;
                 } else if let Some(known) = schema.additional() {
-                    coerce(value, known, &format!("{at}[{name}]"), unknown)?;
+                    coerce(value, known, &inside(at, name), unknown)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(inner) = &schema.items {
                 for (index, item) in items.iter_mut().enumerate() {
-                    coerce(item, inner, &format!("{at}[{index}]"), unknown)?;
+                    coerce(item, inner, &inside(at, index.to_string()), unknown)?;
                 }
             }
         }
@@ -207,10 +236,16 @@ fn coerce_meta(name: &str, value: &mut Value, at: &str, unknown: &mut Vec<String
     }
 }
 
+/// The place of a field. Not formatted, which would take most of the time of a walk.
 pub(super) fn joined(at: &str, name: &str) -> String {
     if at.is_empty() {
         name.to_owned()
     } else {
-        format!("{at}.{name}")
+        [at, ".", name].concat()
     }
+}
+
+/// The place of an element, or of what a map has under a key.
+pub(super) fn inside(at: &str, key: impl AsRef<str>) -> String {
+    [at, "[", key.as_ref(), "]"].concat()
 }

@@ -12,6 +12,10 @@ pub(crate) fn default(custom: &CustomType, value: &mut Value) {
 
 /// A default that is put in place gets its own inner defaults.
 pub(super) fn fill(value: &mut Value, schema: &Schema) {
+    // Whoever asks for a part to change gets one that is no longer shared.
+    if is_full(value, schema) {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             for (name, known) in &schema.properties {
@@ -37,6 +41,35 @@ pub(super) fn fill(value: &mut Value, schema: &Schema) {
             }
         }
         _ => {}
+    }
+}
+
+/// Whether there is nothing to fill in.
+fn is_full(value: &Value, schema: &Schema) -> bool {
+    if !schema.inside.defaults {
+        return true;
+    }
+    let is_full_element = |value: &Value, known: &Schema| {
+        !(value.is_null() && !known.nullable && known.default.is_some()) && is_full(value, known)
+    };
+    match value {
+        Value::Object(fields) => {
+            let mut known = schema.properties.iter();
+            known.all(|(name, known)| match fields.get(name) {
+                Some(value) => is_full_element(value, known),
+                None => known.default.is_none(),
+            }) && schema.additional().is_none_or(|known| {
+                let mut others = fields
+                    .iter()
+                    .filter(|(name, _)| !schema.properties.contains_key(name.as_str()));
+                others.all(|(_, value)| is_full_element(value, known))
+            })
+        }
+        Value::Array(items) => {
+            let inner = schema.items.as_deref();
+            inner.is_none_or(|inner| items.iter().all(|item| is_full_element(item, inner)))
+        }
+        _ => true,
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct CustomType {
     /// The version that is served and stored. One for now: a CRD with several is refused, and the rest of what a version
     /// decides hangs off this struct so that there can be one per version.
     pub(crate) version: Arc<Version>,
+    /// What the CRD says, all of which this was read from.
+    pub(crate) spec: Value,
 }
 
 /// How a custom type is called.
@@ -53,7 +55,6 @@ pub(crate) struct Version {
     /// The schema as the CRD wrote it, for patches and field ownership.
     node: Value,
     schema: Schema,
-    has_rules: bool,
 }
 
 /// A column of `kubectl get`.
@@ -71,30 +72,32 @@ pub(crate) struct Column {
 }
 
 impl CustomType {
-    /// Reads a new CRD, or says everything that is wrong with it.
-    pub(crate) fn from_crd(crd: &Value) -> Result<Self, Vec<FieldError>> {
-        Self::read(crd, crd::check(crd))
-    }
-
-    /// Reads a CRD that took the place of `old`, or says everything that is wrong with the change.
-    pub(crate) fn from_changed_crd(crd: &Value, old: &Value) -> Result<Self, Vec<FieldError>> {
-        Self::read(crd, crd::check_change(crd, old))
-    }
-
-    fn read(crd: &Value, errors: Vec<FieldError>) -> Result<Self, Vec<FieldError>> {
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let spec = &crd["spec"];
-        let version = match spec["versions"].as_array().map(Vec::as_slice) {
-            Some([version]) => version,
-            _ => {
-                let detail =
-                    "this server keeps one version per custom resource: leave only the storage version";
-                return Err(vec![FieldError::forbidden("spec.versions", detail)]);
-            }
+    /// Everything that is wrong with a new CRD, or with one that took the place of `old`.
+    pub(crate) fn errors(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let errors = match old {
+            Some(old) => crd::check_change(crd, old),
+            None => crd::check(crd),
         };
-        Ok(Self {
+        if errors.is_empty() && only_version(crd).is_none() {
+            let detail = "this server keeps one version per custom resource: leave only the storage version";
+            return vec![FieldError::forbidden("spec.versions", detail)];
+        }
+        errors
+    }
+
+    /// Reads a new CRD, or says everything that is wrong with it.
+    #[cfg(test)]
+    pub(crate) fn from_crd(crd: &Value) -> Result<Self, Vec<FieldError>> {
+        match Self::errors(crd, None) {
+            errors if errors.is_empty() => Self::of_stored_crd(crd).ok_or(errors),
+            errors => Err(errors),
+        }
+    }
+
+    /// Reads a CRD that was found to be sound when it was stored; none if it is not after all.
+    pub(crate) fn of_stored_crd(crd: &Value) -> Option<Self> {
+        let (spec, version) = (&crd["spec"], only_version(crd)?);
+        Some(Self {
             group: text(spec, "group"),
             names: Names::read(&spec["names"]),
             scope: if spec["scope"] == "Cluster" {
@@ -103,6 +106,7 @@ impl CustomType {
                 Scope::Namespaced
             },
             version: Arc::new(Version::read(version)),
+            spec: spec.clone(),
         })
     }
 
@@ -112,7 +116,7 @@ impl CustomType {
 
     /// Whether the schema has any rules.
     pub(super) fn has_rules(&self) -> bool {
-        self.version.has_rules
+        self.version.schema.inside.rules
     }
 
     /// The schema as the CRD wrote it.
@@ -123,6 +127,13 @@ impl CustomType {
     /// The cursor that patches and field ownership walk along.
     pub(crate) fn shape(&self) -> Shape<'_> {
         Shape::Custom(&self.version.node)
+    }
+}
+
+fn only_version(crd: &Value) -> Option<&Value> {
+    match crd["spec"]["versions"].as_array()?.as_slice() {
+        [version] => Some(version),
+        _ => None,
     }
 }
 
@@ -175,7 +186,6 @@ impl Version {
                     Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path)?))
                 })
                 .collect(),
-            has_rules: schema.has_rules(),
             schema,
             node,
         }

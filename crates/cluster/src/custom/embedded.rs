@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 
-use super::decode::joined;
+use super::decode::{inside, joined};
 use super::fault;
 use super::schema::Schema;
 use crate::names;
@@ -10,6 +10,9 @@ use crate::status::FieldError;
 
 /// What is wrong with the embedded resources of an object.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
+    if !schema.inside.embedded {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             if schema.embedded {
@@ -20,14 +23,14 @@ pub(super) fn check(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<F
                 if let Some(known) = schema.properties.get(name.as_str()) {
                     check(value, known, &joined(at, name), errors);
                 } else if let Some(known) = schema.additional() {
-                    check(value, known, &format!("{at}[{name}]"), errors);
+                    check(value, known, &inside(at, name), errors);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(inner) = &schema.items {
                 for (index, item) in items.iter().enumerate() {
-                    check(item, inner, &format!("{at}[{index}]"), errors);
+                    check(item, inner, &inside(at, index.to_string()), errors);
                 }
             }
         }

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 
 use crate::json::{Map, Value};
 
-use super::decode::joined;
+use super::decode::{inside, joined};
 use super::fault;
 use super::schema::{ListType, Schema};
 use crate::status::FieldError;
 
 /// The duplicates in every set and map of an object. Each is told once, at its second place.
 pub(super) fn duplicates(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
+    if !schema.inside.keyed_lists {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(known) = schema.additional() {
-                    duplicates(value, known, &format!("{at}[{name}]"), errors);
+                    duplicates(value, known, &inside(at, name), errors);
                 }
                 if let Some(known) = schema.properties.get(name.as_str()) {
                     duplicates(value, known, &joined(at, name), errors);
@@ -37,7 +40,7 @@ pub(super) fn duplicates(value: &Value, schema: &Schema, at: &str, errors: &mut 
             }
             if let Some(inner) = &schema.items {
                 for (index, item) in items.iter().enumerate() {
-                    duplicates(item, inner, &format!("{at}[{index}]"), errors);
+                    duplicates(item, inner, &inside(at, index.to_string()), errors);
                 }
             }
         }

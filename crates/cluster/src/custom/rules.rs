@@ -3,6 +3,9 @@
 //! Rules are compiled when their CRD is read. The `kube-cel` crate brings the language and Kubernetes' functions; walking the
 //! object, matching old with new and wording the errors is done here, as the real server does it.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::json::Value;
 use kube_cel::cel::parser::{Expression, Parser};
 use kube_cel::cel::{Context, ExecutionError, ParseErrors, Value as Cel};
@@ -10,7 +13,7 @@ use kube_cel::cel::{Context, ExecutionError, ParseErrors, Value as Cel};
 use super::cel::seen;
 use super::correlate::{Before, aligned, matching};
 use super::crd::locate::shown;
-use super::decode::joined;
+use super::decode::{inside, joined};
 use super::fault;
 use super::field_path;
 use super::mend::{self, mended, worded};
@@ -96,6 +99,33 @@ impl Rule {
             "FieldValueDuplicate" => fault::duplicate(place, value),
             _ => fault::invalid(place, value, detail),
         }
+    }
+}
+
+/// Values that were found to keep all rules of their place, the newest last.
+///
+/// A rule that does not ask for the old value says the same of the same value again.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<VecDeque<Value>>);
+
+impl Kept {
+    /// About as many as an object has.
+    const REMEMBERED: usize = 64;
+
+    fn values(&self) -> MutexGuard<'_, VecDeque<Value>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, value: &Value) -> bool {
+        self.values().iter().any(|kept| kept.shares(value))
+    }
+
+    fn add(&self, value: &Value) {
+        let mut values = self.values();
+        if values.len() == Self::REMEMBERED {
+            values.pop_front();
+        }
+        values.push_back(value.clone());
     }
 }
 
@@ -187,7 +217,7 @@ pub(super) fn run(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
         ratchet,
         ..
     } = part;
-    if value.is_null() {
+    if value.is_null() || !schema.inside.rules {
         return;
     }
     let old = old.filter(|old| !old.is_null());
@@ -206,14 +236,14 @@ pub(super) fn run(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
                     ratchet: ratchet.element(item),
                     resource: inner.embedded,
                 };
-                run(part, &format!("{at}[{index}]"), errors);
+                run(part, &inside(at, index.to_string()), errors);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 let (known, place) = match (schema.properties.get(name.as_str()), schema.additional()) {
                     (Some(known), _) => (known, joined(at, name)),
-                    (None, Some(known)) => (known, format!("{at}[{name}]")),
+                    (None, Some(known)) => (known, inside(at, name)),
                     (None, None) => continue,
                 };
                 let old = old.and_then(|old| old.get(name));
@@ -243,11 +273,13 @@ fn run_here(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
         ratchet,
         resource,
     } = part;
-    if schema.rules.is_empty() {
+    let is_timeless = !schema.rules.iter().any(|rule| rule.uses_old_self);
+    if schema.rules.is_empty() || (is_timeless && schema.kept.has(value)) {
         return;
     }
+    let (before, mut is_kept) = (errors.len(), true);
     let subject = seen(value, schema, resource);
-    let old_subject = old.filter(|_| schema.rules.iter().any(|rule| rule.uses_old_self));
+    let old_subject = old.filter(|_| !is_timeless);
     let old_subject = old_subject.map(|old| seen(&aligned(old, value, schema), schema, resource));
     let shown = Some(value).filter(|_| !matches!(schema.kind.as_str(), "object" | "array"));
     for rule in &schema.rules {
@@ -259,7 +291,7 @@ fn run_here(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
         }
         match evaluate(expression, &subject, old_subject.as_ref(), rule.optional_old_self) {
             Ok(Cel::Bool(true)) => {}
-            Ok(_) if !rule.uses_old_self && ratchet.forgives() => {}
+            Ok(_) if !rule.uses_old_self && ratchet.forgives() => is_kept = false,
             Ok(_) => {
                 let said = rule.message_expression.as_ref();
                 let said = said.and_then(|said| evaluate(said, &subject, old_subject.as_ref(), false).ok());
@@ -267,6 +299,9 @@ fn run_here(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
             }
             Err(error) => errors.push(broken(rule, &error, schema, at)),
         }
+    }
+    if is_timeless && is_kept && errors.len() == before {
+        schema.kept.add(value);
     }
 }
 

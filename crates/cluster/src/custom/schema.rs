@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::json::Value;
 
 use super::pattern::Pattern;
-use super::rules::Rule;
+use super::rules::{Kept, Rule};
 
 /// One node of a schema: what may stand at one place of an object.
 #[derive(Debug, Default)]
@@ -35,6 +35,18 @@ pub(super) struct Schema {
     pub(super) one_of: Vec<Schema>,
     pub(super) not: Option<Box<Schema>>,
     pub(super) rules: Vec<Rule>,
+    pub(super) kept: Kept,
+    pub(super) inside: Inside,
+}
+
+/// What there is anywhere in a schema, so that walks go only where they find something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Inside {
+    pub(super) rules: bool,
+    /// Lists that are sets or maps.
+    pub(super) keyed_lists: bool,
+    pub(super) embedded: bool,
+    pub(super) defaults: bool,
 }
 
 /// What `additionalProperties` says.
@@ -100,9 +112,36 @@ impl Schema {
             one_of: several(node, "oneOf"),
             not: one(node, "not"),
             rules: Vec::new(),
+            kept: Kept::default(),
+            inside: Inside::default(),
         };
         schema.rules = Rule::read_all(node, &schema);
+        schema.inside = schema.found();
         schema
+    }
+
+    fn found(&self) -> Inside {
+        let here = Inside {
+            rules: !self.rules.is_empty(),
+            keyed_lists: self.list != ListType::Atomic,
+            embedded: self.embedded,
+            defaults: self.default.is_some(),
+        };
+        let inner = self.properties.values().chain(self.items.as_deref());
+        inner.chain(self.additional()).fold(here, |found, inner| {
+            let Inside {
+                rules,
+                keyed_lists,
+                embedded,
+                defaults,
+            } = inner.inside;
+            Inside {
+                rules: found.rules || rules,
+                keyed_lists: found.keyed_lists || keyed_lists,
+                embedded: found.embedded || embedded,
+                defaults: found.defaults || defaults,
+            }
+        })
     }
 
     /// The schema of a field, declared or additional.
@@ -116,16 +155,6 @@ impl Schema {
             Additional::Of(schema) => Some(schema),
             _ => None,
         }
-    }
-
-    /// Whether there is a rule anywhere in it.
-    pub(super) fn has_rules(&self) -> bool {
-        let inner = self
-            .properties
-            .values()
-            .chain(self.items.as_deref())
-            .chain(self.additional());
-        !self.rules.is_empty() || inner.into_iter().any(Self::has_rules)
     }
 
     /// The types that a value may have, as validation names them.

@@ -146,7 +146,7 @@ fn an_established_crd_keeps_what_its_objects_depend_on(
     old["status"] = crd_status(&old, &[], jiff::Timestamp::UNIX_EPOCH);
     let mut new = old.clone();
     *new.pointer_mut(pointer).unwrap() = value.clone();
-    let errors = CustomType::from_changed_crd(&new, &old).unwrap_err();
+    let errors = CustomType::errors(&new, Some(&old));
     let message = format!("Invalid value: {value}: field is immutable");
     assert_eq!(
         causes(&errors),
@@ -160,10 +160,10 @@ fn a_stored_version_cannot_go() {
     old["status"] = crd_status(&old, &[], jiff::Timestamp::UNIX_EPOCH);
     let mut new = old.clone();
     new["spec"]["versions"][0]["name"] = "v2".into();
-    let errors = CustomType::from_changed_crd(&new, &old).unwrap_err();
+    let errors = CustomType::errors(&new, Some(&old));
     assert_eq!(errors[0].field, "status.storedVersions[0]");
     new["spec"]["versions"][0]["name"] = "v1".into();
-    assert!(CustomType::from_changed_crd(&new, &old).is_ok());
+    assert_eq!(CustomType::errors(&new, Some(&old)), []);
 }
 
 #[test]
@@ -261,7 +261,7 @@ proptest! {
         let mut whole = gear();
         whole["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
         let _ = CustomType::from_crd(&whole);
-        let _ = CustomType::from_changed_crd(&whole, &crd);
+        let _ = CustomType::errors(&whole, Some(&crd));
         let _ = decode_schemas(&whole);
         let _ = crd_status(&crd, &[&whole, &crd], jiff::Timestamp::UNIX_EPOCH);
     }

@@ -76,8 +76,9 @@ fn check_lists(custom: &CustomType, new: &Value, old: Option<&Value>, errors: &m
         list::duplicates(object, custom.schema(), "", &mut found);
         found
     };
-    if old.is_none_or(|old| duplicates(old).is_empty()) {
-        errors.extend(duplicates(new));
+    let found = duplicates(new);
+    if !found.is_empty() && old.is_none_or(|old| duplicates(old).is_empty()) {
+        errors.extend(found);
     }
 }
 

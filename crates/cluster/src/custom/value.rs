@@ -6,6 +6,7 @@
 use crate::json::{Number, Value};
 
 use super::correlate::Before;
+use super::decode::{inside, joined};
 use super::fault;
 use super::format;
 use super::number;
@@ -127,7 +128,7 @@ fn check_allowed(value: &Value, schema: &Schema, at: &str) -> Outcome {
 fn check_text(text: &str, bounds: &Bounds, at: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let length = text.chars().count() as u64;
-    let shown = Value::from(text);
+    let shown = || Value::from(text);
     if let Some(limit) = bounds.max_length.filter(|limit| length > *limit) {
         outcome.add(
             format!("{at} in body should be at most {limit} chars long"),
@@ -135,10 +136,10 @@ fn check_text(text: &str, bounds: &Bounds, at: &str) -> Outcome {
         );
     } else if let Some(limit) = bounds.min_length.filter(|limit| length < *limit) {
         let sentence = format!("{at} in body should be at least {limit} chars long");
-        outcome.add(&sentence, fault::invalid(at, Some(&shown), &sentence));
+        outcome.add(&sentence, fault::invalid(at, Some(&shown()), &sentence));
     } else if let Some(pattern) = bounds.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
         let sentence = format!("{at} in body should match '{}'", pattern.source);
-        outcome.add(&sentence, fault::invalid(at, Some(&shown), &sentence));
+        outcome.add(&sentence, fault::invalid(at, Some(&shown()), &sentence));
     }
     outcome
 }
@@ -183,7 +184,7 @@ fn check_items(items: &[Value], schema: &Schema, at: &str, before: Option<Before
     if let Some(inner) = &schema.items {
         for (index, item) in items.iter().enumerate() {
             let before = before.and_then(|before| before.element(item));
-            outcome.merge(check(item, inner, &format!("{at}[{index}]"), before));
+            outcome.merge(check(item, inner, &inside(at, index.to_string()), before));
         }
     }
     let size = items.len();
@@ -254,7 +255,7 @@ fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Op
     }
     for (name, known) in &schema.properties {
         if let Some(value) = fields.get(name) {
-            outcome.merge(child(name, value, known, &super::decode::joined(at, name)));
+            outcome.merge(child(name, value, known, &joined(at, name)));
         }
     }
     for name in schema
@@ -262,7 +263,7 @@ fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Op
         .iter()
         .filter(|name| !fields.contains_key(name.as_str()))
     {
-        let place = super::decode::joined(at, name);
+        let place = joined(at, name);
         outcome.add(
             format!("{at}.{name} in body is required"),
             FieldError::required(place, ""),
@@ -274,7 +275,7 @@ fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Op
 /// The branches of allOf, anyOf, oneOf and not. What is inside them does not ratchet.
 fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
     let mut outcome = Outcome::default();
-    let quoted = fault::quoted(at);
+    let quoted = || fault::quoted(at);
     let branch = |schema: &Schema| checked(value, schema, at, None);
     if !schema.any_of.is_empty() {
         match chosen(&schema.any_of, branch) {
@@ -283,7 +284,7 @@ fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
                 ..
             } => outcome.merge(success),
             Chosen { best_failure, .. } => {
-                outcome.add_nowhere(format!("{quoted} must validate at least one schema (anyOf)"));
+                outcome.add_nowhere(format!("{} must validate at least one schema (anyOf)", quoted()));
                 best_failure
                     .into_iter()
                     .for_each(|failure| outcome.merge(failure));
@@ -300,7 +301,8 @@ fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
             (1, Some(success)) => outcome.merge(success),
             (0, _) => {
                 outcome.add_nowhere(format!(
-                    "{quoted} must validate one and only one schema (oneOf). Found none valid"
+                    "{} must validate one and only one schema (oneOf). Found none valid",
+                    quoted()
                 ));
                 best_failure
                     .into_iter()
@@ -309,7 +311,8 @@ fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
             (valid, _) => {
                 let found = format!("Found {valid} valid alternatives");
                 outcome.add_nowhere(format!(
-                    "{quoted} must validate one and only one schema (oneOf). {found}"
+                    "{} must validate one and only one schema (oneOf). {found}",
+                    quoted()
                 ));
             }
         }
@@ -322,13 +325,16 @@ fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
         }
         if valid != schema.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            outcome.add_nowhere(format!("{quoted} must validate all the schemas (allOf){none}"));
+            outcome.add_nowhere(format!(
+                "{} must validate all the schemas (allOf){none}",
+                quoted()
+            ));
         }
     }
     if let Some(not) = &schema.not
         && branch(not).is_valid()
     {
-        outcome.add_nowhere(format!("{quoted} must not validate the schema (not)"));
+        outcome.add_nowhere(format!("{} must not validate the schema (not)", quoted()));
     }
     outcome.matches += 1;
     outcome

@@ -1,7 +1,7 @@
 //! Reading the body of a request.
 
 use crate::json::Value;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, header};
 
 use super::twice::{self, Twice};
@@ -74,11 +74,10 @@ pub(super) async fn options(request: Request<Body>) -> Result<Value, Status> {
     }
 }
 
-pub(super) async fn bytes(request: Request<Body>) -> Result<Vec<u8>, Status> {
-    match to_bytes(request.into_body(), LIMIT).await {
-        Ok(bytes) => Ok(bytes.to_vec()),
-        Err(_) => Err(Status::too_large("Request entity too large: limit is 3145728")),
-    }
+pub(super) async fn bytes(request: Request<Body>) -> Result<Bytes, Status> {
+    to_bytes(request.into_body(), LIMIT)
+        .await
+        .map_err(|_| Status::too_large("Request entity too large: limit is 3145728"))
 }
 
 /// An object whose kind can be told, if it says one.

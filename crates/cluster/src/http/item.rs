@@ -9,18 +9,19 @@ use super::body::{self, Expected};
 use super::query::Query;
 use super::syntax;
 use super::twice::{self, Twice};
+use crate::audit::Body as Carried;
 use crate::object::{self, Object};
 use crate::server::{Caller, Change, Deleted, Server, Target, Written};
 use crate::status::Status;
 
-/// Does what the request asks. `body` is left with what it carried, for the audit log.
+/// Does what the request asks. What the request carried is left for the audit log.
 pub(super) async fn act(
     server: &Server,
     request: Request<Body>,
     target: &Target,
     query: &Query,
     caller: &Caller,
-    body: &mut Value,
+    carried: &mut Carried,
 ) -> Result<Reply, Status> {
     match (request.method().clone(), target.subresource.as_str()) {
         (Method::GET, "log") => Err(no_logs(server, target)),
@@ -28,22 +29,25 @@ pub(super) async fn act(
         (Method::GET, _) => get(server, target, query).await,
         (Method::POST, "") => {
             let mut options = query.write("CreateOptions")?;
-            *body = body::object(request, expected(target), &mut options).await?;
+            let body = body::object(request, expected(target), &mut options).await?;
+            *carried = body.clone().into();
             if target.resource.is_a_review() {
-                return server.review(target, body, &options, caller).map(written);
+                return server.review(target, &body, &options, caller).map(written);
             }
-            server.create(target, body, &options, caller).map(written)
+            server.create(target, &body, &options, caller).map(written)
         }
         (Method::POST, "binding") => {
             let mut options = query.write("CreateOptions")?;
-            *body = body::object(request, builtin("Binding"), &mut options).await?;
-            server.bind(target, body, &options)?;
+            let body = body::object(request, builtin("Binding"), &mut options).await?;
+            *carried = body.clone().into();
+            server.bind(target, &body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::POST, "eviction") => {
             let mut options = query.write("CreateOptions")?;
-            *body = body::object(request, builtin("Eviction"), &mut options).await?;
-            server.evict(target, body, &options)?;
+            let body = body::object(request, builtin("Eviction"), &mut options).await?;
+            *carried = body.clone().into();
+            server.evict(target, &body, &options)?;
             Ok(done(Value::Null, 201))
         }
         (Method::PUT, _) => {
@@ -52,20 +56,22 @@ pub(super) async fn act(
                 "scale" => builtin("Scale"),
                 _ => expected(target),
             };
-            *body = body::object(request, expected, &mut options).await?;
+            let body = body::object(request, expected, &mut options).await?;
+            *carried = body.clone().into();
             server
-                .modify(target, Change::Replace(body), &options, caller)
+                .modify(target, Change::Replace(&body), &options, caller)
                 .map(written)
         }
-        (Method::PATCH, _) => patch(server, request, target, query, caller, body).await,
+        (Method::PATCH, _) => patch(server, request, target, query, caller, carried).await,
         (Method::DELETE, _) if target.name.is_empty() => {
-            delete_all(server, request, target, query, body).await
+            delete_all(server, request, target, query, carried).await
         }
         (Method::DELETE, _) => {
-            *body = deletion(request, query).await?;
+            let body = deletion(request, query).await?;
+            *carried = body.clone().into();
             let dry_run = !body["dryRun"].is_null();
             server
-                .delete(target, body, dry_run)
+                .delete(target, &body, dry_run)
                 .map(|deleted| gone(target, deleted))
         }
         _ => Err(Status::method_not_allowed()),
@@ -143,13 +149,14 @@ async fn patch(
     target: &Target,
     query: &Query,
     caller: &Caller,
-    body: &mut Value,
+    carried: &mut Carried,
 ) -> Result<Reply, Status> {
     let mut options = query.write("PatchOptions")?;
     let media = body::media_type(request.headers());
     check_media(target, &media)?;
     let bytes = body::bytes(request).await?;
-    (*body, options.duplicates) = match media.as_str() {
+    let body;
+    (body, options.duplicates) = match media.as_str() {
         "application/apply-patch+yaml" => body::applied(&bytes, options.validation)?,
         media => {
             let (patch, paths) = twice::read(&bytes, Twice::Replaced).map_err(|error| {
@@ -175,15 +182,19 @@ async fn patch(
             (patch, told)
         }
     };
+    *carried = match media.as_str() {
+        "application/apply-patch+yaml" => body.clone().into(),
+        _ => Carried::Text(bytes),
+    };
     if options.force && media != "application/apply-patch+yaml" {
         let error = crate::status::FieldError::forbidden("force", "may not be specified for non-apply patch");
         return Err(Status::invalid_options("PatchOptions", &[error]));
     }
     let change = match media.as_str() {
-        "application/json-patch+json" => Change::Json(body),
-        "application/merge-patch+json" => Change::Merge(body),
-        "application/strategic-merge-patch+json" => Change::Strategic(body),
-        _ => Change::Apply(body),
+        "application/json-patch+json" => Change::Json(&body),
+        "application/merge-patch+json" => Change::Merge(&body),
+        "application/strategic-merge-patch+json" => Change::Strategic(&body),
+        _ => Change::Apply(&body),
     };
     server.modify(target, change, &options, caller).map(written)
 }
@@ -214,10 +225,11 @@ async fn delete_all(
     request: Request<Body>,
     target: &Target,
     query: &Query,
-    body: &mut Value,
+    carried: &mut Carried,
 ) -> Result<Reply, Status> {
     let options = query.list(&target.resource)?;
-    *body = deletion(request, query).await?;
+    let body = deletion(request, query).await?;
+    *carried = body.clone().into();
     let dry_run = !body["dryRun"].is_null();
     let page = server.list(target, &options)?;
     let mut deleted = page.clone();
@@ -228,7 +240,7 @@ async fn delete_all(
             namespace: object::namespace(one).to_owned(),
             ..target.clone()
         };
-        match server.delete(&target, body, dry_run) {
+        match server.delete(&target, &body, dry_run) {
             // Shown as they were listed.
             Ok(_) => deleted.items.push(one.clone()),
             Err(status) if status.is_not_found() => {}

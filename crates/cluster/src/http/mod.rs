@@ -123,7 +123,7 @@ async fn serve(
     }
     let wanted = negotiate::Form::of(request.headers());
     let verb = verb(request.method(), &target);
-    let mut body = crate::json::Value::Null;
+    let mut body = crate::audit::Body::from(crate::json::Value::Null);
     let before = server.store.revision();
     let outcome = item::act(&server, request, &target, &query, &caller, &mut body).await;
     if let Some(verb) = verb {
@@ -133,7 +133,7 @@ async fn serve(
             revision: (after > before).then_some(after),
             ..target.entry(&caller, verb, code)
         };
-        server.audit.record(entry, &body);
+        server.audit.record(entry, body);
     }
     match outcome {
         Ok(reply) => reply.into_response(&server, &target, wanted, &query),

@@ -1,5 +1,7 @@
 //! What a path means.
 
+use std::borrow::Cow;
+
 /// Where a request goes.
 #[derive(Debug, PartialEq)]
 pub(super) enum Route {
@@ -40,8 +42,8 @@ pub(super) struct ResourcePath {
 
 impl Route {
     pub(super) fn read(path: &str) -> Self {
-        let decoded: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
-        let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
+        let decoded: Vec<_> = path.trim_matches('/').split('/').map(percent_decode).collect();
+        let parts: Vec<&str> = decoded.iter().map(|part| &**part).collect();
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["version"] => Self::Version,
@@ -96,10 +98,8 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
 }
 
 /// Names need no escapes, but clients may use them.
-fn percent_decode(text: &str) -> String {
-    percent_encoding::percent_decode_str(text)
-        .decode_utf8_lossy()
-        .into_owned()
+fn percent_decode(text: &str) -> Cow<'_, str> {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

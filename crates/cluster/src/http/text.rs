@@ -1,6 +1,6 @@
 //! Objects as the text that clients get, with their `managedFields` where they belong.
 
-use crate::json::{Map, Value, write_text};
+use crate::json::{Map, Name, Value, write_name, write_text};
 
 use crate::object::Object;
 use crate::patch::Managers;
@@ -45,7 +45,7 @@ fn write_fields(out: &mut Vec<u8>, shown: &Value, managers: &Managers, wanted: i
     };
     let mut entries = Entries::begin(out);
     for (name, value) in fields.iter().filter(|(name, _)| wanted(name)) {
-        let out = entries.next(name);
+        let out = entries.next_of(name);
         match (name.as_str(), value) {
             ("metadata", Value::Object(metadata)) => write_metadata(out, metadata, managers),
             _ => write(out, value),
@@ -63,7 +63,7 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
         {
             entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
         }
-        write(entries.next(name), value);
+        write(entries.next_of(name), value);
     }
     if let Some(managed) = managed {
         entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
@@ -85,12 +85,23 @@ impl<'o> Entries<'o> {
 
     /// Where the value of this name goes.
     pub(super) fn next(&mut self, name: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.first) {
-            self.out.push(b',');
-        }
+        self.separate();
         write_text(self.out, name);
         self.out.push(b':');
         self.out
+    }
+
+    /// The same for a name of a map.
+    fn next_of(&mut self, name: &Name) -> &mut Vec<u8> {
+        self.separate();
+        write_name(self.out, name);
+        self.out
+    }
+
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
     }
 
     pub(super) fn end(self) {

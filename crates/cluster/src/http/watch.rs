@@ -186,7 +186,7 @@ impl Watch {
         else {
             let (asked, current) = (self.cursor, self.server.store.revision());
             let status = Status::expired(format!("too old resource version: {asked} ({current})"));
-            self.push("ERROR", |line| text::write(line, &status.to_value()));
+            self.push("ERROR", 0, |line| text::write(line, &status.to_value()));
             self.ended = true;
             return;
         };
@@ -226,7 +226,7 @@ impl Watch {
         let shown = match self.form {
             Form::Object => {
                 let shown = text_of(&self.server, &resource, object);
-                return self.push(kind, |line| line.extend_from_slice(&shown));
+                return self.push(kind, shown.len(), |line| line.extend_from_slice(&shown));
             }
             Form::Metadata => metadata_only(&object.whole(), "PartialObjectMetadata"),
             Form::Table => {
@@ -241,7 +241,7 @@ impl Watch {
                 }
             }
         };
-        self.push(kind, |line| text::write(line, &shown));
+        self.push(kind, 0, |line| text::write(line, &shown));
     }
 
     /// Says how far the watch has come.
@@ -263,7 +263,7 @@ impl Watch {
                 table
             }
         };
-        self.push("BOOKMARK", |line| text::write(line, &mark));
+        self.push("BOOKMARK", 0, |line| text::write(line, &mark));
     }
 
     fn tick(&mut self) {
@@ -276,9 +276,11 @@ impl Watch {
         self.next_bookmark = now.checked_add(self.bookmark_every).unwrap_or(Timestamp::MAX);
     }
 
-    fn push(&mut self, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Puts an object of that many bytes on a line, as far as its length is known.
+    fn push(&mut self, kind: &str, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        const AROUND: usize = 40;
         // The type first, as the real server has it: a reader then knows what the object is before it gets there.
-        let mut line = Vec::with_capacity(8192);
+        let mut line = Vec::with_capacity(length + AROUND);
         line.extend_from_slice(b"{\"type\":\"");
         line.extend_from_slice(kind.as_bytes());
         line.extend_from_slice(b"\",\"object\":");

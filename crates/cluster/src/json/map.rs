@@ -50,6 +50,7 @@ impl Map {
         self.0.is_empty()
     }
 
+    #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.find(name).map(|at| &self.0[at].1)
     }

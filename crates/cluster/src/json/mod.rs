@@ -22,7 +22,7 @@ pub(crate) use map::Map;
 pub(crate) use name::{Name, know};
 pub(crate) use serde::read;
 pub(crate) use serde_json::Number;
-pub(crate) use text::{is_plain, write, write_text};
+pub(crate) use text::{is_plain, write, write_name, write_text};
 
 /// Any JSON.
 #[derive(Clone, Debug, Default)]
@@ -203,6 +203,7 @@ pub(crate) trait Place {
 }
 
 impl Place for str {
+    #[inline]
     fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         value.as_object()?.get(self)
     }
@@ -268,6 +269,7 @@ impl Place for usize {
 }
 
 impl<P: Place + ?Sized> Place for &P {
+    #[inline]
     fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         (**self).find(value)
     }
@@ -285,6 +287,7 @@ impl<P: Place + ?Sized> Place for &P {
 impl<P: Place> Index<P> for Value {
     type Output = Value;
 
+    #[inline]
     fn index(&self, place: P) -> &Value {
         place.find(self).unwrap_or(&NULL)
     }

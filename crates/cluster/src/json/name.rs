@@ -6,6 +6,7 @@ use std::hash::Hasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use super::is_plain;
 use crate::hash::Table;
 
 /// A name of a field or key of a map.
@@ -19,15 +20,26 @@ static KNOWN: OnceLock<Table<&'static str, ()>> = OnceLock::new();
 
 /// Keeps these names once from now on.
 pub(crate) fn know(names: impl Iterator<Item = &'static str>) {
-    KNOWN.get_or_init(|| names.map(|name| (name, ())).collect());
+    KNOWN.get_or_init(|| {
+        names
+            .filter(|name| is_plain(name))
+            .map(|name| (name, ()))
+            .collect()
+    });
 }
 
 impl Name {
+    #[inline]
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Known(name) => name,
             Self::Other(name) => name,
         }
+    }
+
+    /// Whether it is the same in quotes, as far as that is known without a look.
+    pub(super) fn is_known_to_be_plain(&self) -> bool {
+        matches!(self, Self::Known(..))
     }
 }
 

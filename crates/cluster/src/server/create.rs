@@ -410,9 +410,5 @@ pub(super) fn definition_errors(target: &Target, new: &Value, old: Option<&Value
     {
         return Vec::new();
     }
-    let read = match old {
-        Some(old) => CustomType::from_changed_crd(new, old),
-        None => CustomType::from_crd(new),
-    };
-    read.err().unwrap_or_default()
+    CustomType::errors(new, old)
 }

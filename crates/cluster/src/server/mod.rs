@@ -16,7 +16,7 @@ mod scale;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::json::{Map, Value};
+use crate::json::Value;
 use jiff::Timestamp;
 use stateward_clock::Clock;
 
@@ -231,46 +231,48 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-/// Reads loose JSON as the target's type, where only these fields of it may be other than they are stored. What is stored
-/// has been read before and would come out as it is.
-fn decode_changed(resource: &Resource, value: Value, changed: &[&str]) -> Result<Decoded, Unreadable> {
-    let Value::Object(fields) = value else {
-        return decode(resource, &value);
+/// Reads loose JSON as the target's type.
+fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
+    decode_over(resource, value, None)
+}
+
+/// The same for what takes the place of `stored`. Parts of a built-in kind that the two share are not read again.
+fn decode_over(resource: &Resource, value: &Value, stored: Option<&Value>) -> Result<Decoded, Unreadable> {
+    let (decoded, unknown) = match &resource.model {
+        Model::Builtin { name, .. } => {
+            let decoded = match crate::types::decode_over(name, value, stored) {
+                Some(Ok(decoded)) => decoded,
+                Some(Err(mismatch)) => return Err(Unreadable::Mismatch(mismatch)),
+                None => return Err(Unreadable::Other(format!("no type {name}"))),
+            };
+            let is_spec_stored = stored.is_some_and(|stored| stored["spec"].shares(&decoded.value["spec"]));
+            if &*resource.id == DEFINITIONS && !is_spec_stored {
+                // The table of types takes schemas as they come; this reads them.
+                let schemas = custom::decode_schemas(&decoded.value)
+                    .map_err(|wrong| Unreadable::Other(wrong.to_string()))?;
+                (schemas.value, [decoded.unknown, schemas.unknown].concat())
+            } else {
+                (decoded.value, decoded.unknown)
+            }
+        }
+        Model::Custom(custom) => {
+            let decoded = custom::decode(custom, value).map_err(|why| Unreadable::Other(why.to_string()))?;
+            (decoded.value, decoded.unknown)
+        }
     };
-    let (loose, stored): (Map, Map) = fields
-        .into_iter()
-        .partition(|(name, _)| changed.contains(&name.as_str()));
-    let (mut decoded, unknown) = decode(resource, &Value::Object(loose))?;
-    if let Value::Object(fields) = &mut decoded {
-        fields.extend(stored);
-    }
+    let decoded = typed(resource, decoded);
     debug_assert!(
-        decode(resource, &decoded).is_ok_and(|(again, _)| again == decoded),
+        resource.is_custom()
+            || stored.is_none()
+            || decode(resource, &decoded).is_ok_and(|(again, _)| again == decoded),
         "what is stored of a {} would be read as something else",
         resource.kind
     );
     Ok((decoded, unknown))
 }
 
-/// Reads loose JSON as the target's type.
-fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
-    let (mut decoded, unknown) = match &resource.model {
-        Model::Builtin { name, .. } => match crate::types::decode(name, value) {
-            Some(Ok(decoded)) if &*resource.id == DEFINITIONS => {
-                // The table of types takes schemas as they come; this reads them.
-                let schemas = custom::decode_schemas(&decoded.value)
-                    .map_err(|wrong| Unreadable::Other(wrong.to_string()))?;
-                (schemas.value, [decoded.unknown, schemas.unknown].concat())
-            }
-            Some(Ok(decoded)) => (decoded.value, decoded.unknown),
-            Some(Err(mismatch)) => return Err(Unreadable::Mismatch(mismatch)),
-            None => return Err(Unreadable::Other(format!("no type {name}"))),
-        },
-        Model::Custom(custom) => {
-            let decoded = custom::decode(custom, value).map_err(|why| Unreadable::Other(why.to_string()))?;
-            (decoded.value, decoded.unknown)
-        }
-    };
+/// The object with its type in it.
+fn typed(resource: &Resource, mut decoded: Value) -> Value {
     for (field, known) in [
         ("apiVersion", resource.api_version()),
         ("kind", resource.kind.clone()),
@@ -281,7 +283,7 @@ fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
             decoded[field] = known.into();
         }
     }
-    Ok((decoded, unknown))
+    decoded
 }
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";

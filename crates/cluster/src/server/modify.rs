@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::json::{List, Map, Name, Value};
+use crate::json::{List, Map, Value};
 
 use super::create::{check_kind, check_namespace, check_type, definition_errors};
 use super::scale::replicas_path;
 use super::{
-    Caller, DEFINITIONS, Server, Target, Unreadable, WriteOptions, Written, decode, decode_changed, manager,
-    unconvertible, unknown_fields, unreadable,
+    Caller, Server, Target, Unreadable, WriteOptions, Written, decode, decode_over, manager, unconvertible,
+    unknown_fields, unreadable,
 };
 use crate::builtin::{self, Endpoint};
 use crate::custom::{self, CustomType};
@@ -146,14 +146,11 @@ impl Server {
             (Model::Custom(custom), Change::Apply(_)) => custom::decode_applied(custom, &wished)
                 .map(|decoded| (decoded.value, decoded.unknown))
                 .map_err(|why| Unreadable::Other(why.to_string())),
-            _ => match (changed_fields(resource, &old, change), wished) {
-                (Some(mut changed), Cow::Owned(wished)) => {
-                    // A patch may well name what is so already.
-                    changed.retain(|name| wished.get(name) != old.get(name));
-                    decode_changed(resource, wished, &changed)
-                }
-                (_, wished) => decode(resource, &wished),
-            },
+            // An Event in its other dress was never read as what it shows.
+            _ => {
+                let stored = (!events::is_redressed(&resource.id)).then_some(&*old);
+                decode_over(resource, &wished, stored)
+            }
         }
         .map_err(|why| refused(&why))?;
         if is_reset {
@@ -407,24 +404,6 @@ fn mentions_managers(change: Change<'_>) -> bool {
         Change::Replace(_) | Change::Status { .. } | Change::Apply(_) => false,
     }
 }
-
-/// The fields of an object that a change can have made other than they are stored; `None` where that is not known.
-fn changed_fields<'c>(resource: &Resource, old: &Object, change: Change<'c>) -> Option<Vec<&'c str>> {
-    // The parts of a definition hang together, and a custom type may have changed since an object was stored.
-    if resource.is_custom() || &*resource.id == DEFINITIONS || events::is_redressed(&resource.id) {
-        return None;
-    }
-    match change {
-        Change::Merge(patch) | Change::Strategic(patch) => {
-            let fields = patch.as_object()?;
-            let is_plain = !fields.keys().any(|name| name.starts_with('$'));
-            is_plain.then(|| fields.keys().map(Name::as_str).collect())
-        }
-        Change::Status { base, .. } => Arc::ptr_eq(base, &old.value).then(|| vec!["status"]),
-        _ => None,
-    }
-}
-
 /// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
 fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) -> Status {
     let (shown, why) = match (change, why) {

@@ -61,11 +61,20 @@ impl Mismatch {
 
 /// Reads `value` as the built-in type `name`. `None` when there is no such type.
 pub(crate) fn decode(name: &str, value: &Value) -> Option<Result<Decoded, Mismatch>> {
+    decode_over(name, value, None)
+}
+
+/// The same for what takes the place of `stored`. What the two share has been read before and would come out as it is.
+pub(crate) fn decode_over(
+    name: &str,
+    value: &Value,
+    stored: Option<&Value>,
+) -> Option<Result<Decoded, Mismatch>> {
     let described = builtin(name)?;
     let mut reader = Reader { unknown: Vec::new() };
     let empty = Value::Object(Map::new());
     let given = if value.is_object() { value } else { &empty };
-    let read = reader.structure(described, given, &Path::root(name));
+    let read = reader.structure(described, given, stored, &Path::root(name));
     Some(read.map(|value| Decoded {
         value: value.into_owned(),
         unknown: reader.unknown,
@@ -153,7 +162,13 @@ fn short(name: &str) -> &str {
 }
 
 impl Reader {
-    fn structure<'v>(&mut self, described: &'static Struct, given: &'v Value, at: &Path<'_>) -> Read<'v> {
+    fn structure<'v>(
+        &mut self,
+        described: &'static Struct,
+        given: &'v Value,
+        stored: Option<&Value>,
+        at: &Path<'_>,
+    ) -> Read<'v> {
         let Value::Object(fields) = given else {
             return Ok(Cow::Borrowed(given));
         };
@@ -171,8 +186,11 @@ impl Reader {
                     let zero = zeros.iter().find(|(zero, _)| zero == name);
                     zero.map(|(_, zero)| Cow::Borrowed(zero))
                 }
-                Some(field) => Some(self.value(&field.kind, given, &at.step(Step::Field(name)))?)
-                    .filter(|value| is_written(field, value)),
+                Some(field) => {
+                    let stored = stored.and_then(|stored| stored.get(name));
+                    Some(self.value(&field.kind, given, stored, &at.step(Step::Field(name)))?)
+                        .filter(|value| is_written(field, value))
+                }
             };
             if is_same && !value.as_ref().is_some_and(|value| value.shares(given)) {
                 is_same = false;
@@ -194,9 +212,18 @@ impl Reader {
         })
     }
 
-    fn value<'v>(&mut self, kind: &'static Kind, given: &'v Value, at: &Path<'_>) -> Read<'v> {
+    fn value<'v>(
+        &mut self,
+        kind: &'static Kind,
+        given: &'v Value,
+        stored: Option<&Value>,
+        at: &Path<'_>,
+    ) -> Read<'v> {
         let mismatch = |wanted: &str| mismatch(given, at, wanted);
         let same = Ok(Cow::Borrowed(given));
+        if stored.is_some_and(|stored| stored.shares(given)) {
+            return same;
+        }
         match (kind, given) {
             (Kind::Any, _) => same,
             (Kind::String | Kind::Duration, Value::String(_)) => same,
@@ -227,12 +254,15 @@ impl Reader {
             (Kind::IntOrString, Value::String(_)) => same,
             (Kind::IntOrString, Value::Number(number)) if number.is_i64() => same,
             (Kind::Struct(name), Value::Object(_)) => match builtin(name) {
-                Some(described) => self.structure(described, given, &at.inside(name)),
+                Some(described) => self.structure(described, given, stored, &at.inside(name)),
                 None => same,
             },
             (Kind::List(element), Value::Array(items)) => {
                 let items = items.iter().enumerate();
-                let read = items.map(|(index, item)| self.item(element, item, &at.step(Step::Index(index))));
+                let read = items.map(|(index, item)| {
+                    let stored = stored.and_then(|stored| stored.get(index));
+                    self.item(element, item, stored, &at.step(Step::Index(index)))
+                });
                 let read = read.collect::<Result<Vec<_>, _>>()?;
                 Ok(match read.iter().all(|item| matches!(item, Cow::Borrowed(_))) {
                     true => Cow::Borrowed(given),
@@ -241,8 +271,10 @@ impl Reader {
             }
             (Kind::Map(element), Value::Object(fields)) => {
                 let fields = fields.iter();
-                let read =
-                    fields.map(|(key, item)| Ok((key, self.item(element, item, &at.step(Step::Key(key)))?)));
+                let read = fields.map(|(key, item)| {
+                    let stored = stored.and_then(|stored| stored.get(key));
+                    Ok((key, self.item(element, item, stored, &at.step(Step::Key(key)))?))
+                });
                 let read = read.collect::<Result<Vec<_>, _>>()?;
                 Ok(
                     match read.iter().all(|(_, item)| matches!(item, Cow::Borrowed(_))) {
@@ -261,10 +293,16 @@ impl Reader {
     }
 
     /// A null inside a list or a map is the zero value of its element.
-    fn item<'v>(&mut self, kind: &'static Kind, given: &'v Value, at: &Path<'_>) -> Read<'v> {
+    fn item<'v>(
+        &mut self,
+        kind: &'static Kind,
+        given: &'v Value,
+        stored: Option<&Value>,
+        at: &Path<'_>,
+    ) -> Read<'v> {
         match given {
             Value::Null => Ok(zero(kind).map_or(Cow::Borrowed(given), Cow::Owned)),
-            given => self.value(kind, given, at),
+            given => self.value(kind, given, stored, at),
         }
     }
 }

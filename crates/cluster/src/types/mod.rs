@@ -14,6 +14,6 @@ pub(crate) mod quantity;
 mod shape;
 mod table;
 
-pub(crate) use decode::{Decoded, Mismatch, decode};
+pub(crate) use decode::{Decoded, Mismatch, decode, decode_over};
 pub(crate) use shape::{ListKind, Shape};
 pub(crate) use table::{Field, Kind, builtin};

@@ -2,7 +2,7 @@
 
 use super::Turn;
 use super::step::{begin, enter};
-use crate::memory::{Activity, Stable};
+use crate::memory::{Activity, Cause, Stable};
 use crate::plan::gate_after;
 use crate::workload::Workload;
 
@@ -11,7 +11,8 @@ impl Turn<'_> {
     ///
     /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
     /// is stable on what it comes from: its steps begin at the first, or where they are counted by pods at the gate before the
-    /// next pod, and pods that are already new stay so.
+    /// next pod, and pods that are already new stay so. One that was made anew around its pods is stable on what they run: that is
+    /// put back into its template, or Kubernetes and we would give the new version to every pod unasked.
     pub(super) fn adopt(&mut self, workload: &Workload) {
         // What cannot be carried out is not begun: by the time it can, the workload may be somewhere else.
         if self.memory.stable.is_some() || self.world.plan.is_err() {
@@ -26,6 +27,20 @@ impl Turn<'_> {
             );
         }
         self.memory.workload = Some(workload.uid.clone());
+        if let Some(stable) = workload.forgotten.clone() {
+            self.warn(
+                "MadeAnew",
+                format!(
+                    "the workload was made anew with {} around pods that run {}, of which Kubernetes knows nothing: that template is put \
+                     back, so that no pod moves unasked; apply {0} again to roll it out",
+                    workload.update, stable.revision
+                ),
+            );
+            self.memory.withdrawn = Some(workload.update.clone());
+            self.memory.stable = Some(stable);
+            self.go_back(workload.update.clone(), Cause::PutBack);
+            return;
+        }
         let changing = workload.current != workload.update && workload.replicas > 0;
         match workload.current_template.clone().filter(|_| changing) {
             Some(template) => {
@@ -58,14 +73,15 @@ impl Turn<'_> {
         }
     }
 
-    /// How the workload is to be set when we let go of it at rest. Where one pod goes after the other, a partition in the middle of
-    /// a change is what another operator has left, or we ourselves, and not a user's wish.
-    fn setting(&self, workload: &Workload) -> String {
+    /// How the workload is to be set when we let go of it at rest: as it was kept from before, or else as it is. Where one pod
+    /// goes after the other, a partition in the middle of a change is what another operator has left, or we ourselves, and not a
+    /// user's wish.
+    pub(super) fn setting(&self, workload: &Workload) -> String {
         let by_pod = self.world.plan.as_ref().is_ok_and(|plan| plan.by_pod);
-        if by_pod && workload.current != workload.update {
-            "0".into()
-        } else {
-            workload.setting.clone()
+        match &workload.kept_setting {
+            Some(kept) => kept.clone(),
+            None if by_pod && workload.current != workload.update => "0".into(),
+            None => workload.setting.clone(),
         }
     }
 }

@@ -80,7 +80,12 @@ impl Turn<'_> {
                     "AnalysisRunSuccessful"
                 };
                 self.notice(reason, format!("{}: {}", attempt.target, verdict(&run)));
+                let stood = attempt.entered.duration_since(attempt.progressed);
                 *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+                if stood.is_positive() {
+                    // It was passed before, and nothing came of it: only the checks themselves do not count.
+                    attempt.progressed = self.world.now.saturating_sub(stood).unwrap_or(self.world.now);
+                }
                 self.entered(attempt, plan);
             }
             Some(run) if run.phase.is_over() && !attempt.pausing => {
@@ -107,27 +112,49 @@ impl Turn<'_> {
     pub(super) fn go_back_to_gate(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
         let now = self.world.now;
-        let run = self.run_of_step(attempt).filter(|_| !attempt.pausing);
-        let began = run.map(|run| run.began.unwrap_or(now));
-        let (gate, why) = match (plan.step(attempt.step), began) {
-            (Some(Step::Analysis(_)), Some(began)) => (Some(attempt.step), unwell(workload, attempt, began)),
-            (Some(Step::Share(share)), _) if i64::from(share.of(workload.replicas)) > workload.released => {
+        let (gate, why, progressed) = match plan.step(attempt.step) {
+            Some(Step::Analysis(_)) => {
+                let run = self.run_of_step(attempt).filter(|_| !attempt.pausing);
+                let Some(began) = run.map(|run| run.began.unwrap_or(now)) else {
+                    return;
+                };
+                // Readiness that comes and goes is not progress.
+                let flaps = now.duration_since(began) < A_WHILE;
+                let progressed = if flaps { attempt.progressed } else { now };
+                (Some(attempt.step), unwell(workload, attempt, began), progressed)
+            }
+            Some(Step::Share(share)) => {
+                let due = share.of(workload.replicas);
+                let released = i64::from(due) <= workload.released;
+                if released && !waits_for_its_turn(workload, attempt, due) {
+                    // Whatever it had to wait for before.
+                    attempt.progressed = attempt.progressed.max(attempt.entered);
+                    return;
+                }
                 let late = now.duration_since(attempt.entered) > A_WHILE;
                 let late = late.then(|| "the checks before it were made a while ago".to_owned());
+                if let Ok(at) = attempt
+                    .entered
+                    .saturating_add(A_WHILE + SignedDuration::from_millis(1))
+                {
+                    self.wake(at);
+                }
+                // To be asked about again and again is not progress, either.
+                let progressed = if released { attempt.progressed } else { now };
                 let gate = attempt.step.0.checked_sub(1).map(StepIndex);
-                (gate, unwell(workload, attempt, now).or(late))
+                (
+                    gate,
+                    unwell(workload, attempt, attempt.entered).or(late),
+                    progressed,
+                )
             }
             _ => return,
         };
         let (Some(gate), Some(why)) = (gate, why) else {
             return;
         };
-        let progressed = attempt.progressed;
         *attempt = enter(attempt.clone(), gate, plan, now);
-        // Readiness that comes and goes is not progress.
-        if began.is_some_and(|began| now.duration_since(began) < A_WHILE) {
-            attempt.progressed = progressed;
-        }
+        attempt.progressed = progressed;
         self.notice(
             "ChecksRestarted",
             format!("{}: {why}: the checks begin anew", attempt.target),
@@ -313,6 +340,13 @@ fn unwell(workload: &Workload, attempt: &Attempt, then: Timestamp) -> Option<Str
             None => Some(unready(pod)),
         },
     })
+}
+
+/// Whether a pod that is released is still as it was: its controller has not come to it yet.
+fn waits_for_its_turn(workload: &Workload, attempt: &Attempt, due: u32) -> bool {
+    let released = workload.first_released(due)..workload.replicas;
+    let mut released = released.filter_map(|index| workload.at(index));
+    released.any(|pod| pod.ready() && !pod.runs(&attempt.target))
 }
 
 /// The name of the run of the step that an attempt is at: the same every time, and no other's.

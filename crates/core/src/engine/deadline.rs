@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::gate::Ahead;
 use super::{Turn, report};
 use crate::memory::Attempt;
-use crate::plan::{OnBrokenPod, OnFailure, Plan, Step};
+use crate::plan::{OnBrokenPod, OnFailure, Plan, Share, Step};
 use crate::workload::{Pod, Workload};
 use crate::world::{Phase, Reason, Report};
 
@@ -37,19 +37,40 @@ impl Turn<'_> {
         let (reason, policy, why) = match broken {
             Some((policy, why)) => (Reason::PodBroken, policy, why),
             None => {
+                let untouched = is_untouched(attempt, plan, workload);
+                if untouched && ahead.passes_by_itself() {
+                    return None;
+                }
                 let why = self.overdue(attempt, plan, workload, ahead)?;
-                (Reason::DeadlineExceeded, plan.on_failure, why)
+                let mut old = workload.members().filter(|pod| !pod.runs(&attempt.target));
+                let stops = plan.by_pod && old.any(|pod| pod.terminating);
+                // On the old version that pod would be in the way of the return, too.
+                let policy = if untouched || stops || ahead.is_held_up_by_old_trouble(attempt) {
+                    OnFailure::Hold
+                } else {
+                    plan.on_failure
+                };
+                (Reason::DeadlineExceeded, policy, why)
             }
         };
         Some(Verdict {
             abort: policy == OnFailure::Abort,
-            report: report(
-                Phase::Failed,
-                reason,
-                format!("{why}; go back with: {}", self.command("abort")),
-            ),
+            report: report(Phase::Failed, reason, self.ways_out(attempt, workload, &why)),
             why,
         })
+    }
+
+    /// An old pod that is not well may hold up every step, and the way back just as well: in order it does, and where Kubernetes
+    /// counts it as the one that may be unavailable (k/k#137409). No step mends it before its turn; going on to the end does.
+    fn ways_out(&self, attempt: &Attempt, workload: &Workload, why: &str) -> String {
+        let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
+        let abort = self.command("abort");
+        if workload.members().any(unwell) {
+            let replace = self.command("promote --full");
+            format!("{why}; replace it without checks with: {replace}, or give up with: {abort}")
+        } else {
+            format!("{why}; go back with: {abort}")
+        }
     }
 
     fn broken(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
@@ -70,8 +91,8 @@ impl Turn<'_> {
             })
     }
 
-    /// Excuses old pods that are not well for as long as the attempt has stood before its first pod. It is not the new version's
-    /// fault, and may be what it cures.
+    /// Excuses old pods that have been unwell for as long as the attempt may stand before its first pod. It is not the new
+    /// version's fault, and may be what it cures.
     pub(super) fn excuse_stuck(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         let overdue = self.deadline(attempt, plan, workload);
         // A gate that has begun anew may have stood for hours, and its pod be unwell for a moment.
@@ -79,8 +100,20 @@ impl Turn<'_> {
         if attempt.held || !waited || overdue.is_none_or(|at| at > self.world.now) {
             return;
         }
-        let unwell = |pod: &&Pod| !pod.ready() && !attempt.excused.contains(&pod.index);
-        let stuck: Vec<_> = workload.members().filter(unwell).collect();
+        let unwell = |pod: &&Pod| {
+            // Where one pod waits for another, only the one whose turn it is can be replaced.
+            let replaceable = !workload.ordered || pod.index + 1 == workload.replicas;
+            replaceable && !pod.ready() && !attempt.excused.contains(&pod.index)
+        };
+        let mut stuck = Vec::new();
+        for pod in workload.members().filter(unwell) {
+            let since = pod.unready_since.unwrap_or(self.world.now);
+            match since.saturating_add(plan.deadline) {
+                Ok(at) if at <= self.world.now => stuck.push(pod),
+                Ok(at) => self.wake(at),
+                Err(_) => {}
+            }
+        }
         if stuck.is_empty() {
             return;
         }
@@ -98,6 +131,25 @@ impl Turn<'_> {
         attempt.excused.extend(indices);
         attempt.excused.sort_unstable();
         attempt.progressed = self.world.now;
+    }
+
+    /// An excuse ends when the pod is well, and what it held up gets on. A crash loop is Ready for a moment at every turn.
+    pub(super) fn end_excuses(&mut self, attempt: &mut Attempt, workload: &Workload) {
+        let now = self.world.now;
+        let is_well = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        let available = |index: u32| workload.at(index)?.available_at(workload.min_ready);
+        let (well, unwell): (Vec<_>, Vec<_>) = attempt
+            .excused
+            .iter()
+            .partition(|index| is_well(available(**index)));
+        unwell
+            .iter()
+            .filter_map(|index| available(*index))
+            .for_each(|at| self.wake(at));
+        attempt.excused = unwell;
+        if !well.is_empty() {
+            attempt.progressed = now;
+        }
     }
 
     /// When the last pod outside the share came back to the old version, or will count as back, while others have yet to.
@@ -127,8 +179,13 @@ impl Turn<'_> {
             },
             Some(Step::Share(_)) | None => attempt.progressed,
         };
-        // Pods that go where they belong get on, too.
+        // Pods that go where they belong get on, too, and whatever an unwell one held up gets on when that is well.
         let since = since.max(self.last_returned(attempt, plan, workload).unwrap_or(since));
+        let recovered = attempt.excused.iter().filter_map(|index| {
+            let available = workload.at(*index)?.available_at(workload.min_ready);
+            available.filter(|at| *at <= self.world.now)
+        });
+        let since = since.max(recovered.max().unwrap_or(since));
         since.saturating_add(plan.deadline).ok()
     }
 
@@ -138,7 +195,8 @@ impl Turn<'_> {
         let late = self
             .deadline(attempt, plan, workload)
             .is_some_and(|at| at <= self.world.now);
-        if late {
+        // Whatever was released before and came to nothing was no fault of the request's.
+        if late && attempt.progressed >= attempt.entered {
             attempt.progressed = self.world.now;
         }
     }
@@ -163,4 +221,15 @@ impl Turn<'_> {
         self.wake(at);
         None
     }
+}
+
+/// Whether no pod is new, and none on its way: no version is to blame, and nothing is there to return. Where pods are released
+/// without checks of their own, turning the version down is what takes that back.
+fn is_untouched(attempt: &Attempt, plan: &Plan, workload: &Workload) -> bool {
+    let before_the_first = plan.share_at(attempt.step) == Share::NONE && attempt.floor == 0;
+    let is_old = |index: u32| {
+        let pod = workload.at(index);
+        pod.is_some_and(|pod| !pod.runs(&attempt.target))
+    };
+    before_the_first || (plan.by_pod && attempt.exposed == 0 && (0..workload.replicas).all(is_old))
 }

@@ -58,7 +58,9 @@ pub(crate) fn settled() -> World {
             update: revision("a"),
             template: Fingerprint::of("a"),
             current_template: None,
+            forgotten: None,
             setting: "5".into(),
+            kept_setting: None,
             claim: Claim::Ours,
             ordered: true,
             min_ready: SignedDuration::ZERO,
@@ -91,6 +93,7 @@ pub(crate) fn rolling(step: u32) -> World {
         entered: NOW,
         progressed: NOW,
         reached: 0,
+        exposed: 0,
         floor: 0,
         excused: Vec::new(),
         held: false,
@@ -147,6 +150,7 @@ impl World {
             revision: Some(revision(name)),
             terminating: false,
             ready_since: Some(NOW - SignedDuration::from_mins(1)),
+            unready_since: None,
             restarts: 0,
             restarted_at: None,
             trouble: None,
@@ -158,8 +162,10 @@ impl World {
     /// Takes a pod's readiness away.
     pub(crate) fn unready(&mut self, index: u32) {
         let pods = self.view().pods.iter_mut();
-        pods.filter(|pod| pod.index == index)
-            .for_each(|pod| pod.ready_since = None);
+        pods.filter(|pod| pod.index == index).for_each(|pod| {
+            pod.ready_since = None;
+            pod.unready_since = Some(NOW);
+        });
         self.count();
     }
 

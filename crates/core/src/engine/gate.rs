@@ -19,12 +19,42 @@ pub(super) enum Ahead {
         what: String,
         /// When waiting alone will do.
         until: Option<Timestamp>,
+        /// The index of another pod that is in the way.
+        held_up_by: Option<u32>,
     },
 }
 
 impl Ahead {
     fn waiting(what: String) -> Self {
-        Self::Waiting { what, until: None }
+        Self::Waiting {
+            what,
+            until: None,
+            held_up_by: None,
+        }
+    }
+
+    /// Waiting for the pod at `index`. Where one pod waits for another, an unwell one below keeps it from being made.
+    fn waiting_for(workload: &Workload, index: u32, mut what: String) -> Self {
+        let below = (0..index).filter_map(|index| workload.at(index));
+        let unwell = below.filter(|_| workload.ordered).find(|pod| !pod.ready());
+        if let Some(pod) = unwell {
+            what += &format!(", held up by pod {}{}", pod.name, details(pod));
+        }
+        Self::Waiting {
+            what,
+            until: None,
+            held_up_by: unwell.map(|pod| pod.index),
+        }
+    }
+
+    /// Whether waiting alone will do.
+    pub(super) fn passes_by_itself(&self) -> bool {
+        matches!(self, Self::Waiting { until: Some(_), .. })
+    }
+
+    /// Whether what is in the way was so before the attempt.
+    pub(super) fn is_held_up_by_old_trouble(&self, attempt: &Attempt) -> bool {
+        matches!(self, Self::Waiting { held_up_by: Some(index), .. } if attempt.excused.contains(index))
     }
 
     /// To be put behind a sentence: `: waiting for pod db-2 to be Ready`, or nothing.
@@ -59,7 +89,7 @@ pub(super) fn gate(
                 continue;
             }
             let what = format!("waiting for pod {index} to be created");
-            return Ahead::waiting(what + &held_up(workload, index));
+            return Ahead::waiting_for(workload, index, what);
         };
         let astray = if released {
             !pod.runs(&attempt.target)
@@ -74,9 +104,18 @@ pub(super) fn gate(
             };
             let goal = goal.map_or_else(|| "its version".to_owned(), ToString::to_string);
             let what = format!("waiting for pod {} to run {goal}", pod.name);
-            return Ahead::waiting(what + &held_up(workload, index));
+            return Ahead::waiting_for(workload, index, what);
         }
         let excused = !released && attempt.excused.contains(&index);
+        let next = index + 1 == first_released;
+        if excused && all_available && workload.ordered && !next && !pod.ready() {
+            // Kubernetes would move no pod, and by the time it does the checks are old.
+            return Ahead::Waiting {
+                what: format!("{}, which is in the way of every other", unready(pod)),
+                until: None,
+                held_up_by: Some(index),
+            };
+        }
         if excused {
             continue;
         }
@@ -87,6 +126,7 @@ pub(super) fn gate(
                     return Ahead::Waiting {
                         what: format!("waiting for pod {} to stay Ready", pod.name),
                         until: Some(at),
+                        held_up_by: None,
                     };
                 }
                 None => return Ahead::waiting(unready(pod)),
@@ -102,20 +142,6 @@ pub(super) fn gate(
         return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
     }
     Ahead::Open
-}
-
-/// Where one pod waits for another, an unwell one below `index` keeps it from being made. No step mends that one before its
-/// turn; going on to the end does.
-fn held_up(workload: &Workload, index: u32) -> String {
-    let below = (0..index).filter_map(|index| workload.at(index));
-    let unwell = below.filter(|_| workload.ordered).find(|pod| !pod.ready());
-    unwell.map_or_else(String::new, |pod| {
-        format!(
-            ", held up by pod {}{}; promote --full replaces it",
-            pod.name,
-            details(pod)
-        )
-    })
 }
 
 /// `waiting for pod db-2 to be Ready (CrashLoopBackOff, 3 restarts)`

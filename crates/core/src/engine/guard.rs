@@ -99,8 +99,9 @@ impl Turn<'_> {
         }];
         sentences.extend(self.memory.withdrawn.as_ref().map(|withdrawn| {
             format!(
-                "{withdrawn} was being rolled out when it was scaled to zero, and was taken out of the template: scale \
-                 up, then apply it again to roll it out"
+                "{withdrawn} was taken out of the template, because Kubernetes would have given it to every pod unasked: \
+                 {}apply it again to roll it out",
+                if workload.replicas == 0 { "scale up, then " } else { "" }
             )
         }));
         if self.world.paused {

@@ -3,7 +3,7 @@
 use super::{Outcome, Turn, report};
 use crate::memory::Activity;
 use crate::workload::{Claim, Workload};
-use crate::world::{Action, Phase, Reason};
+use crate::world::{Action, Leave, Phase, Reason};
 
 impl Turn<'_> {
     /// Idle, the guard comes down and the user's own setting is put back. In the middle of a rollout the workload stays as
@@ -14,20 +14,18 @@ impl Turn<'_> {
             Reason::LettingGo,
             "letting go of the workload".into(),
         );
-        let inherited = workload.claim == Claim::Inherited;
-        if workload.claim != Claim::Ours && !inherited {
+        if !matches!(workload.claim, Claim::Ours | Claim::Inherited) {
             return Outcome::wait(message);
         }
         // A version that waits behind the guard would be released with it.
         let known = match &self.memory.stable {
             Some(stable) => workload.update == stable.revision && workload.template == stable.template,
-            None => inherited && workload.observed,
+            None => workload.observed,
         };
         let settled = (known || self.world.suspended) && workload.current == workload.update;
         let idle = self.memory.activity == Activity::Idle && settled;
-        let remembered = self.memory.setting.clone();
-        let setting = remembered.or_else(|| inherited.then(|| workload.setting.clone()));
-        let setting = setting.filter(|_| idle);
+        let remembered = self.memory.setting.as_ref().or(workload.kept_setting.as_ref());
+        let setting = remembered.unwrap_or(&workload.setting).clone();
         if !idle && !self.world.suspended {
             self.warn(
                 "RolloutFrozen",
@@ -36,6 +34,11 @@ impl Turn<'_> {
                     .into(),
             );
         }
-        Outcome::act(Action::LetGo(setting), message)
+        let leave = if idle {
+            Leave::AsItWas(setting)
+        } else {
+            Leave::AsItIs(setting)
+        };
+        Outcome::act(Action::LetGo(leave), message)
     }
 }

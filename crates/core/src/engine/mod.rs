@@ -103,7 +103,7 @@ impl Turn<'_> {
             return self.suspend(workload);
         }
         if self.is_to_begin(workload) && !workload.same_pods() {
-            // An attempt takes note of the pods as they are. One of the two watches is late; it will tell.
+            // What begins takes note of the pods as they are. One of the two watches is late; it will tell.
             return Outcome {
                 action: None,
                 report: None,
@@ -167,7 +167,8 @@ impl Turn<'_> {
             report
         });
         Decision {
-            action: outcome.action.filter(|_| remembered),
+            // Whoever goes has nothing to remember.
+            action: outcome.action.filter(|_| remembered || self.world.deleting),
             report,
             memory: self.memory,
             notices: self.notices,

@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use super::Turn;
 use super::step::enter;
 use crate::memory::Attempt;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::revision::RevisionName;
 use crate::workload::Workload;
 use crate::world::Report;
 
 impl Turn<'_> {
     /// Takes note of `spec.paused`. The time it stands does not count as time without progress.
-    pub(super) fn hold(&mut self, attempt: &mut Attempt, plan: &Plan) {
+    pub(super) fn hold(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         if self.world.paused == attempt.held {
             return;
         }
@@ -32,8 +32,15 @@ impl Turn<'_> {
                 format!("{}: spec.paused was taken back", attempt.target),
             );
             // What was checked before says nothing about now.
-            if plan.by_pod && !attempt.pausing && matches!(plan.step(attempt.step), Some(Step::Analysis(_))) {
-                *attempt = enter(attempt.clone(), attempt.step, plan, self.world.now);
+            let gate = match plan.step(attempt.step) {
+                Some(Step::Analysis(_)) if !attempt.pausing => Some(attempt.step),
+                Some(Step::Share(share)) if is_to_move(workload, &attempt.target, *share) => {
+                    attempt.step.0.checked_sub(1).map(StepIndex)
+                }
+                _ => None,
+            };
+            if let Some(gate) = gate.filter(|_| plan.by_pod) {
+                *attempt = enter(attempt.clone(), gate, plan, self.world.now);
             }
         }
     }
@@ -67,6 +74,13 @@ pub(super) fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
     (0..workload.replicas).rev().take_while(stands).count() as u32
 }
 
+/// Whether a pod of the share is still as it was, and stays until it is released again.
+fn is_to_move(workload: &Workload, target: &RevisionName, share: Share) -> bool {
+    let first = workload.first_released(share.of(workload.replicas));
+    let mut due = (first..workload.replicas).filter_map(|index| workload.at(index));
+    due.any(|pod| !pod.runs(target) && !pod.terminating)
+}
+
 /// A time as people read it, never before it is reached.
 pub(super) fn to_seconds(at: Timestamp) -> Timestamp {
     at.round(
@@ -93,6 +107,7 @@ mod tests {
             revision: Some(RevisionName::from_api(if letter == 'n' { "new" } else { "old" })),
             terminating: false,
             ready_since: None,
+            unready_since: None,
             restarts: 0,
             restarted_at: None,
             trouble: None,
@@ -107,7 +122,9 @@ mod tests {
             update: RevisionName::from_api("new"),
             template: Fingerprint::of("new"),
             current_template: None,
+            forgotten: None,
             setting: "0".into(),
+            kept_setting: None,
             claim: Claim::Ours,
             ordered: true,
             min_ready: SignedDuration::ZERO,

@@ -31,6 +31,10 @@ impl Turn<'_> {
         let known = workload.current == *home;
         let message = self.describe_return(&back, home, workload);
         if !known && !put_back {
+            if workload.claim != Claim::Ours {
+                // Nobody else's template is put back, and until it is no further pod follows it.
+                return Outcome::act(Action::Release(Share::NONE), message);
+            }
             if let Some(rejected) = &mut self.memory.rejected {
                 rejected.replaced = true;
             }

@@ -27,6 +27,9 @@ impl Turn<'_> {
             attempt.step.0.saturating_sub(2 * gone)
         };
         attempt.counted = Some(workload.replicas);
+        attempt.exposed = workload.exposed_from_the_top(&attempt.target);
+        // A pod that comes again at that place is another one.
+        attempt.excused.retain(|index| *index < workload.replicas);
         *attempt = enter(attempt.clone(), StepIndex(step), plan, self.world.now);
         self.notice(
             "Scaled",

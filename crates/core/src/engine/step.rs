@@ -26,6 +26,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         entered: now,
         progressed: now,
         reached: 0,
+        exposed: 0,
         floor: 0,
         excused: (0..workload.replicas).filter(broken).collect(),
         held: false,
@@ -54,7 +55,7 @@ impl Turn<'_> {
         };
         self.rescale(&mut attempt, workload, plan);
         self.recount(&mut attempt, workload, plan);
-        self.hold(&mut attempt, plan);
+        self.hold(&mut attempt, plan, workload);
         if let Some(why) = self.failed_analysis(&attempt, plan) {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject(why);
@@ -62,10 +63,7 @@ impl Turn<'_> {
         }
         self.look_beside(&mut attempt, plan);
         if plan.by_pod {
-            // An excuse ends when the pod is well.
-            attempt
-                .excused
-                .retain(|index| !workload.at(*index).is_some_and(|pod| pod.ready()));
+            self.end_excuses(&mut attempt, workload);
         }
         if plan.by_pod && plan.share_at(attempt.step) == Share::NONE {
             self.excuse_stuck(&mut attempt, plan, workload);
@@ -124,6 +122,13 @@ impl Turn<'_> {
         let reached = progress.count() as u32;
         if reached > attempt.reached && workload.counters_agree() {
             attempt.reached = reached;
+            attempt.progressed = self.world.now;
+        }
+        let vacated = |index: &u32| workload.at(*index).is_none_or(|pod| pod.runs(&attempt.target));
+        let released = workload.first_released(due)..workload.replicas;
+        let exposed = released.filter(vacated).count() as u32;
+        if plan.by_pod && exposed > attempt.exposed {
+            attempt.exposed = exposed;
             attempt.progressed = self.world.now;
         }
         let set = Action::Release(if share.of(workload.replicas) == allowed {

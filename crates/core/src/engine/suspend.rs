@@ -20,7 +20,7 @@ impl Turn<'_> {
         let setting = self.memory.setting.clone();
         self.memory = Memory {
             workload: Some(workload.uid.clone()),
-            setting: Some(setting.unwrap_or_else(|| workload.setting.clone())),
+            setting: Some(setting.unwrap_or_else(|| self.setting(workload))),
             ..Memory::default()
         };
         let there = |index: u32| {

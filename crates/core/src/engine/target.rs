@@ -94,11 +94,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether an attempt is about to begin.
+    /// Whether an attempt is about to begin, or a workload to be taken on.
     pub(super) fn is_to_begin(&self, workload: &Workload) -> bool {
         let update = &workload.update;
         let Some(stable) = &self.memory.stable else {
-            return workload.current != *update && workload.replicas > 0;
+            // Which version is the good one is seen from the pods.
+            return workload.replicas > 0;
         };
         if self.is_rejected(workload) {
             return self.world.commands.retry;

@@ -59,6 +59,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
         entered,
         progressed: status.progressed_at.unwrap_or(entered),
         reached: count(status.reached_replicas),
+        exposed: count(status.exposed_replicas),
         floor: count(status.floor_replicas),
         excused: status
             .excused_pods

@@ -220,6 +220,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         entered,
         progressed,
         reached,
+        exposed,
         floor,
         excused,
         held,
@@ -233,6 +234,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.current_step_started_at = Some(*entered);
     status.progressed_at = Some(*progressed);
     status.reached_replicas = Some(number(*reached));
+    status.exposed_replicas = (*exposed > 0).then(|| number(*exposed));
     status.floor_replicas = (*floor > 0).then(|| number(*floor));
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
@@ -396,6 +398,7 @@ mod tests {
         entered: at(3),
         progressed: at(4),
         reached: 5,
+        exposed: 6,
         floor: 6,
         excused: vec![7, 8],
         held: true,

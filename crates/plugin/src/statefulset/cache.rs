@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use stateward_core::world::NoWorkload;
 use tokio::sync::{mpsc, watch};
 
+use super::PEER_MANAGED_BY;
 use super::read::{self, Named};
 use super::view::{Owned, PodRow, PodView, SetView};
 use crate::{Manager, Observation, Target, Version, Watches};
@@ -83,8 +84,8 @@ impl Inner {
 
     fn insert_set(&mut self, key: Key, set: SetView) -> Option<Arc<SetView>> {
         let before = self.remove_set(&key);
-        if let Some(claim) = set.claim() {
-            self.held.entry(claim.to_owned()).or_default().insert(key.clone());
+        if let Some(holder) = holder(&key, &set) {
+            self.held.entry(holder).or_default().insert(key.clone());
         }
         self.sets.insert(key, Arc::new(set));
         before
@@ -92,16 +93,27 @@ impl Inner {
 
     fn remove_set(&mut self, key: &Key) -> Option<Arc<SetView>> {
         let before = self.sets.remove(key)?;
-        if let Some(claim) = before.claim()
-            && let Some(held) = self.held.get_mut(claim)
+        if let Some(holder) = holder(key, &before)
+            && let Some(held) = self.held.get_mut(&holder)
         {
             held.remove(key);
             if held.is_empty() {
-                self.held.remove(claim);
+                self.held.remove(&holder);
             }
         }
         Some(before)
     }
+}
+
+/// Who holds a set: as its claim says, or for whom sts-plus-operator guards it. Its annotation without a guard may be old.
+fn holder((namespace, _): &Key, set: &SetView) -> Option<String> {
+    let peers = set.peer_claim.as_deref().filter(|_| set.is_guarded());
+    let claim = set.claim().map(str::to_owned);
+    claim.or_else(|| peers.map(|name| peer_holder(namespace, name)))
+}
+
+fn peer_holder(namespace: &str, name: &str) -> String {
+    format!("{PEER_MANAGED_BY}/{namespace}/{name}")
 }
 
 /// The label that every pod of a StatefulSet has.
@@ -195,10 +207,16 @@ impl Caches {
     /// Another set that the target's manager holds, if there is one. What we have just written to is left out until the watch
     /// has brought that back.
     pub(super) fn held_elsewhere(&self, target: &Target) -> Option<String> {
-        let claim = target.manager.claim();
+        let manager = &target.manager;
+        let peers = (manager.kind == read::PHASED).then(|| peer_holder(&target.namespace, &manager.name));
+        let holders = [Some(manager.claim()), peers];
         let inner = self.lock();
-        let here = inner.held.get(&claim)?;
-        let elsewhere = here.iter().find(|key| {
+        let mut held = holders
+            .iter()
+            .flatten()
+            .filter_map(|holder| inner.held.get(holder))
+            .flatten();
+        let elsewhere = held.find(|key| {
             let written = inner.written.get(*key).copied().unwrap_or(0);
             let seen = inner.sets.get(*key).map_or(0, |set| version(set.as_ref()));
             key.1 != target.name && seen >= written

@@ -17,8 +17,10 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use stateward_core::plan::Share;
+use stateward_core::world::Leave;
 
 pub use self::cache::{Caches, Changed};
+use self::view::Left;
 use crate::{Done, Observation, PluginError, ResourcePlugin, Snapshot, Target, Version, words};
 
 /// The field manager of everything the plugin writes to a set.
@@ -26,6 +28,9 @@ pub const FIELD_MANAGER: &str = "stateward";
 
 /// Names the object that manages a set. Only this object's operator moves the partition.
 pub const MANAGED_BY: &str = "stateward.dev/managed-by";
+
+/// On a set that was let go of in the middle of a rollout: the partition that it was left at, and the one that users had set.
+pub const LEFT: &str = "stateward.dev/left";
 
 /// Names the PhasedRollout that manages a set, where sts-plus-operator has left it. It counts only where nobody has claimed the set
 /// here, and goes when the object that it names lets go.
@@ -232,21 +237,29 @@ impl ResourcePlugin for StatefulSets {
         Ok(Done::Changed)
     }
 
-    async fn let_go(
-        &self,
-        target: &Target,
-        at: &Version,
-        setting: Option<&str>,
-    ) -> Result<Done, PluginError> {
-        let mut patch = json!({
-            "metadata": {"resourceVersion": at.0, "annotations": {MANAGED_BY: Value::Null}},
-        });
+    async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError> {
         let set = self.caches.set(&target.namespace, &target.name);
+        let partition = |setting: &String| setting.parse::<i32>().ok();
+        let left = match (leave, &set) {
+            (Leave::AsItIs(before), Some(set)) => partition(before).map(|before| Left {
+                partition: set.partition(),
+                before,
+            }),
+            _ => None,
+        };
+        let mut patch = json!({
+            "metadata": {
+                "resourceVersion": at.0,
+                "annotations": {MANAGED_BY: Value::Null, LEFT: left.map(|left| json!(left).to_string())},
+            },
+        });
         let peer_claim = set.as_ref().and_then(|set| set.peer_claim.as_deref());
         if peer_claim.is_some_and(|name| target.manager.is_phased(name)) {
             patch["metadata"]["annotations"][PEER_MANAGED_BY] = Value::Null;
         }
-        if let Some(partition) = setting.and_then(|setting| setting.parse::<u32>().ok()) {
+        if let Leave::AsItWas(setting) = leave
+            && let Some(partition) = partition(setting)
+        {
             patch["spec"] = json!({"updateStrategy": {"rollingUpdate": {"partition": partition}}});
         }
         let params = PatchParams {

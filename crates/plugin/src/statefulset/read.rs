@@ -59,10 +59,7 @@ pub(super) fn workload<'p>(
         )));
     }
     let replicas = set.replicas();
-    let partition = strategy
-        .rolling_update
-        .as_ref()
-        .map_or(0, |rolling| rolling.partition);
+    let partition = set.partition();
     let mut pods: Vec<Pod> = pods
         .filter_map(|(pod_name, pod)| row(pod_name, pod, name, set.spec.ordinals.start))
         .collect();
@@ -76,7 +73,12 @@ pub(super) fn workload<'p>(
         update: RevisionName::from_api(&status.update_revision),
         template: set.spec.template.clone(),
         current_template: None,
+        forgotten: None,
         setting: setting(set, partition, manager),
+        kept_setting: set
+            .left
+            .filter(|left| left.partition == partition && left.before >= 0)
+            .map(|left| left.before.to_string()),
         claim: claim(set, manager, lives),
         ordered: set.spec.pod_management_policy.as_deref() != Some("Parallel"),
         min_ready: SignedDuration::from_secs(set.spec.min_ready_seconds.unwrap_or(0).into()),
@@ -94,9 +96,8 @@ pub(super) fn workload<'p>(
 /// The partition that users have set. One on a set that somebody holds is his, or what he has left; of sts-plus-operator, whose mark
 /// may be old, only where the set was held for us, or as tightly as it holds one.
 fn setting(set: &SetView, partition: i32, manager: &Manager) -> String {
-    let guarded = i64::from(partition) >= i64::from(set.replicas());
     let peers = set.peer_claim.as_deref();
-    let held = set.claim().is_some() || peers.is_some_and(|name| guarded || manager.is_phased(name));
+    let held = set.claim().is_some() || peers.is_some_and(|name| set.is_guarded() || manager.is_phased(name));
     if held { 0 } else { partition }.to_string()
 }
 
@@ -133,6 +134,7 @@ fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
         revision: pod.revision.as_ref().map(RevisionName::from_api),
         terminating: pod.terminating,
         ready_since: pod.status.ready_since,
+        unready_since: pod.status.unready_since,
         restarts: pod.status.restarts,
         restarted_at: pod.status.restarted_at,
         trouble: pod.status.trouble.clone(),
@@ -142,6 +144,7 @@ fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statefulset::LEFT;
     use crate::statefulset::view::{Owned, PodView};
     use rstest::rstest;
     use serde_json::{Value, json};
@@ -267,6 +270,19 @@ mod tests {
     ) {
         let workload = read(&json!({"metadata": {"annotations": annotations}}), &[]);
         assert_eq!(workload.setting, setting);
+    }
+
+    #[rstest]
+    #[case::where_we_left_it(r#"{"partition":2,"before":1}"#, Some("1"))]
+    #[case::moved_since(r#"{"partition":3,"before":1}"#, None)]
+    #[case::not_ours("nonsense", None)]
+    #[case::no_partition(r#"{"partition":2,"before":-5}"#, None)]
+    fn what_users_had_set_is_kept_while_the_partition_is_where_we_left_it(
+        #[case] left: &str,
+        #[case] kept: Option<&str>,
+    ) {
+        let workload = read(&json!({"metadata": {"annotations": {LEFT: left}}}), &[]);
+        assert_eq!(workload.kept_setting.as_deref(), kept);
     }
 
     #[test]

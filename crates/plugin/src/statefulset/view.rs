@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stateward_core::plan::Fingerprint;
 use stateward_core::revision;
@@ -89,8 +89,19 @@ pub(crate) struct SetView {
     claim: Option<String>,
     /// The name of the PhasedRollout that sts-plus-operator took it for.
     pub(crate) peer_claim: Option<String>,
+    /// How it was let go of in the middle of a rollout.
+    pub(crate) left: Option<Left>,
     pub(crate) spec: SetSpec,
     pub(crate) status: SetStatus,
+}
+
+/// What [`super::LEFT`] says.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Left {
+    /// The partition at that moment.
+    pub(crate) partition: i32,
+    /// The partition that users had set before.
+    pub(crate) before: i32,
 }
 
 #[derive(Default, Deserialize)]
@@ -111,6 +122,10 @@ impl From<WholeSet> for SetView {
         Self {
             claim: metadata.annotations.remove(super::MANAGED_BY),
             peer_claim: metadata.annotations.remove(super::PEER_MANAGED_BY),
+            left: metadata
+                .annotations
+                .remove(super::LEFT)
+                .and_then(|left| serde_json::from_str(&left).ok()),
             metadata: metadata.slim(),
             spec,
             status,
@@ -173,6 +188,17 @@ impl SetView {
     /// Pods asked for.
     pub(crate) fn replicas(&self) -> u32 {
         count(self.spec.replicas.unwrap_or(1))
+    }
+
+    /// The ordinal from which pods are released.
+    pub(crate) fn partition(&self) -> i32 {
+        let rolling = self.spec.update_strategy.rolling_update.as_ref();
+        rolling.map_or(0, |rolling| rolling.partition)
+    }
+
+    /// Whether no pod is released.
+    pub(crate) fn is_guarded(&self) -> bool {
+        i64::from(self.partition()) >= i64::from(self.replicas())
     }
 
     /// The claim that is written on it: `RolloutPlugin/my-rollout/0f3c…`
@@ -279,6 +305,7 @@ impl From<WholePod> for PodView {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Condition {
     pub(crate) ready_since: Option<Timestamp>,
+    pub(crate) unready_since: Option<Timestamp>,
     pub(crate) restarts: u32,
     pub(crate) restarted_at: Option<Timestamp>,
     pub(crate) trouble: Option<stateward_core::workload::Trouble>,
@@ -307,7 +334,17 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
     let ready = status
         .conditions
         .iter()
-        .find(|condition| condition.kind == "Ready" && condition.status == "True");
+        .find(|condition| condition.kind == "Ready");
+    // A pod without a node has no such condition, but others.
+    let begun = || {
+        let times = status.conditions.iter();
+        times.filter_map(|condition| condition.last_transition_time).min()
+    };
+    let (ready, unready) = match ready {
+        Some(ready) if ready.status == "True" => (ready.last_transition_time, None),
+        Some(unready) => (None, unready.last_transition_time),
+        None => (None, begun()),
+    };
     let containers = || {
         status
             .init_container_statuses
@@ -319,9 +356,8 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
         ended.finished_at.as_ref().map(|time| time.0)
     });
     Ok(Condition {
-        ready_since: ready
-            .filter(|_| status.phase == "Running")
-            .and_then(|ready| ready.last_transition_time),
+        ready_since: ready.filter(|_| status.phase == "Running"),
+        unready_since: unready,
         restarts: containers().map(|container| count(container.restart_count)).sum(),
         restarted_at: restarted.max(),
         trouble: containers().find_map(super::trouble::of),

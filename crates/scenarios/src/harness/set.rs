@@ -363,6 +363,16 @@ impl Set<'_> {
             .look(|view| view.births.iter().filter(|row| self.owns(row)).cloned().collect())
     }
 
+    /// Nothing is written on the set that has been let go of.
+    pub async fn expect_no_annotations(&self) -> Outcome {
+        let annotations = self.get().await?.metadata.annotations.unwrap_or_default();
+        if annotations.is_empty() {
+            Ok(())
+        } else {
+            Err(self.cluster.unmet("no annotations", format!("{annotations:?}")))
+        }
+    }
+
     /// Expects that at every moment since `since` (see [`Cluster::pod_changes`]) at most one pod was away or not Ready.
     pub fn expect_one_down_at_most(&self, since: usize) -> Outcome {
         let (changes, replicas) = self.cluster.look(|view| {

@@ -1,5 +1,7 @@
 //! Checks that fail, and a Prometheus that does not answer.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
 
@@ -21,6 +23,11 @@ scenarios![
     a_prometheus_that_does_not_answer_is_no_success,
     a_broken_pod_fails_the_rollout_at_once,
     the_last_gate_can_return_every_pod_too,
+    an_old_pod_that_is_stuck_does_not_hold_up_its_cure,
+    a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down,
+    a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure,
+    a_version_is_not_turned_down_while_the_old_pod_stops,
+    pods_that_return_are_progress,
 ];
 
 /// A set whose failed rollouts return every pod.
@@ -197,4 +204,113 @@ async fn a_slip_in_the_spec_of_one_that_is_held_returns_no_pod(cluster: &mut Clu
         .await?;
     rollout.retry().await?;
     expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// A set whose first pod is stuck on v1, and that is asked to roll out v2 within three seconds.
+async fn stuck<'c>(cluster: &'c Cluster, policy: &str) -> Outcome<(Set<'c>, Phased<'c>)> {
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .spec(json!({"podManagementPolicy": policy}))
+        .start()
+        .await?;
+    let impatient = json!({"progressDeadlineSeconds": 3, "failurePolicy": "Rollback"});
+    let rollout = cluster.phased("db").spec(impatient).start().await?;
+    let stuck = Match::image("example.com/db:v1").ordinal(0);
+    cluster.pods().program(stuck, Behaviour::never_ready());
+    db.delete_pod(0).await?;
+    db.set_image("v2").await?;
+    rollout.expect_message("waiting for pod db-0").await?;
+    Ok((db, rollout))
+}
+
+/// Before the first pod it is no fault of the new version's, and nothing is turned down.
+async fn an_old_pod_that_is_stuck_does_not_hold_up_its_cure(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = stuck(cluster, "Parallel").await?;
+    rollout
+        .expect_event("PodsExcused", "not waiting any longer for db-0")
+        .await?;
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// In order, Kubernetes replaces no pod while one below is not Ready, so no step comes to it; the way back would wait for it just
+/// the same.
+async fn a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = stuck(cluster, "OrderedReady").await?;
+    rollout
+        .expect_message(
+            "no progress for 3s at step 1 of 5: waiting for pod db-0 to be Ready; replace it without checks",
+        )
+        .await?;
+    db.expect_rest(["v1"; 2]).await?;
+    rollout.promote_full().await?;
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// Without a readiness probe it is Ready whenever its container has just started.
+async fn a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
+    let rollout = cluster.phased("db").start().await?;
+    let sick = Match::image("example.com/db:v1").ordinal(0);
+    let crashes = Behaviour::crash_loop().ready_for(Duration::from_secs(2));
+    cluster.pods().program(sick, crashes);
+    db.delete_pod(0).await?;
+    db.eventually("pod db-0 has crashed", |_, pods| {
+        let mut crashed = pods.iter().filter(|pod| pod.ordinal == Some(0) && !pod.ready);
+        if crashed.any(|pod| pod.restarts > 0) {
+            Ok(())
+        } else {
+            Err("not yet".into())
+        }
+    })
+    .await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_message("not waiting for pod 0, which was unwell before")
+        .await?;
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
+/// As long as no pod has run it, no version is to blame.
+async fn a_version_is_not_turned_down_while_the_old_pod_stops(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(2)
+        .spec(json!({"template": {"spec": {"terminationGracePeriodSeconds": 60}}}))
+        .start()
+        .await?;
+    let impatient = json!({"progressDeadlineSeconds": 3, "failurePolicy": "Rollback"});
+    let rollout = cluster.phased("db").spec(impatient).start().await?;
+    let slow = Behaviour::slow_termination(Duration::from_secs(8));
+    cluster.pods().program(Match::image("example.com/db:v1"), slow);
+    db.set_image("v2").await?;
+    rollout
+        .expect_message("no progress for 3s at step 2 of 5")
+        .await?;
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// Three pods return before the third version's first checks, which takes longer than it may stand still.
+async fn pods_that_return_are_progress(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(4).start().await?;
+    let rollout = cluster
+        .phased("db")
+        .spec(json!({"progressDeadlineSeconds": 8, "failurePolicy": "Rollback"}))
+        .start()
+        .await?;
+    let slow = Behaviour::ready_after(Duration::from_secs(3));
+    cluster.pods().program(Match::image("example.com/db:v1"), slow);
+    db.set_image("v2").await?;
+    expect_partition(&db, 1).await?;
+    cluster.metrics().says("errors", [1.0]);
+    rollout.expect_message("the gate before pod db-0").await?;
+    db.set_image("v3").await?;
+    db.expect_rest(["v1"; 4]).await?;
+    all_is_well(cluster);
+    expect_out::<4>(&db, &rollout, "v3").await
 }

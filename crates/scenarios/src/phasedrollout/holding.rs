@@ -11,6 +11,7 @@ scenarios![
     an_abort_returns_every_pod,
     deleted_at_rest_the_set_is_as_it_was,
     deleted_in_the_middle_every_pod_stays,
+    put_back_by_hand_and_guarded_again_the_set_is_as_it_was,
     a_partition_of_users_is_what_it_was_when_it_is_let_go,
 ];
 
@@ -55,6 +56,22 @@ async fn deleted_in_the_middle_every_pod_stays(cluster: &mut Cluster) -> Outcome
     all_is_well(cluster);
     expect_partition(&db, 2).await?;
     db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// The partition that the first object has left is no wish of users.
+async fn put_back_by_hand_and_guarded_again_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    all_is_well(cluster);
+    db.set_image("v1").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let again = cluster.phased("db").start().await?;
+    again.delete().await?;
+    again.expect_gone().await?;
+    expect_partition(&db, 0).await?;
+    db.expect_no_annotations().await
 }
 
 /// S002-10

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
@@ -14,9 +15,23 @@ use super::{expect_out, last_check};
 use crate::harness::{Cluster, Outcome, Site};
 use crate::scenarios;
 
-scenarios![what_is_no_answer_of_a_prometheus_is_no_success];
+scenarios![
+    what_is_no_answer_of_a_prometheus_is_no_success,
+    a_token_goes_before_a_password_and_silence_is_no_success,
+];
 
-type Script = Arc<Mutex<(u16, String)>>;
+/// What is said next.
+#[derive(Clone, Default)]
+struct Line {
+    status: u16,
+    body: String,
+    /// Only to whoever brings this.
+    authorization: Option<&'static str>,
+    /// Nothing at all, for as long as anybody listens.
+    silent: bool,
+}
+
+type Script = Arc<Mutex<Line>>;
 
 /// A server that says whatever it is told to.
 struct Impostor {
@@ -33,15 +48,32 @@ impl Impostor {
     }
 
     fn says(&self, status: u16, body: impl Into<String>) {
-        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
-        *script = (status, body.into());
+        self.plays(Line {
+            status,
+            body: body.into(),
+            ..Line::default()
+        });
+    }
+
+    fn plays(&self, line: Line) {
+        *self.script.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 }
 
-async fn answer(State(script): State<Script>) -> impl IntoResponse {
-    let (status, body) = script.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, Body::from(body))
+async fn answer(State(script): State<Script>, headers: HeaderMap) -> impl IntoResponse {
+    let line = script.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if line.silent {
+        std::future::pending::<()>().await;
+    }
+    let brought = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    if line
+        .authorization
+        .is_some_and(|wanted| brought != Some(wanted.as_bytes()))
+    {
+        return (StatusCode::UNAUTHORIZED, Body::empty());
+    }
+    let status = StatusCode::from_u16(line.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, Body::from(line.body))
 }
 
 /// A vector as Prometheus answers it.
@@ -94,5 +126,40 @@ async fn what_is_no_answer_of_a_prometheus_is_no_success(cluster: &mut Cluster) 
         .await?;
     db.expect_rest(["v1"; 2]).await?;
     impostor.says(200, answered(&json!([])));
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// S002-06
+async fn a_token_goes_before_a_password_and_silence_is_no_success(cluster: &mut Cluster) -> Outcome {
+    let impostor = Impostor::start().await?;
+    cluster.ask_providers();
+    cluster.let_operator_read("prom-secret").await?;
+    let keys = json!({"stringData": {"token": "t0ken", "username": "me", "password": "s3cret"}});
+    cluster.create("secrets", "prom-secret", keys).await?;
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let query = json!({"query": {
+        "expr": "errors", "url": impostor.site.address, "secretRef": "prom-secret", "timeoutSeconds": 1,
+    }});
+    let rollout = cluster.phased("db").check(query).start().await?;
+    impostor.plays(Line {
+        silent: true,
+        ..Line::default()
+    });
+    db.set_image("v2").await?;
+    expect_unasked(&rollout, "Timeout", "").await?;
+    let basic = Line {
+        status: 200,
+        body: answered(&json!([])),
+        authorization: Some("Basic bWU6czNjcmV0"),
+        silent: false,
+    };
+    impostor.plays(basic.clone());
+    expect_unasked(&rollout, "ClientStatus", "401").await?;
+    db.expect_rest(["v1"; 2]).await?;
+    impostor.plays(Line {
+        authorization: Some("Bearer t0ken"),
+        ..basic
+    });
     expect_out::<2>(&db, &rollout, "v2").await
 }

@@ -1,9 +1,9 @@
 //! Versions that come and go, and sets that are scaled, while pods are rolled.
 
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PropagationPolicy};
 
 use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
-use crate::harness::{Cluster, Doing, Outcome};
+use crate::harness::{Cluster, Doing, Outcome, PodRow, Set};
 use crate::scenarios;
 
 scenarios![
@@ -16,6 +16,8 @@ scenarios![
     a_change_that_also_scales_waits_for_its_checks,
     scaling_to_zero_never_promotes,
     a_set_that_is_made_anew_is_another_one,
+    a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked,
+    a_set_that_is_made_anew_in_the_middle_returns_every_pod,
 ];
 
 async fn a_template_that_is_put_back_returns_every_pod(cluster: &mut Cluster) -> Outcome {
@@ -117,9 +119,7 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     all_is_well(cluster);
     db.scale(3).await?;
     expect_out::<3>(&db, &rollout, "v1").await?;
-    rollout
-        .expect_message("then apply it again to roll it out")
-        .await?;
+    rollout.expect_message("apply it again to roll it out").await?;
     db.set_image("v2").await?;
     expect_out::<3>(&db, &rollout, "v2").await
 }
@@ -147,4 +147,60 @@ async fn db_is_gone(cluster: &Cluster) -> Outcome {
             }
         })
         .await
+}
+
+/// Takes the set away from its pods and makes it again with v2, held at a partition.
+async fn make_anew<'c>(cluster: &'c Cluster, db: &Set<'_>, partition: i32) -> Outcome<Set<'c>> {
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    cluster.note("take statefulset db away from its pods");
+    let gone = db.api().delete(db.name(), &orphan).await;
+    gone.doing("delete statefulset db")?;
+    cluster
+        .eventually("the set is gone, its pods are not", |view| {
+            if view.sets.is_empty() && view.pods.len() == 3 {
+                Ok(())
+            } else {
+                Err(format!("{:?}", view.sets.keys()))
+            }
+        })
+        .await?;
+    let anew = cluster.statefulset("db").replicas(3).image("v2");
+    anew.partition(partition).create().await
+}
+
+/// How fields are changed that Kubernetes does not let change: it then knows nothing of the version that the pods run.
+async fn a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    cluster.metrics().says("errors", [1.0]);
+    let before = db.pods().await?;
+    let db = make_anew(cluster, &db, 3).await?;
+    rollout.expect_event("MadeAnew", "apply db-").await?;
+    rollout.expect_message("was taken out of the template").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let uids = |pods: &[PodRow]| pods.iter().map(|pod| pod.uid.clone()).collect::<Vec<_>>();
+    let after = db.pods().await?;
+    cluster.expect("they are the same pods", uids(&before) == uids(&after))?;
+    db.set_image("v2").await?;
+    rollout.expect_message("the gate before pod db-2").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
+async fn a_set_that_is_made_anew_in_the_middle_returns_every_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let db = make_anew(cluster, &db, 2).await?;
+    rollout.expect_event("MadeAnew", "apply db-").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    rollout.expect_phase("Updated").await?;
+    db.set_image("v2").await?;
+    expect_out::<3>(&db, &rollout, "v2").await
 }

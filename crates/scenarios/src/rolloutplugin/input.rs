@@ -16,6 +16,7 @@ scenarios![
     a_second_rollout_of_the_same_set_waits_for_the_first_to_go,
     deleted_at_rest_the_set_is_as_it_was,
     deleted_in_the_middle_the_set_stays_where_it_is,
+    deleted_in_the_middle_the_partition_of_users_is_not_forgotten,
     deleted_with_a_missing_set_it_goes,
     a_set_that_is_deleted_and_made_again_is_another_one,
     an_object_that_is_meant_for_another_set_lets_go_of_the_first,
@@ -247,10 +248,7 @@ async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome 
     rollout.delete().await?;
     rollout.expect_gone().await?;
     guarded(&db, 1).await?;
-    let annotations = db.get().await?.metadata.annotations.unwrap_or_default();
-    if !annotations.is_empty() {
-        return Err(cluster.unmet("no claim", format!("{annotations:?}")));
-    }
+    db.expect_no_annotations().await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await
 }
@@ -278,6 +276,26 @@ async fn deleted_in_the_middle_the_set_stays_where_it_is(cluster: &mut Cluster) 
     again.abort().await?;
     again.expect_message("every pod is back").await?;
     db.expect_rest(["v1"; 5]).await
+}
+
+async fn deleted_in_the_middle_the_partition_of_users_is_not_forgotten(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).partition(1).start().await?;
+    let steps = json!([{"setWeight": 40}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps.clone()).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    guarded(&db, 2).await?;
+    let again: Rollout<'_> = cluster.rollout("db").steps(steps).create().await?;
+    again.expect_step(1, "Paused").await?;
+    again.promote().await?;
+    again.expect_phase("Successful").await?;
+    again.delete().await?;
+    again.expect_gone().await?;
+    guarded(&db, 1).await?;
+    db.expect_no_annotations().await
 }
 
 async fn deleted_with_a_missing_set_it_goes(cluster: &mut Cluster) -> Outcome {

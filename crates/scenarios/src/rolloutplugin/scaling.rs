@@ -100,9 +100,7 @@ async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outco
     rollout.expect_message("scaled to zero: pods will run").await?;
     db.scale(3).await?;
     db.expect_rest(["v1"; 3]).await?;
-    rollout
-        .expect_message("then apply it again to roll it out")
-        .await?;
+    rollout.expect_message("apply it again to roll it out").await?;
     let status = rollout.expect_phase("Successful").await?;
     if status.stable_revision != stable {
         return Err(cluster.unmet(format!("{stable:?} is stable"), format!("{status:?}")));

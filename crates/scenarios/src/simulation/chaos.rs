@@ -1,5 +1,6 @@
 //! What goes wrong between the operator and the server.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,6 +113,9 @@ const LAG: Duration = Duration::from_millis(15);
 /// the clock would never move on.
 const FAR_TOO_MANY: usize = 5_000;
 
+/// Enough of the last calls to see what they go round about.
+const SOME_CALLS: usize = 12;
+
 /// A fault, and the operator's call that meets it.
 pub(crate) type Mishap = (u64, Fault);
 
@@ -120,6 +124,7 @@ pub(crate) type Mishap = (u64, Fault);
 pub(crate) struct Chaos {
     mishaps: Vec<Mishap>,
     calls: Mutex<Vec<Asks>>,
+    recent: Mutex<VecDeque<String>>,
     late: Mutex<Vec<Fault>>,
 }
 
@@ -141,7 +146,18 @@ impl Chaos {
     fn next(&self, call: &Call) -> Option<Fault> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.push(Asks::of(call));
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.push_back(format!("{} {}", call.method, call.path));
+        if recent.len() > SOME_CALLS {
+            recent.pop_front();
+        }
         self.at(calls.len() as u64 - 1)
+    }
+
+    /// The calls made last.
+    pub(crate) fn recent(&self) -> Vec<String> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().cloned().collect()
     }
 
     /// Whether the operator has gone round in circles.
@@ -166,7 +182,9 @@ impl Chaos {
             Fault::Lag => true,
             Fault::LateSets => watch.path.ends_with("/statefulsets"),
             Fault::LatePods => watch.path.ends_with("/pods"),
-            Fault::LateObjects => watch.path.ends_with("/rolloutplugins"),
+            Fault::LateObjects => ["/rolloutplugins", "/phasedrollouts"]
+                .iter()
+                .any(|objects| watch.path.ends_with(objects)),
             _ => false,
         };
         if late.iter().any(concerns) {

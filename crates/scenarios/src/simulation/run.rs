@@ -203,7 +203,10 @@ fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<Vec<Asks>, String> {
         .map_err(|error| error.to_string())?;
     let outcome = runtime.block_on(scenario.run(Backend::Simulated(chaos.clone())));
     if chaos.ran_away() {
-        return Err("the operator goes round in circles: it makes thousands of calls".to_owned());
+        let last = chaos.recent().join("\n  ");
+        return Err(format!(
+            "the operator goes round in circles: it makes thousands of calls, the last of them:\n  {last}"
+        ));
     }
     match outcome {
         Ok(()) | Err(Failure::NotHere(_)) => Ok(chaos.calls()),

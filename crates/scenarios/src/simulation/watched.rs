@@ -180,11 +180,10 @@ fn commit(resource: &str, object: &DynamicObject, deleted: bool) -> Outcome<Comm
         resource: resource.into(),
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
-        object: Arc::new(
-            serde_json::to_value(object)
-                .map_err(kube::Error::SerdeError)
-                .doing("write an object")?,
-        ),
+        object: serde_json::to_value(object)
+            .map_err(kube::Error::SerdeError)
+            .doing("write an object")?
+            .into(),
         deleted,
     })
 }

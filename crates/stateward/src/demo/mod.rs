@@ -15,11 +15,14 @@ mod sight;
 mod story;
 mod teller;
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use futures::future::select_all;
+use stateward_cli::Style;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// `stateward demo …`
 #[derive(clap::Args)]
@@ -80,8 +83,56 @@ pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send))
     }
     // Slow motion takes longer, and is not stuck.
     let patience = PATIENCE.max(PATIENCE.div_f64((speed / 10.0).min(1.0)));
-    let scene = scene::Scene::open(speed, None).await?;
-    // Whoever records or reads along in a pipe gets lines and nothing else.
-    let live = std::io::stdout().is_terminal() && std::env::var_os("CI").is_none();
-    story::tell(scenario, scene, program, patience, teller::Out::new(out, live)).await
+    let mut signals = Signals::listen()?;
+    let told = async {
+        let scene = scene::Scene::open(speed, None).await?;
+        // Whoever records or reads along in a pipe gets lines and nothing else.
+        let live = Style::has_a_screen() && std::env::var_os("CI").is_none();
+        story::tell(scenario, scene, program, patience, teller::Out::new(out, live)).await
+    };
+    // A story that is dropped in the middle gives the terminal back.
+    tokio::select! {
+        told = told => told.or_else(|error| if is_nobody_listening(&error) { Ok(()) } else { Err(error) }),
+        interrupted = signals.next() => Err(interrupted.into()),
+    }
+}
+
+/// `… | head` has seen enough.
+fn is_nobody_listening(error: &anyhow::Error) -> bool {
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// It was told to end by this signal.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted by signal {0}")]
+pub(crate) struct Interrupted(pub(crate) u8);
+
+/// The one place that listens: a command of the story listens for itself, and then nobody else is told of anything.
+struct Signals(Vec<(u8, Signal)>);
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let all = [
+            (2, SignalKind::interrupt()),
+            (15, SignalKind::terminate()),
+            (1, SignalKind::hangup()),
+            (3, SignalKind::quit()),
+        ];
+        let listened = all.map(|(number, kind)| Ok((number, signal(kind)?)));
+        Ok(Self(listened.into_iter().collect::<Result<_>>()?))
+    }
+
+    async fn next(&mut self) -> Interrupted {
+        let any = self.0.iter_mut().map(|(number, signal)| {
+            let number = *number;
+            Box::pin(async move {
+                signal.recv().await;
+                Interrupted(number)
+            })
+        });
+        select_all(any).await.0
+    }
 }

@@ -16,7 +16,7 @@ pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
         .into_iter()
         .map(|definition| definition.metadata.name)
         .collect();
-    stateward_api::definitions()
+    stateward_api::made_definitions()
         .into_iter()
         .filter(|definition| !beside_argo_rollouts || !shared.contains(&definition.metadata.name))
         .map(|definition| json!(definition))

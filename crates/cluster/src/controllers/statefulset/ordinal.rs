@@ -21,7 +21,7 @@ impl Ordinal {
 
     /// The name of this pod of a set.
     pub(super) fn of(self, set: &str) -> String {
-        format!("{set}-{self}")
+        [set, "-", &self.0.to_string()].concat()
     }
 }
 

@@ -43,6 +43,7 @@ fn check_node(node: &Value, at: &str, root: bool, inside_meta: bool, errors: &mu
 fn check_default(node: &Value, default: &Value, resource: bool, at: &str, errors: &mut Vec<FieldError>) {
     let mut schema = Schema::read(node);
     schema.embedded = resource;
+    schema.inside.embedded |= resource;
     let mut pruned = default.clone();
     prune(&mut pruned, Some(&schema), resource, "", &mut Vec::new());
     if pruned != *default {

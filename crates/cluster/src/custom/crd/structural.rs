@@ -1,6 +1,6 @@
 //! What makes a schema structural: every field has one type, given outside of allOf, anyOf, oneOf and not.
 
-use crate::json::{Name, Value, json};
+use crate::json::{Name, Value};
 
 use crate::custom::schema::{flag, text};
 use crate::custom::{fault, pattern};
@@ -301,7 +301,10 @@ fn check_branch_complete(
 }
 
 fn is_int_or_string(any_of: &Value) -> bool {
-    *any_of == json!([{"type": "integer"}, {"type": "string"}])
+    let is = |branch: &Value, kind: &str| {
+        branch["type"] == kind && branch.as_object().is_some_and(|fields| fields.len() == 1)
+    };
+    matches!(any_of.as_array().map(Vec::as_slice), Some([one, other]) if is(one, "integer") && is(other, "string"))
 }
 
 pub(super) fn properties(node: &Value) -> impl Iterator<Item = (&Name, &Value)> {

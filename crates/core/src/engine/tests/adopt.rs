@@ -2,10 +2,10 @@
 
 use rstest::rstest;
 
-use super::{message, phase, step};
+use super::{message, notices, phase, step};
 use crate::engine::decide;
 use crate::engine::fixture::{revision, rolling, settled};
-use crate::memory::{Activity, Memory};
+use crate::memory::{Activity, Memory, Stable};
 use crate::plan::{Fingerprint, Share};
 use crate::workload::Claim;
 use crate::world::{Action, NoWorkload, Phase, Reason, World};
@@ -43,6 +43,51 @@ fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
     assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
     world.pods(["a", "a", "a", "b", "b"]);
     assert!(matches!(decide(&world).memory.activity, Activity::Rolling(attempt) if attempt.floor == 2));
+}
+
+/// Rule 4: Kubernetes knows nothing of what the pods run, so whatever is made again gets the new version.
+#[test]
+fn a_workload_that_was_made_anew_around_its_pods_is_stable_on_what_they_run() {
+    let mut world = settled();
+    world.template("b");
+    world.current("b");
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.view().uid = "another".into();
+    world.view().claim = Claim::Free;
+    world.view().released = 5;
+    world.view().forgotten = Some(Stable {
+        revision: revision("a"),
+        template: Fingerprint::of("a"),
+    });
+    let mut late = world.clone();
+    late.view().told.updated = 5;
+    assert_eq!(
+        decide(&late).memory,
+        Memory::default(),
+        "the pods may only be late"
+    );
+
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["MadeAnew"]);
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().claim = Claim::Ours;
+    assert_eq!(decide(&world).action, Some(Action::Restore));
+
+    world.template("a");
+    world.current("a");
+    world.pods(["a"; 5]);
+    world.view().forgotten = None;
+    world.view().released = 0;
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["RolloutReturned"]);
+    world.memory = decision.memory;
+    assert!(message(&decide(&world)).contains("db-b was taken out of the template"));
+    world.template("b");
+    assert!(
+        matches!(decide(&world).memory.activity, Activity::Rolling(_)),
+        "it is asked for again"
+    );
 }
 
 /// Rule 15

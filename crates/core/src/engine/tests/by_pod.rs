@@ -11,7 +11,7 @@ use crate::memory::{Activity, Memory};
 use crate::plan::{OnFailure, Plan, Share, StepIndex, pod_by_pod};
 use crate::world::{Action, Phase, Reason, Run, World};
 
-fn pods(pods: u32) -> Plan {
+pub(super) fn pods(pods: u32) -> Plan {
     Plan {
         by_pod: true,
         on_failed_check: OnFailure::Hold,
@@ -20,7 +20,7 @@ fn pods(pods: u32) -> Plan {
 }
 
 /// Five pods, of which so many from the last one down are new and well, at `step`.
-fn at(step: u32, new: u32) -> World {
+pub(super) fn at(step: u32, new: u32) -> World {
     let mut world = rolling(0);
     world.plan = Ok(pods(5));
     let steps = pods(5).fingerprint();
@@ -30,13 +30,14 @@ fn at(step: u32, new: u32) -> World {
     attempt.counted = Some(5);
     attempt.pausing = false;
     attempt.reached = new;
+    attempt.exposed = new;
     world.view().released = new.into();
     let row = |index: u32| if index + new >= 5 { "b" } else { "a" };
     world.pods([row(0), row(1), row(2), row(3), row(4)]);
     world
 }
 
-fn checked(world: &mut World, phase: Verdict) {
+pub(super) fn checked(world: &mut World, phase: Verdict) {
     let name = name_of_step("db", world.attempt());
     world.runs = vec![Run {
         measured: true,
@@ -227,6 +228,13 @@ fn left_to_kubernetes_every_pod_is_released_and_nothing_is_remembered() {
     let decision = decide(&world);
     assert_eq!(decision.action, Some(Action::Release(Share::ALL)));
     assert_eq!(phase(&decision), (Phase::Progressing, Reason::Suspended));
+
+    let mut kept = at(4, 2);
+    kept.memory = Memory::default();
+    kept.suspended = true;
+    kept.view().setting = "3".into();
+    kept.view().kept_setting = Some("1".into());
+    assert_eq!(decide(&kept).memory.setting.as_deref(), Some("1"));
 }
 
 #[test]
@@ -257,98 +265,6 @@ fn a_pod_that_was_unwell_while_nobody_looked_begins_the_checks_anew() {
     );
     world.view().pods[0].ready_since = Some(NOW);
     assert_eq!(step(&decide(&world)), 3, "ready when they began");
-}
-
-#[test]
-fn an_excuse_ends_when_the_pod_is_well() {
-    let mut world = at(2, 1);
-    world.attempt().excused = vec![0];
-    world.unready(0);
-    checked(&mut world, Verdict::Running);
-    let decision = decide(&world);
-    assert!(notices(&decision).is_empty());
-    assert!(message(&decision).contains("not waiting for pod 0, which was unwell before"));
-    world.view().pods[0].ready_since = Some(NOW);
-    world.count();
-    let decision = decide(&world);
-    let Activity::Rolling(attempt) = &decision.memory.activity else {
-        panic!("it rolls");
-    };
-    assert!(attempt.excused.is_empty());
-    world.memory = decision.memory;
-    world.unready(0);
-    assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
-}
-
-#[rstest]
-#[case::being_replaced(|world: &mut World| {
-    world.view().pods[0].terminating = true;
-    world.view().told.current = 4;
-}, &[])]
-#[case::starting(|world: &mut World| world.unready(0), &[])]
-#[case::crashing(|world: &mut World| world.crash(0), &[0])]
-#[case::started_again_a_moment_ago(|world: &mut World| {
-    world.unready(0);
-    world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_mins(1));
-}, &[0])]
-#[case::started_again_long_ago(|world: &mut World| {
-    world.unready(0);
-    world.view().pods[0].restarts = 1;
-    world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_hours(1));
-}, &[])]
-fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] excused: &[u32]) {
-    let mut world = settled();
-    world.plan = Ok(pods(5));
-    world.template("b");
-    befall(&mut world);
-    let decision = decide(&world);
-    let Activity::Rolling(attempt) = &decision.memory.activity else {
-        panic!("it rolls");
-    };
-    assert_eq!(attempt.excused, excused);
-}
-
-/// A version that never gets Ready does not hold up its cure for ever.
-#[test]
-fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadline() {
-    let mut world = at(0, 0);
-    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
-    world.unready(0);
-    let decision = decide(&world);
-    assert!(message(&decision).contains("waiting for pod db-0"));
-    let mut anew = world.clone();
-    anew.attempt().progressed = NOW - SignedDuration::from_hours(3);
-    assert!(
-        !notices(&decide(&anew)).contains(&"PodsExcused"),
-        "the gate has just begun anew"
-    );
-    world.now += SignedDuration::from_mins(10);
-    let decision = decide(&world);
-    let Activity::Rolling(attempt) = &decision.memory.activity else {
-        panic!("it is not turned down");
-    };
-    assert_eq!(attempt.excused, [0]);
-    assert!(notices(&decision).contains(&"PodsExcused"));
-
-    let mut world = at(2, 1);
-    world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;
-    world.unready(0);
-    world.now += SignedDuration::from_mins(10);
-    let decision = decide(&world);
-    assert!(
-        matches!(decision.memory.activity, Activity::Returning(_)),
-        "it may be the new one's fault"
-    );
-}
-
-/// A new pod that is excused is new, and no excuse.
-#[test]
-fn an_excuse_does_not_cover_the_new_version() {
-    let mut world = at(2, 1);
-    world.attempt().excused = vec![4];
-    world.unready(4);
-    checked(&mut world, Verdict::Running);
-    assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
 }
 
 #[test]

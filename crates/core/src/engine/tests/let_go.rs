@@ -8,18 +8,21 @@ use crate::engine::fixture::{rolling, settled};
 use crate::memory::Memory;
 use crate::plan::Fingerprint;
 use crate::workload::Claim;
-use crate::world::{Action, World};
+use crate::world::{Action, Leave, World};
 
 /// Rule 20
 #[test]
 fn a_deleted_object_lets_go_and_puts_the_users_setting_back() {
     let mut world = settled();
     world.deleting = true;
-    assert_eq!(decide(&world).action, Some(Action::LetGo(Some("0".into()))));
+    assert_eq!(
+        decide(&world).action,
+        Some(Action::LetGo(Leave::AsItWas("0".into())))
+    );
     let mut world = rolling(1);
     world.deleting = true;
     let decision = decide(&world);
-    assert_eq!(decision.action, Some(Action::LetGo(None)));
+    assert_eq!(decision.action, Some(Action::LetGo(Leave::AsItIs("0".into()))));
     assert_eq!(notices(&decision), ["RolloutFrozen"]);
 }
 
@@ -30,14 +33,14 @@ fn a_deleted_object_keeps_a_version_that_waits_where_it_is() {
     world.template("b");
     world.deleting = true;
     let decision = decide(&world);
-    assert_eq!(decision.action, Some(Action::LetGo(None)));
+    assert_eq!(decision.action, Some(Action::LetGo(Leave::AsItIs("0".into()))));
     assert_eq!(notices(&decision), ["RolloutFrozen"]);
 }
 
 /// Rule 20, of an object that only another operator has held the workload for.
 #[rstest]
-#[case::at_rest("a", Claim::Inherited, Some(Action::LetGo(Some("0".into()))), &[])]
-#[case::in_the_middle("b", Claim::Inherited, Some(Action::LetGo(None)), &["RolloutFrozen"])]
+#[case::at_rest("a", Claim::Inherited, Some(Action::LetGo(Leave::AsItWas("0".into()))), &[])]
+#[case::in_the_middle("b", Claim::Inherited, Some(Action::LetGo(Leave::AsItIs("0".into()))), &["RolloutFrozen"])]
 #[case::not_its_own("a", Claim::Free, None, &[])]
 fn a_deleted_object_lets_go_of_what_it_has_inherited(
     #[case] template: &str,
@@ -67,5 +70,29 @@ fn a_template_that_has_just_changed_is_not_released() {
     };
     world.view().template = Fingerprint::of("b");
     world.view().observed = false;
-    assert_eq!(decide(&world).action, Some(Action::LetGo(None)));
+    assert_eq!(
+        decide(&world).action,
+        Some(Action::LetGo(Leave::AsItIs("0".into())))
+    );
+}
+
+/// Rule 20: an object that means another workload since remembers that one, and a set may have been made anew with its claim on it.
+#[rstest]
+fn what_is_remembered_of_another_workload_says_nothing_of_this_one(
+    #[values(Claim::Inherited, Claim::Ours)] claim: Claim,
+) {
+    let mut world = World {
+        deleting: true,
+        ..settled()
+    };
+    world.memory.setting = Some("3".into());
+    world.template("b");
+    world.current("b");
+    world.view().claim = claim;
+    world.view().setting = "0".into();
+    world.view().uid = "another".into();
+    assert_eq!(
+        decide(&world).action,
+        Some(Action::LetGo(Leave::AsItWas("0".into())))
+    );
 }

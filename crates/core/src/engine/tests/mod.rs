@@ -6,6 +6,7 @@ mod by_pod;
 mod command;
 mod deadline;
 mod guard;
+mod in_the_way;
 mod let_go;
 mod pause;
 mod returning;

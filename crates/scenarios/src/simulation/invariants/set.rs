@@ -9,6 +9,8 @@ use super::world::Set;
 
 /// Where a set tells who holds it.
 const CLAIM: &str = "stateward.dev/managed-by";
+/// Keeps the partition of users beyond a rollout that was left in the middle.
+const LEFT: &str = "stateward.dev/left";
 /// That of sts-plus-operator.
 const PEER_CLAIM: &str = "sts.plus/phasedRollout";
 
@@ -102,6 +104,7 @@ impl Replay {
             }
             if let Some(annotations) = annotations.as_object_mut() {
                 annotations.remove(CLAIM);
+                annotations.remove(LEFT);
                 // What another operator has left goes with the object that it names.
                 annotations.remove(PEER_CLAIM);
             }

@@ -1,7 +1,5 @@
 //! Every invariant bites: a story that keeps them all, and one small untruth each that breaks just one.
 
-use std::sync::Arc;
-
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_cluster::{Commit, Entry};
@@ -66,7 +64,7 @@ impl Story {
             resource: resource.into(),
             namespace: "ns".into(),
             name: name.into(),
-            object: Arc::new(object),
+            object: object.into(),
             deleted,
         };
         self.replay.apply(&commit, by_us);

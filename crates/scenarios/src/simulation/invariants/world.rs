@@ -1,13 +1,11 @@
 //! Objects with just what the invariants ask about.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use stateward_api::phasedrollout::{PhasedRollout, RollingPodStatus};
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
-use stateward_cluster::Commit;
+use stateward_cluster::{Commit, Shown};
 use stateward_core::memory::{Activity, Attempt, Memory};
 use stateward_core::plan::{Plan, pod_by_pod};
 use stateward_core::world::{Commands, NoWorkload};
@@ -29,7 +27,7 @@ pub(super) struct Set {
     pub(super) claim: String,
     /// The revision that Kubernetes gives to pods outside the share.
     pub(super) current: String,
-    pub(super) object: Arc<Value>,
+    pub(super) object: Shown,
     /// Somebody else has moved the share, and our answer is not in force yet.
     pub(super) unanswered: bool,
     /// The most pods that a recorded step allowed when we last wrote a share that may still be in force.
@@ -142,7 +140,7 @@ impl Rollout {
         if commit.resource.as_ref() == PHASED {
             return Self::phased(commit);
         }
-        let object: RolloutPlugin = serde_json::from_value(commit.object.as_ref().clone()).ok()?;
+        let object: RolloutPlugin = serde_json::from_value(Value::clone(&commit.object)).ok()?;
         let status = object.status.clone().unwrap_or_default();
         Some(Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
@@ -158,7 +156,7 @@ impl Rollout {
     }
 
     fn phased(commit: &Commit) -> Option<Self> {
-        let object: PhasedRollout = serde_json::from_value(commit.object.as_ref().clone()).ok()?;
+        let object: PhasedRollout = serde_json::from_value(Value::clone(&commit.object)).ok()?;
         let status = object.status.clone().unwrap_or_default();
         let missing = Err(NoWorkload::Missing(String::new()));
         let plan = phasedrollout::plan(&object, &missing).ok();

@@ -94,16 +94,21 @@ impl Story<'_> {
         self.teller.line(&format!(
             "that was {elapsed} of the cluster's time in {wall:.0} s; try next:"
         ))?;
-        let other = if told == Scenario::Versions {
+        let (stage, other) = if told == Scenario::Versions {
+            let phased = "one pod at a time, with Prometheus asked before each";
             (
-                "demo --scenario phased",
-                "one pod at a time, with Prometheus asked before each",
+                "the same stage for your own kubectl",
+                ("demo --scenario phased", phased),
             )
         } else {
-            ("demo", "a good version and a bad one")
+            // What is set there is the stage of the versions.
+            (
+                "a database and its steps for your own kubectl",
+                ("demo", "a good version and a bad one"),
+            )
         };
         for (command, what) in [
-            ("demo --interactive", "the same stage for your own kubectl"),
+            ("demo --interactive", stage),
             other,
             ("plan --help", "what your own rollout would do, before it does"),
         ] {

@@ -6,6 +6,10 @@
     reason = "what a test cannot set up fails it"
 )]
 
+mod pictures;
+mod supposed;
+mod under_way;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -178,6 +182,29 @@ fn what_is_supposed_happens(
         text(&preview, PLAIN).join("\n")
     );
     assert_eq!(preview.what_if, [what_if]);
+}
+
+/// The stable pods are available when it begins, however long that takes a pod.
+#[rstest]
+#[case(60)]
+#[case(3600)]
+fn a_pod_counts_when_it_was_ready_for_as_long_as_the_set_asks(#[case] min_ready: u32) {
+    let mut set = set(3);
+    set["spec"]["minReadySeconds"] = json!(min_ready);
+    let mut rollout = rollout(json!([{"setWeight": 40}]));
+    rollout["spec"]["progressDeadlineSeconds"] = json!(7200);
+    let preview = preview(vec![set, rollout], &[]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert_eq!(
+        (preview.outcome, preview.most_unavailable),
+        (Outcome::Successful, 1),
+        "{told}"
+    );
+    assert_eq!(
+        preview.duration_seconds,
+        3.0 * (12.0 + f64::from(min_ready)),
+        "{told}"
+    );
 }
 
 #[test]
@@ -480,111 +507,6 @@ fn what_kubernetes_rolls_by_itself_has_no_steps(#[case] what_if: &str, #[case] w
     assert!(refused.ends_with(why), "{refused}");
 }
 
-/// As a cluster has it: at the pause of its second step, for 30 seconds.
-fn under_way() -> Subject {
-    let mut standing = four_steps();
-    standing["status"] = json!({
-        "observedGeneration": 1, "phase": "Paused", "currentStepIndex": 1, "currentStepHash": "h",
-        "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
-        "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:30Z"}],
-        "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
-        "stableTemplate": set(5)["spec"]["template"],
-    });
-    let mut present = set(5);
-    present["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:3.0");
-    present["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 4}});
-    let mut subject = Subject::default();
-    subject.add_rollout(standing);
-    subject.add_present_set(present);
-    subject
-}
-
-#[test]
-fn a_rollout_under_way_is_played_from_where_it_stands() {
-    let preview = played(&under_way(), &["pod=4:crash"]).unwrap();
-    assert_eq!(
-        preview.entries[0].what,
-        Happening::Waits {
-            command: "stateward promote db".into()
-        },
-        "{}",
-        text(&preview, PLAIN).join("\n")
-    );
-    assert_eq!(
-        preview.pods[4].spans[0].version,
-        Version::New,
-        "that pod was new before"
-    );
-    assert_eq!(preview.outcome, Outcome::RolledBack);
-}
-
-/// The same, with a file that asks for this image.
-fn under_way_and_asked_for(image: &str) -> Subject {
-    let mut to_be = set(5);
-    to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
-    let mut subject = under_way();
-    subject.add_manifests(vec![to_be]).unwrap();
-    subject
-}
-
-fn runs(preview: &Preview, pod: usize) -> Vec<Version> {
-    let mut versions: Vec<_> = preview.pods[pod].spans.iter().map(|span| span.version).collect();
-    versions.dedup();
-    versions
-}
-
-#[test]
-fn a_third_version_begins_at_the_first_step() {
-    let preview = played(&under_way_and_asked_for("db:4.0"), &[]).unwrap();
-    let shown = text(&preview, PLAIN).join("\n");
-    assert!(
-        shown.contains("the template that was given takes the place"),
-        "{shown}"
-    );
-    let first = preview.entries.iter().find_map(|entry| match &entry.what {
-        Happening::Step { step, .. } => Some(*step),
-        _ => None,
-    });
-    assert_eq!(first, Some(1), "{shown}");
-    assert_eq!(runs(&preview, 4), [Version::Replaced, Version::New], "{shown}");
-    assert_eq!(runs(&preview, 0), [Version::Stable, Version::New], "{shown}");
-    assert_eq!(preview.outcome, Outcome::Successful, "{shown}");
-    assert!(shown.contains("replaced"), "{shown}");
-    let supposed = played(&under_way_and_asked_for("db:4.0"), &["pod=4:crash"]).unwrap();
-    assert_eq!(
-        (supposed.outcome, runs(&supposed, 4)),
-        (
-            Outcome::RolledBack,
-            vec![Version::Replaced, Version::New, Version::Stable]
-        )
-    );
-}
-
-#[test]
-fn the_version_that_is_under_way_goes_on() {
-    let preview = played(&under_way_and_asked_for("db:3.0"), &["pod=4:crash"]).unwrap();
-    let as_it_stands = played(&under_way(), &["pod=4:crash"]).unwrap();
-    assert_eq!(preview.entries, as_it_stands.entries);
-}
-
-#[test]
-fn a_template_that_is_put_back_returns_every_pod() {
-    let image = set(5)["spec"]["template"]["spec"]["containers"][0]["image"].clone();
-    let preview = played(&under_way_and_asked_for(image.as_str().unwrap()), &[]).unwrap();
-    assert_eq!(preview.outcome, Outcome::RolledBack);
-    assert_eq!(runs(&preview, 4), [Version::Replaced, Version::Stable]);
-    assert_eq!(runs(&preview, 3), [Version::Stable]);
-}
-
-/// It stands at its second step.
-#[test]
-fn what_is_over_cannot_be_supposed() {
-    assert_eq!(
-        played(&under_way(), &["abort@step1"]).unwrap_err(),
-        "--what-if abort@step1: step 1 is over; rolloutplugin/db stands at step 2"
-    );
-}
-
 #[test]
 fn a_file_is_played_against_what_the_cluster_has() {
     let mut present = set(4);
@@ -661,103 +583,6 @@ fn the_same_is_played_the_same_way_again() {
     assert_eq!(once, preview(vec![set(5), four_steps()], &["pod=1:crash"]));
 }
 
-#[test]
-fn a_picture_shows_every_pod_and_keeps_markup_out() {
-    let preview = preview(vec![set(3), four_steps()], &["image=crash"]);
-    let picture = svg(&preview);
-    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
-    for piece in [
-        ">db-0</text>",
-        "class=\"unwell\"",
-        "every pod returns",
-        "prefers-color-scheme:dark",
-        "RolledBack after 16s, at most 1 of 3 pods unavailable",
-    ] {
-        assert!(picture.contains(piece), "{piece} is not in {picture}");
-    }
-}
-
-/// A step that takes no time gives way to the one that holds from there.
-#[test]
-fn what_begins_at_the_same_moment_is_named_in_order() {
-    let back = preview(vec![set(5), four_steps()], &["abort@step3"]);
-    let told = text(&back, PLAIN);
-    let ruler = told.iter().find(|line| line.starts_with("  step"));
-    assert_eq!(
-        ruler.unwrap().trim_end(),
-        "  step  1                  2,3,back",
-        "{}",
-        told.join("\n")
-    );
-    let picture = svg(&preview(vec![set(5), four_steps()], &[]));
-    for piece in [
-        "<title>12s 2. pause until promoted; 12s 3. 60 %</title>",
-        "3. 60 %</text>",
-        "<title>12s somebody is needed: stateward promote db</title>",
-    ] {
-        assert!(picture.contains(piece), "{piece} is not in {picture}");
-    }
-}
-
-#[test]
-fn nothing_is_drawn_after_the_end() {
-    let mut rollout = four_steps();
-    rollout["spec"]["progressDeadlineAbort"] = json!(false);
-    let held = preview(vec![set(3), rollout], &["image=crash"]);
-    assert_eq!(held.outcome, Outcome::Held);
-    let last = held.pods.iter().filter_map(|lane| lane.spans.last());
-    let ends: Vec<_> = last.map(|span| span.to).collect();
-    assert_eq!(ends, [held.duration_seconds; 3]);
-}
-
-#[test]
-fn a_picture_says_what_is_supposed() {
-    let picture = svg(&preview(
-        vec![set(3), four_steps()],
-        &["image=crash", "people=1m"],
-    ));
-    assert!(
-        picture.contains(">what if image=crash, people=1m</text>"),
-        "{picture}"
-    );
-}
-
-/// The partition moves up with the size, and pods come up new all the same.
-#[test]
-fn a_partition_is_said_to_be_the_last_only_where_it_is() {
-    let preview = preview(vec![set(5), four_steps()], &["scale=6@step2"]);
-    let told = text(&preview, PLAIN).join("\n");
-    assert_eq!(told.matches("no pod moves any more").count(), 1, "{told}");
-    assert!(
-        told.contains("partition 0 to 6: no pod moves any more\n"),
-        "{told}"
-    );
-}
-
-#[test]
-fn what_happens_after_the_last_step_is_not_said_of_a_step() {
-    let mut rollout = rollout(json!([{"setWeight": 20}]));
-    rollout["spec"]["progressDeadlineAbort"] = json!(false);
-    let told = text(&preview(vec![set(3), rollout], &["pod=0:crash"]), PLAIN).join("\n");
-    assert!(
-        told.ends_with("people       after the last step: stateward abort db"),
-        "{told}"
-    );
-}
-
-#[test]
-fn many_pods_share_a_line() {
-    let preview = preview(vec![set(60), rollout(json!([{"setWeight": 50}]))], &[]);
-    let told = text(&preview, PLAIN);
-    assert!(told.len() < 20, "{}", told.join("\n"));
-    assert!(
-        told.iter()
-            .any(|line| line.ends_with("db-59 to db-30 are Ready on the new version, 30 in all")),
-        "{}",
-        told.join("\n")
-    );
-}
-
 /// Every path to a value, with what is inside of lists as `[]`.
 fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
@@ -810,7 +635,7 @@ fn the_guide_names_every_field_and_every_entry() {
         }
         paths(&told, "", &mut fields);
     }
-    let page = include_str!("../../../docs/guides/plan.md");
+    let page = include_str!("../../../../docs/guides/plan.md");
     let named: BTreeSet<_> = rows(page, "| field | |")
         .into_iter()
         .map(|row| row[0][0].clone())

@@ -1,0 +1,171 @@
+//! The PhasedRollout front end: one pod after the other, with a gate of checks before each and after the last.
+//!
+//! The checks of a gate live in the object's own status, and are a run of analysis to the engine: it says when one begins, and
+//! asks what it came to. Whether it is passed follows from what is on record and from the spec as it is now.
+//!
+//! - this file: what the spec asks for, and the gate as the engine sees it.
+//! - [`check`]: when Prometheus is asked, what an answer means, and how it is counted.
+//! - [`status`]: what is told.
+
+mod check;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use jiff::{SignedDuration, Timestamp};
+use stateward_api::analysis;
+use stateward_api::phasedrollout::{
+    Check, FailurePolicy, PhasedRollout, PhasedRolloutStatus, RollingPodStatus,
+};
+
+pub use self::check::{Checked, Verdict, begin, due, judge, news, note, unanswered};
+pub use self::status::{next_status, plain_phase};
+use crate::engine::name_of_step;
+use crate::memory::{Activity, Attempt};
+use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, pod_by_pod};
+use crate::record;
+use crate::workload::Workload;
+use crate::world::{NoWorkload, Run};
+
+/// How long a rollout may go without progress, unless it says otherwise.
+const DEADLINE: SignedDuration = SignedDuration::from_secs(600);
+
+/// What the spec asks for, or everything that is wrong with it.
+pub fn plan(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>> {
+    let problems = object.problems();
+    if !problems.is_empty() {
+        return Err(problems.iter().map(ToString::to_string).collect());
+    }
+    let spec = &object.spec;
+    let on_failure = match spec.failure_policy.unwrap_or_default() {
+        FailurePolicy::Hold => OnFailure::Hold,
+        FailurePolicy::Rollback => OnFailure::Abort,
+    };
+    let deadline = spec.progress_deadline_seconds;
+    Ok(Plan {
+        steps: pod_by_pod(workload.as_ref().map_or(0, |workload| workload.replicas)),
+        by_pod: true,
+        background: None,
+        deadline: deadline.map_or(DEADLINE, |seconds| SignedDuration::from_secs(seconds.into())),
+        on_failure,
+        on_broken_pod: OnBrokenPod::Fail(on_failure),
+        on_failed_check: on_failure,
+        history: History::default(),
+    })
+}
+
+/// The checks of the gate that an attempt stands at, if they have begun.
+fn checks<'s>(
+    status: &'s PhasedRolloutStatus,
+    object: &str,
+    attempt: &Attempt,
+) -> Option<&'s RollingPodStatus> {
+    let record = status.rolling_pod_status.as_ref()?;
+    (record.gate == name_of_step(object, attempt)).then_some(record)
+}
+
+fn rolling(status: &PhasedRolloutStatus) -> Option<Attempt> {
+    match record::memory(&status.rollout).activity {
+        Activity::Rolling(attempt) => Some(attempt),
+        Activity::Idle | Activity::Returning(_) => None,
+    }
+}
+
+/// The gate that the object stands at, as the engine sees it.
+pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run> {
+    // What cannot be carried out asks nothing, and so nothing has failed.
+    if !object.problems().is_empty() {
+        return Vec::new();
+    }
+    let status = object.status.clone().unwrap_or_default();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let Some(attempt) = rolling(&status) else {
+        return Vec::new();
+    };
+    let Some(record) = checks(&status, name, &attempt) else {
+        return Vec::new();
+    };
+    let phase = phase(object, record, now);
+    vec![Run {
+        name: record.gate.clone(),
+        title: title(&attempt, workload),
+        uid: record.gate.clone(),
+        phase,
+        message: progress(&object.spec.check, record),
+        began: record.analisys_start_time,
+        measured: true,
+        ending: false,
+        ended: record.last_check_time.filter(|_| phase.is_over()),
+    }]
+}
+
+/// What is asked. Answers to another question count for nothing.
+fn question(object: &PhasedRollout) -> String {
+    let query = serde_json::to_string(&object.spec.check.query).unwrap_or_default();
+    let question = format!("{query} {:?}", object.success_on());
+    Fingerprint::of(&question).as_str().to_owned()
+}
+
+/// After so many periods without a check the ones before count for nothing.
+const STALE_PERIODS: i32 = 3;
+
+/// Whether the last check was made a while before `now`.
+fn is_stale(check: &Check, record: &RollingPodStatus, now: Timestamp) -> bool {
+    let longest = seconds(check.period_seconds) * STALE_PERIODS + SignedDuration::from_mins(1);
+    record
+        .last_check_time
+        .is_some_and(|last| now.duration_since(last) > longest)
+}
+
+fn phase(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> analysis::Phase {
+    let check = &object.spec.check;
+    let enough = record.consecutive_successful_checks >= check.success_threshold.max(1);
+    let failed = |tries: i32| record.consecutive_failed_checks >= tries;
+    if record.question != question(object) {
+        analysis::Phase::Running
+    } else if enough && !is_stale(check, record, now) {
+        analysis::Phase::Successful
+    } else if check.max_tries.is_some_and(failed) {
+        analysis::Phase::Failed
+    } else {
+        analysis::Phase::Running
+    }
+}
+
+/// `the gate before pod db-4`
+fn title(attempt: &Attempt, workload: &Result<Workload, NoWorkload>) -> String {
+    let released = attempt.step.0 / 2;
+    let next = workload.as_ref().ok().and_then(|workload| {
+        let index = workload.replicas.checked_sub(released + 1)?;
+        let name = workload.at(index).map(|pod| pod.name.clone());
+        Some(name.unwrap_or_else(|| index.to_string()))
+    });
+    next.map_or_else(
+        || "the gate after the last pod".into(),
+        |next| format!("the gate before pod {next}"),
+    )
+}
+
+/// How far the checks are, in words.
+fn progress(check: &Check, record: &RollingPodStatus) -> String {
+    let succeeded = format!(
+        "{} of {} checks in a row succeeded",
+        record.consecutive_successful_checks, check.success_threshold
+    );
+    let failed = record.consecutive_failed_checks;
+    let Some(last) = record.last_check.as_ref().filter(|_| failed > 0) else {
+        return succeeded;
+    };
+    let of = check
+        .max_tries
+        .filter(|tries| *tries >= failed)
+        .map_or_else(String::new, |tries| format!(" of {tries}"));
+    format!(
+        "{failed}{of} in a row did not succeed, the last: {}",
+        last.message
+    )
+}
+
+fn seconds(seconds: i32) -> SignedDuration {
+    SignedDuration::from_secs(seconds.into())
+}
