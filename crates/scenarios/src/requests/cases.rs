@@ -748,7 +748,8 @@ fn an_eviction_that_is_allowed_is_paid() -> Vec<Request> {
         allowed(1),
         evict("bound"),
         get(POD, "bound"),
-        get(kinds::BUDGET, "one").until("/status/currentHealthy", 1),
+        // It is named there from the eviction until its controller has seen the pod go; the count falls before that.
+        get(kinds::BUDGET, "one").until("/status/disruptedPods", Value::Null),
         evict("a"),
         get(POD, "a"),
     ]

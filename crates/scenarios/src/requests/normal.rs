@@ -49,7 +49,9 @@ impl Normal {
             Value::Object(fields) => {
                 self.learn_generated_name(value);
                 let is_list = fields.contains_key("items") || fields.contains_key("rows");
-                let fields = fields.iter().map(|(key, value)| {
+                // A time that is set again within its second is still the first one's: whose it is may be chance.
+                let fields = fields.iter().filter(|(key, _)| *key != "f:lastTransitionTime");
+                let fields = fields.map(|(key, value)| {
                     let normal = match (key.as_str(), value) {
                         // A list's version is the whole server's, where others write too.
                         ("metadata", Value::Object(_)) if is_list => self.list_metadata(value),

@@ -28,7 +28,7 @@ pub(super) struct Request {
     pub(super) about: Option<String>,
     /// Whether controllers answer to it too, and must have done so before the next request.
     pub(super) settles: bool,
-    /// What the answer must hold, by its pointer, before it is compared: it is asked for until then.
+    /// What the answer must hold, by its pointer, before it is compared: it is asked for until then. Null is also what is not there.
     pub(super) until: Option<(&'static str, Value)>,
 }
 
