@@ -1,5 +1,10 @@
-//! Events: what happened, told once.
+//! Events: what happened, told once, and not at any rate.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
@@ -15,9 +20,77 @@ const LONGEST_MESSAGE: usize = 1024;
 /// How often to try. A rollout is worth more than an event: after that it is logged and left.
 const TRIES: usize = 3;
 
+/// How often the same may be told of an object at one step within [`A_WHILE`]: a pod that is Ready now and then says nothing new.
+/// The numbers are those of Kubernetes' own recorders.
+const OFTEN: usize = 10;
+const A_WHILE: SignedDuration = SignedDuration::from_mins(10);
+const FOR_NOW: &str = " (told often: for a while only the log of the operator has more of these)";
+
+/// What was told lately, by the UID of the object that it is about.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<HashMap<String, Lately>>);
+
+/// The names of events and when they were told, by what they have in common.
+type Lately = HashMap<String, Vec<(Timestamp, String)>>;
+
+/// Whether something is worth an event.
+#[derive(Debug, PartialEq, Eq)]
+enum Worth {
+    Telling,
+    /// And the next one like it is not.
+    TellingForNow,
+    Nothing,
+}
+
+impl Told {
+    /// Forgets an object, by its UID.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    /// Whether one more event `like` others is worth telling. One that was told before is told again, under its name.
+    fn worth(&self, uid: &str, like: String, name: &str, now: Timestamp) -> Worth {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = told.entry(uid.to_owned()).or_default();
+        lately.retain(|_, events| {
+            events.retain(|(at, _)| now.duration_since(*at) < A_WHILE);
+            !events.is_empty()
+        });
+        let events = lately.entry(like).or_default();
+        let place = match events.iter().position(|(_, told)| told == name) {
+            Some(place) => place,
+            None if events.len() == OFTEN => return Worth::Nothing,
+            None => {
+                events.push((now, name.to_owned()));
+                events.len() - 1
+            }
+        };
+        match place + 1 {
+            OFTEN => Worth::TellingForNow,
+            _ => Worth::Telling,
+        }
+    }
+}
+
+/// What events of one object have in common that say the same again: where the rollout gets on, everything is new.
+fn likeness<K: Rollout>(object: &K, notice: &Notice) -> String {
+    let status = object.status();
+    let record = K::record(&status);
+    format!(
+        "{} {:?} {:?}",
+        notice.reason, record.current_step_index, record.updated_revision
+    )
+}
+
 /// Tells what is about to be written into `object`'s status. The names of the events follow from the status that was decided
 /// on, so that telling them again changes nothing.
-pub(crate) async fn notify(client: &Client, object: &impl Rollout, notices: &[Notice], now: jiff::Timestamp) {
+pub(crate) async fn notify(
+    client: &Client,
+    told: &Told,
+    object: &impl Rollout,
+    notices: &[Notice],
+    now: Timestamp,
+) {
     let Some(namespace) = object.namespace() else {
         return;
     };
@@ -28,7 +101,17 @@ pub(crate) async fn notify(client: &Client, object: &impl Rollout, notices: &[No
         } else {
             tracing::info!(reason = notice.reason, "{}", notice.message);
         }
-        let Ok(event) = serde_json::from_value(event(object, notice, now)) else {
+        let name = name(object, notice);
+        let uid = object.uid().unwrap_or_default();
+        let message = match told.worth(&uid, likeness(object, notice), &name, now) {
+            Worth::Telling => notice.message.clone(),
+            Worth::TellingForNow => format!(
+                "{}{FOR_NOW}",
+                cut(&notice.message, LONGEST_MESSAGE - FOR_NOW.len())
+            ),
+            Worth::Nothing => continue,
+        };
+        let Ok(event) = serde_json::from_value(event(object, notice, &name, &message, now)) else {
             continue;
         };
         for _ in 0..TRIES {
@@ -41,29 +124,32 @@ pub(crate) async fn notify(client: &Client, object: &impl Rollout, notices: &[No
     }
 }
 
-fn event(object: &impl Rollout, notice: &Notice, now: jiff::Timestamp) -> serde_json::Value {
-    let identity = identity(object, notice);
-    let mut message = notice.message.clone();
-    if message.len() > LONGEST_MESSAGE {
-        let end = (0..=LONGEST_MESSAGE - 3)
-            .rev()
-            .find(|end| message.is_char_boundary(*end));
-        message.truncate(end.unwrap_or(0));
-        message.push_str("...");
+/// A message that is no longer than that.
+fn cut(message: &str, longest: usize) -> Cow<'_, str> {
+    if message.len() <= longest {
+        return message.into();
     }
+    let end = (0..=longest - 3).rev().find(|end| message.is_char_boundary(*end));
+    format!("{}...", &message[..end.unwrap_or(0)]).into()
+}
+
+fn event(
+    object: &impl Rollout,
+    notice: &Notice,
+    name: &str,
+    message: &str,
+    now: Timestamp,
+) -> serde_json::Value {
     // Whoever gave a command finds the answer to it by this.
     let mut about = object.object_ref(&());
     about.resource_version = object.resource_version();
     // Events count in whole seconds.
-    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     json!({
-        "metadata": {
-            "name": format!("{}.{}", object.name_any(), Fingerprint::of(&identity).as_str()),
-            "namespace": object.namespace(),
-        },
+        "metadata": {"name": name, "namespace": object.namespace()},
         "involvedObject": about,
         "reason": notice.reason,
-        "message": message,
+        "message": cut(message, LONGEST_MESSAGE),
         "type": if notice.warning { "Warning" } else { "Normal" },
         "source": {"component": "stateward"},
         "reportingComponent": "stateward",
@@ -72,6 +158,11 @@ fn event(object: &impl Rollout, notice: &Notice, now: jiff::Timestamp) -> serde_
         "lastTimestamp": now,
         "count": 1,
     })
+}
+
+fn name(object: &impl Rollout, notice: &Notice) -> String {
+    let identity = Fingerprint::of(&identity(object, notice));
+    format!("{}.{}", object.name_any(), identity.as_str())
 }
 
 /// What an event happened to: the status that it leads away from, whatever else was written to the object meanwhile. To say no to
@@ -110,13 +201,16 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn name(object: &RolloutPlugin, reason: &'static str) -> Value {
-        let notice = Notice {
+    fn notice(reason: &'static str) -> Notice {
+        Notice {
             warning: false,
             reason,
             message: "rolling out b".into(),
-        };
-        event(object, &notice, jiff::Timestamp::UNIX_EPOCH)["metadata"]["name"].clone()
+        }
+    }
+
+    fn name(object: &RolloutPlugin, reason: &'static str) -> String {
+        super::name(object, &notice(reason))
     }
 
     #[rstest]
@@ -146,13 +240,46 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_to_what_an_event_may_hold() {
-        let notice = Notice {
-            warning: true,
-            reason: "PodBroken",
-            message: "ä".repeat(LONGEST_MESSAGE),
+        let message = "ä".repeat(LONGEST_MESSAGE);
+        let cut = cut(&message, LONGEST_MESSAGE);
+        assert!(cut.len() <= LONGEST_MESSAGE && cut.ends_with("ä..."));
+        assert_eq!(super::cut("short", LONGEST_MESSAGE), "short");
+    }
+
+    /// Tells the same `times`, a second apart, of an object at this step.
+    fn tell(told: &Told, step: i32, times: std::ops::Range<usize>) -> Vec<Worth> {
+        let object = object("1", json!({"currentStepIndex": step}));
+        let tell = |second: usize| {
+            let like = likeness(&object, &notice("ChecksRestarted"));
+            let now = Timestamp::from_second(second as i64).unwrap();
+            told.worth("1", like, &format!("db.{step}.{second}"), now)
         };
-        let event = event(&object("1", json!({})), &notice, jiff::Timestamp::UNIX_EPOCH);
-        let message = event["message"].as_str().unwrap();
-        assert!(message.len() <= LONGEST_MESSAGE && message.ends_with("ä..."));
+        times.map(tell).collect()
+    }
+
+    #[test]
+    fn what_comes_again_and_again_at_one_step_is_left_to_the_log() {
+        let told = Told::default();
+        let mut worth = tell(&told, 1, 0..OFTEN + 3);
+        assert_eq!(
+            worth.split_off(OFTEN),
+            [Worth::Nothing, Worth::Nothing, Worth::Nothing]
+        );
+        assert_eq!(worth.pop(), Some(Worth::TellingForNow));
+        assert!(worth.iter().all(|worth| *worth == Worth::Telling));
+        // The next step is news, and so is the same a while later.
+        assert_eq!(tell(&told, 2, 0..1), [Worth::Telling]);
+        let later = A_WHILE.as_secs() as usize + OFTEN;
+        assert_eq!(tell(&told, 1, later..later + 1), [Worth::Telling]);
+    }
+
+    #[test]
+    fn what_was_told_before_may_be_told_again() {
+        let told = Told::default();
+        tell(&told, 1, 0..OFTEN);
+        assert_eq!(tell(&told, 1, 3..4), [Worth::Telling]);
+        assert_eq!(tell(&told, 1, OFTEN..OFTEN + 1), [Worth::Nothing]);
+        told.forget("1");
+        assert_eq!(tell(&told, 1, OFTEN..OFTEN + 1), [Worth::Telling]);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Api, Client, ResourceExt};
@@ -22,7 +23,7 @@ use crate::contest::Contest;
 use crate::error::{Error, backoff};
 use crate::kind::{Checks, Rollout, full_name};
 use crate::metrics::Metrics;
-use crate::notify::notify;
+use crate::notify::{Told, notify};
 use crate::roster::Roster;
 use crate::status;
 use crate::turn::{Failures, Latest, at};
@@ -56,6 +57,7 @@ pub(crate) struct Context<K: Rollout> {
     latest: Latest<K>,
     failures: Failures,
     contest: Contest,
+    told: Told,
     /// What keeps the requests of an object from being carried out.
     hindrances: Mutex<HashMap<String, String>>,
 }
@@ -79,6 +81,7 @@ impl<K: Rollout> Context<K> {
             latest: Latest::default(),
             failures: Failures::default(),
             contest: Contest::default(),
+            told: Told::default(),
             hindrances: Mutex::default(),
         }
     }
@@ -88,8 +91,14 @@ impl<K: Rollout> Context<K> {
         self.latest.forget(uid);
         self.failures.forget(uid);
         self.contest.forget(uid);
+        self.told.forget(uid);
         self.checks.forget(uid);
         self.hinder(uid, None);
+    }
+
+    /// Tells people what happened to an object.
+    async fn tell(&self, object: &K, notices: &[Notice], now: Timestamp) {
+        notify(&self.client, &self.told, object, notices, now).await;
     }
 
     fn hindrance(&self, uid: &str) -> Option<String> {
@@ -222,7 +231,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         if let Some(mut new) = informed.next_status(&world, &decision).or(learned) {
             let later = context.contest.wait_to_say(&uid, &old, &new, world.now);
             if let Some(later) = later {
-                notify(&context.client, &object, later.notice.as_slice(), world.now).await;
+                context.tell(&object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
             }
             if !verified(&world, &decision, &target, context).await? {
@@ -233,7 +242,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             let mut notices = decision.notices.clone();
             notices.extend(record::stall(recorded, &decision));
             notices.extend(news.flatten());
-            notify(&context.client, &object, &notices, world.now).await;
+            context.tell(&object, &notices, world.now).await;
             object = write_status(&object, &new, context).await?;
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
@@ -248,13 +257,13 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         }
         if let Some(action) = &decision.action {
             if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {
-                notify(&context.client, &object, later.notice.as_slice(), world.now).await;
+                context.tell(&object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
             }
             let done = act(action, &object, &target, &seen, context).await;
             if let Some(news) = context.hindered(&uid, &done) {
                 // To be told in the status too, before it is tried again.
-                notify(&context.client, &object, &[news], world.now).await;
+                context.tell(&object, &[news], world.now).await;
                 continue;
             }
             return Ok(match done? {
@@ -322,7 +331,7 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
     let Some(action) = &decision.action else {
         return Ok(Leaving::Free);
     };
-    notify(&context.client, object, &decision.notices, world.now).await;
+    context.tell(object, &decision.notices, world.now).await;
     act(action, object, target, &seen, context).await?;
     Ok(Leaving::LetGo)
 }
@@ -544,7 +553,6 @@ mod tests {
     use crate::analysis::start::Starter;
     use crate::analysis::templates::Templates;
     use crate::turn::version;
-    use jiff::Timestamp;
     use rstest::rstest;
     use stateward_api::phasedrollout::PhasedRollout;
     use stateward_api::rolloutplugin::RolloutPlugin;

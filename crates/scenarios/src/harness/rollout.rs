@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -447,21 +448,32 @@ impl<K: Kind> Rollout<'_, K> {
         let expected = format!("an event {reason} with {part:?}");
         self.cluster
             .eventually(expected, |view| {
-                let about = view
-                    .events
-                    .values()
-                    .filter(|event| event.involved_object.name.as_deref() == Some(&self.name));
-                let told = |event: &&k8s_openapi::api::core::v1::Event| {
-                    let message = event.message.as_deref().unwrap_or_default();
-                    event.reason.as_deref() == Some(reason) && message.contains(part)
-                };
-                let mut about = about;
-                about
-                    .find(told)
-                    .map(drop)
-                    .ok_or_else(|| "no such event".to_owned())
+                let says = |event: &Event| event.message.as_deref().is_some_and(|said| said.contains(part));
+                match self.events(view, reason).any(says) {
+                    true => Ok(()),
+                    false => Err("no such event".to_owned()),
+                }
             })
             .await
+    }
+
+    /// Checks that no more events of this reason were told about it.
+    pub async fn expect_events_at_most(&self, reason: &str, most: usize) -> Outcome {
+        let told = self
+            .cluster
+            .eventually(format!("the events {reason}"), |view| {
+                Ok(self.events(view, reason).count())
+            })
+            .await?;
+        let expected = format!("at most {most} events {reason}, not {told}");
+        self.cluster.expect(&expected, told <= most)
+    }
+
+    fn events<'v>(&self, view: &'v View, reason: &str) -> impl Iterator<Item = &'v Event> {
+        view.events.values().filter(move |event| {
+            event.involved_object.name.as_deref() == Some(&self.name)
+                && event.reason.as_deref() == Some(reason)
+        })
     }
 
     /// Waits until no command is left in its status.

@@ -1,5 +1,7 @@
 //! The gates: before the first pod, before each next one, and after the last.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -21,6 +23,7 @@ scenarios![
     pods_go_one_at_a_time_whatever_the_set_would_allow,
     only_checks_in_a_row_count,
     a_pod_that_is_lost_during_the_checks_begins_them_anew,
+    a_pod_that_comes_and_goes_is_told_only_so_often,
     a_gate_that_waits_can_be_passed_by_hand,
     a_gate_whose_checks_fail_can_be_passed_by_hand,
     no_gate_is_passed_by_hand_while_a_pod_is_unwell,
@@ -178,6 +181,28 @@ async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Clu
     expect_out::<3>(&db, &rollout, "v2").await?;
     let checks = cluster.metrics().asked("errors") - asked;
     cluster.expect(&format!("three whole gates, not {checks} checks"), checks >= 6)
+}
+
+/// It says nothing new. An operator that was killed counts anew.
+async fn a_pod_that_comes_and_goes_is_told_only_so_often(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"initialDelaySeconds": 3600})).await?;
+    let (flaps, half) = (Match::set("db").ordinal(0), Duration::from_millis(300));
+    cluster
+        .pods()
+        .program(flaps.clone(), Behaviour::flapping(half, half));
+    db.set_image("v2").await?;
+    for _ in 0..30 {
+        rollout.expect_message("waiting for pod db-0 to be Ready").await?;
+        rollout.expect_message("the gate before pod db-1").await?;
+    }
+    rollout.expect_event("ChecksRestarted", "told often").await?;
+    rollout.expect_events_at_most("ChecksRestarted", 20).await?;
+    cluster.pods().program(flaps, Behaviour::default());
+    pass(&rollout).await?;
+    rollout
+        .expect_event("ChecksPassed", "the gate before pod db-1")
+        .await
 }
 
 /// Passes the gate that stands. An operator whose view is late may say no first.
