@@ -103,21 +103,21 @@ pub(crate) fn map<K, T>(event: watcher::Event<K>, make: impl FnOnce(K) -> T) -> 
     }
 }
 
-/// A watch without what cannot be read, which is logged. One that could be read before stays as it was.
+/// A watch without what cannot be read, which is handed to `unread` with the reason. One that could be read before stays as it was.
 pub(crate) fn readable<K>(
     watch: impl Stream<Item = watcher::Result<watcher::Event<Lenient<K>>>>,
+    mut unread: impl FnMut(K, &str),
 ) -> impl Stream<Item = watcher::Result<watcher::Event<K>>>
 where
     K: Resource<DynamicType = ()> + Default,
 {
-    watch.filter_map(|told| {
+    watch.filter_map(move |told| {
         future::ready(match told {
-            Ok(watcher::Event::Apply(Lenient::Unread(metadata, why))) => {
-                passed_over::<K>(&metadata, &why);
-                None
-            }
-            Ok(watcher::Event::InitApply(Lenient::Unread(metadata, why))) => {
-                passed_over::<K>(&metadata, &why);
+            Ok(
+                watcher::Event::Apply(Lenient::Unread(metadata, why))
+                | watcher::Event::InitApply(Lenient::Unread(metadata, why)),
+            ) => {
+                unread(bare(*metadata), &why);
                 None
             }
             Ok(event) => Some(Ok(map(event, |object| {
@@ -128,21 +128,11 @@ where
     })
 }
 
-/// To be forgotten, an object needs no more than its metadata.
+/// To be named or forgotten, an object needs no more than its metadata.
 fn bare<K: Resource<DynamicType = ()> + Default>(metadata: ObjectMeta) -> K {
     let mut object = K::default();
     *object.meta_mut() = metadata;
     object
-}
-
-fn passed_over<K: Resource<DynamicType = ()>>(metadata: &ObjectMeta, why: &str) {
-    tracing::error!(
-        kind = %K::kind(&()),
-        namespace = metadata.namespace.as_deref().unwrap_or_default(),
-        object = metadata.name.as_deref().unwrap_or_default(),
-        why,
-        "an object cannot be read and is passed over"
-    );
 }
 
 /// `AnalysisRun prod/db`: for those who look for it.
@@ -203,7 +193,12 @@ mod tests {
         let bad = list().remove(1);
         let events = list().into_iter().map(watcher::Event::InitApply);
         let events = events.chain([watcher::Event::Apply(bad.clone()), watcher::Event::Delete(bad)]);
-        let told: Vec<_> = readable(futures::stream::iter(events.map(Ok))).collect().await;
+        let mut unread = Vec::new();
+        let watch = futures::stream::iter(events.map(Ok));
+        let told: Vec<_> = readable(watch, |object, _| unread.push(object.name_any()))
+            .collect()
+            .await;
+        assert_eq!(unread, ["b", "b"]);
         let told: Vec<_> = told
             .into_iter()
             .map(|told| match told.unwrap() {

@@ -244,7 +244,9 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         known: false,
     };
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
-    let objects = readable(watcher(api, watcher::Config::default()))
+    let teller = context.clone();
+    let unread = move |object, why: &str| Context::tell_unread(&teller, object, why);
+    let objects = readable(watcher(api, watcher::Config::default()), unread)
         .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))

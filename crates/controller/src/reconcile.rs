@@ -101,6 +101,24 @@ impl<K: Rollout> Context<K> {
         notify(&self.client, &self.told, object, notices, now).await;
     }
 
+    /// Tells that an object cannot be read, and so is left as it stands. Nobody else has to wait for that.
+    pub(crate) fn tell_unread(self: &Arc<Self>, object: K, why: &str) {
+        let notice = Notice {
+            warning: true,
+            reason: "Unreadable",
+            message: format!(
+                "{} cannot be read and is left as it stands: {why}",
+                kind_of(&object)
+            ),
+        };
+        let context = self.clone();
+        tokio::spawn(async move {
+            let span = span(&object);
+            let now = context.clock.now();
+            context.tell(&object, &[notice], now).instrument(span).await;
+        });
+    }
+
     fn hindrance(&self, uid: &str) -> Option<String> {
         let hindrances = self.hindrances.lock().unwrap_or_else(PoisonError::into_inner);
         hindrances.get(uid).cloned()

@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisRun, AnalysisTemplate};
@@ -98,6 +101,17 @@ async fn told(client: &Client, name: &str) -> String {
     told.unwrap().unwrap().status.unwrap().message
 }
 
+/// What was told about an object, once something was.
+async fn events(client: &Client, name: &str) -> String {
+    let api: Api<Event> = Api::namespaced(client.clone(), "default");
+    let about = watcher::Config::default().fields(&format!("involvedObject.name={name}"));
+    let mut told = watcher(api, about).applied_objects().boxed();
+    let told = tokio::time::timeout(Duration::from_secs(600), told.try_next())
+        .await
+        .unwrap();
+    told.unwrap().unwrap().message.unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn objects_that_cannot_be_read_hide_no_other() {
     const TOO_LARGE: i64 = 3_000_000_000;
@@ -127,5 +141,11 @@ async fn objects_that_cannot_be_read_hide_no_other() {
     assert!(bad.contains("3000000000"), "{bad}");
     let none = told(&client, "with-none").await;
     assert!(none.contains("there is no AnalysisTemplate none"), "{none}");
+    let unread = events(&client, "bad").await;
+    assert!(
+        unread.contains("RolloutPlugin cannot be read and is left as it stands: "),
+        "{unread}"
+    );
+    assert!(unread.contains("3000000000"), "{unread}");
     operator.abort();
 }

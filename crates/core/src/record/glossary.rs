@@ -131,7 +131,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 30] = [
+pub const EVENTS: [Event; 31] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
@@ -191,6 +191,10 @@ pub const EVENTS: [Event; 30] = [
         "somebody else keeps changing what the operator sets in the workload",
     ),
     warning("StatusContested", "somebody else keeps changing this status"),
+    warning(
+        "Unreadable",
+        "a field holds what no rollout can be made of, which a definition other than ours has let through: nothing is done",
+    ),
     normal("AnalysisRunSuccessful", "the analysis of a step was good"),
     warning(
         "AnalysisRunInconclusive",

@@ -115,7 +115,8 @@ fn conditions() -> String {
 
 fn events() -> String {
     let mut page = String::from(
-        "\n## Events\n\nEach is told once. What a rollout gets stuck on is told too, as a warning with one of the reasons above; \
+        "\n## Events\n\nEach is told once, and the same at one step ten times in ten minutes at the most: of a pod that is Ready now \
+         and then the log of the operator tells the rest. What a rollout gets stuck on is told too, as a warning with one of the reasons above; \
          that there is no workload yet is no warning.\n\n\
          | reason | type | when |\n|---|---|---|\n",
     );
