@@ -11,7 +11,7 @@
 //! - `undo`, `restart`, `set_image`: those that change the template, through `workload`. `consequence`: what comes of it.
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
-//! - `table`, `tree`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
+//! - `table`, `tree`, `gates`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
 //! - `output`, `dry_run`, `exit`, `error`, `reach`: words on the command line, and how it ends.
 
 mod access;
@@ -27,6 +27,7 @@ mod dry_run;
 mod error;
 mod exit;
 mod explain;
+mod gates;
 mod get;
 mod habit;
 mod history;
