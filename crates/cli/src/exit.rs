@@ -13,7 +13,7 @@ pub enum Exit {
     Failed = 2,
     /// The rollout is paused.
     Paused = 3,
-    /// It took too long.
+    /// It took too long, or no answer was heard.
     Timeout = 4,
     /// There is no such rollout.
     NotFound = 5,
@@ -40,7 +40,7 @@ are skipped and told; where none needs anything, that is an error. A name is nev
 Exit codes:
   0  the operator has taken the command
   1  it was refused, or the rollout has moved on: nothing was changed; or several rollouts ended differently
-  4  nobody has answered before the --timeout or an interrupt; it is said what was asked for
+  4  nobody has answered, or not in time, or not before an interrupt; it is said what was asked for, or that this is not known
   5  there is no such rollout";
 
 /// For the help texts of what changes the template.
@@ -50,6 +50,7 @@ It is bound to the template that was seen: where somebody else has changed it me
 Exit codes:
   0  the template was changed; what comes of it: status NAME --watch
   1  it was refused, or the template has changed meanwhile: nothing was changed
+  4  the API server has not answered; whether the template was changed is not known
   5  there is no such rollout";
 
 impl From<Exit> for ExitCode {

@@ -12,7 +12,7 @@
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
 //! - `table`, `tree`, `gates`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
-//! - `output`, `dry_run`, `exit`, `error`, `reach`: words on the command line, and how it ends.
+//! - `output`, `dry_run`, `exit`, `error`, `reach`, `unheard`: words on the command line, and how it ends.
 
 mod access;
 mod answer;
@@ -55,6 +55,7 @@ mod table;
 mod target;
 mod tree;
 mod undo;
+mod unheard;
 mod verb;
 mod version;
 mod watch;

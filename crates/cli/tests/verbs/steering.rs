@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use stateward_cli::Exit;
 
-use crate::world::World;
+use crate::world::{Fate, World};
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
@@ -353,8 +353,29 @@ async fn a_timeout_covers_every_request() {
         (http::Method::PATCH, "promote db --timeout 2s"),
         (http::Method::PATCH, "abort db nobody --timeout 2s"),
     ] {
-        let said = world.run_unanswered(method.clone(), line).await;
+        let said = world.run_while(method.clone(), Fate::Unanswered, line).await;
         seen.push_str(&format!("{method} is never answered\n{}", said.shown(line)));
+    }
+    assert_snapshot!(seen);
+}
+
+/// A command, or a template, that may have been taken or not.
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_for_and_not_answered_is_not_known() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let mut seen = String::new();
+    for (fate, line) in [
+        (Fate::Broken, "promote db"),
+        (Fate::GivenUp, "abort db"),
+        (Fate::GivenUp, "abort db --dry-run=server"),
+        (Fate::Broken, "set image db db=db:v3"),
+        (Fate::GivenUp, "undo db"),
+        (Fate::Broken, "undo db --dry-run=server"),
+    ] {
+        let said = world.run_while(http::Method::PATCH, fate, line).await;
+        seen.push_str(&format!("PATCH is {fate:?}\n{}", said.shown(line)));
     }
     assert_snapshot!(seen);
 }
