@@ -3,7 +3,7 @@
 //! A [`Verb`] gets a [`Session`] (a client, a namespace, a clock, and where to write) and gives back an [`Exit`]. Reading and
 //! writing is in `look`, `steer`, `answer` and `workload`; everything that decides or draws is pure.
 //!
-//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
+//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `hint`: commands to paste. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
 //! - `get`, `watch`, `status`, `explain`, `history`, `diff`: the verbs that look.
 //! - `steer`: those that ask the operator. `command`: what can be asked of it, whether it makes sense, and the patch that asks for it.
 //!   `answer`: what it made of that.
@@ -30,6 +30,7 @@ mod explain;
 mod gates;
 mod get;
 mod habit;
+mod hint;
 mod history;
 mod lint;
 mod live;

@@ -12,6 +12,7 @@ use crate::checks;
 use crate::columns::columns;
 use crate::error::Error;
 use crate::gates;
+use crate::hint;
 use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
@@ -36,13 +37,14 @@ pub(crate) struct Picture {
     pub(crate) runs: Vec<AnalysisRun>,
 }
 
-/// A rollout as a tree, line by line, of what somebody else has seen.
+/// A rollout as a tree, line by line, of what somebody else has seen. `program` is how the user calls us.
 pub fn tree(
     rollout: DynamicObject,
     set: Option<StatefulSet>,
     pods: &[Pod],
     style: Style,
     now: Timestamp,
+    program: &str,
 ) -> Result<Vec<String>, Error> {
     let picture = Picture {
         rollout: parse(rollout)?,
@@ -51,17 +53,17 @@ pub fn tree(
         pods: pods.iter().filter_map(PodRow::of).collect(),
         runs: Vec::new(),
     };
-    Ok(picture.draw(style, now))
+    Ok(picture.draw(style, now, program))
 }
 
 impl Picture {
     /// Line by line.
-    pub(crate) fn draw(&self, style: Style, now: Timestamp) -> Vec<String> {
+    pub(crate) fn draw(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let stage = Stage::of(&self.rollout);
         let lines = style.lines();
         let mut tree = vec![
             self.headline(&stage, style, now),
-            format!("  {}", stage.message()),
+            format!("  {}", hint::message(&stage, program)),
         ];
         let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
         tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
@@ -258,7 +260,9 @@ mod tests {
     use serde_json::json;
 
     fn draw(picture: &Picture, style: Style) -> String {
-        picture.draw(style, NOW.parse().unwrap()).join("\n")
+        picture
+            .draw(style, NOW.parse().unwrap(), "stateward -n prod")
+            .join("\n")
     }
 
     #[test]
@@ -274,7 +278,7 @@ mod tests {
             draw(&picture, Style::default()),
             "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+  step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s

@@ -177,6 +177,7 @@ impl Choice {
             namespaces: self.everywhere,
             kinds: rollouts.iter().any(|rollout| Some(rollout.kind) != first),
             wide: false,
+            program: "",
         };
         let mut lines = if rollouts.is_empty() {
             vec![Line::raw("no rollouts found")]
