@@ -543,7 +543,10 @@ mod tests {
         object.paused = true;
         assert_eq!(
             Command::Promote.objection(&object, "stateward"),
-            Err("phasedrollout web is paused by spec.paused; first: stateward resume web --revision web-2".into())
+            Err(
+                "phasedrollout web is paused by spec.paused; first: stateward resume web --revision web-2"
+                    .into()
+            )
         );
     }
 

@@ -21,15 +21,15 @@ use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::target::{Targets, each};
 use crate::watch::is_final;
 
 /// `status …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
     watch: bool,
@@ -57,22 +57,27 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         (Err(_), Some(title)) => Err(Error::Late(format!("{title} has not ended within {timeout:?}"))),
         (Err(_), None) => Err(Error::Late(format!(
             "the API server has not said within {timeout:?} where {} stands",
-            args.name.title()
+            args.targets.title()
         ))),
     }
 }
 
 /// All of it, for as long as it takes. `found` is the rollout, once that is so.
 async fn look(args: &Args, found: &mut Option<String>, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let rollout = session.rollout(&args.name).await?;
-    *found = Some(rollout.title());
-    if !args.watch {
+    let names = session.names(&args.targets).await?;
+    let exits = each(&names, session, async |name, session| {
+        let rollout = session.rollout(name).await?;
+        *found = Some(rollout.title());
+        if args.watch {
+            return watch(name, &rollout, session).await;
+        }
         let (set, unread) = or_why(session.set(&rollout).await);
         let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref(), session.program);
         session.print(&verdict.line)?;
-        return Ok(verdict.exit);
-    }
-    watch(&args.name, &rollout, session).await
+        Ok(verdict.exit)
+    })
+    .await?;
+    Ok(Exit::worst(&exits))
 }
 
 /// What a look says.

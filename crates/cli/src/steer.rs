@@ -164,11 +164,7 @@ async fn several(
             error.exit()
         }));
     }
-    // Where they differ there is no code that says it all.
-    Ok(match exits.split_first() {
-        Some((first, rest)) if rest.iter().all(|exit| exit == first) => *first,
-        _ => Exit::Error,
-    })
+    Ok(Exit::of_all(&exits))
 }
 
 /// How many are asked and waited for together.
