@@ -39,7 +39,7 @@ pub struct Access {
     groups: Vec<String>,
     /// Give up a request that is not answered within this time (30s, 5m); 0 is never
     #[arg(long, value_name = "DURATION", overrides_with = "request_timeout", value_parser = duration::typed)]
-    request_timeout: Option<Duration>,
+    pub(crate) request_timeout: Option<Duration>,
 }
 
 /// These flags, as they are typed.
@@ -225,7 +225,7 @@ fn merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
     }
 
     /// A way to a server at this address.
-    fn to(address: std::net::SocketAddr, dir: &tempfile::TempDir) -> Access {
+    pub(crate) fn to(address: std::net::SocketAddr, dir: &tempfile::TempDir) -> Access {
         let file = dir.path().join("kubeconfig");
         let text = format!(
             "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}],

@@ -9,6 +9,7 @@ use stateward_core::memory::Activity;
 use stateward_core::plan::Step;
 
 use crate::call;
+use crate::hint;
 use crate::rollout::Rollout;
 use crate::stage::{self, Stage};
 
@@ -56,7 +57,8 @@ impl Command {
     /// Why it makes no sense for what is there, in words.
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
-        let (name, program) = (object.name_any(), call::about(program, object));
+        let message = || hint::message(&stage, program);
+        let hint = |verb: &str| hint::command(verb, &stage, program);
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
         }
@@ -71,7 +73,8 @@ impl Command {
         match (self, &stage.activity) {
             (Self::Resume, _) if paused => Ok(()),
             (Self::Resume, Activity::Rolling(attempt)) if attempt.awaits_a_word() => because(&format!(
-                "is paused by a step and not by spec.paused; go on with: {program} promote {name}"
+                "is paused by a step and not by spec.paused; go on with: {}",
+                hint("promote")
             )),
             (Self::Resume, _) => because("is not paused"),
             (Self::Retry, Activity::Rolling(attempt)) if attempt.pausing && stage.is_by_pod() => Ok(()),
@@ -98,7 +101,7 @@ impl Command {
             (_, Activity::Idle) => because(&format!(
                 "has no rollout in progress ({}: {}); there is nothing to {}",
                 stage.phase(),
-                stage.message(),
+                message(),
                 self.verb()
             )),
             (_, Activity::Returning(back)) => because(&format!(
@@ -107,11 +110,11 @@ impl Command {
                 self.verb()
             )),
             (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if stage.plan.is_none() => {
-                because(&format!("has a spec that is not valid: {}", stage.message()))
+                because(&format!("has a spec that is not valid: {}", message()))
             }
-            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if paused => because(&format!(
-                "is paused by spec.paused; first: {program} resume {name}"
-            )),
+            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if paused => {
+                because(&format!("is paused by spec.paused; first: {}", hint("resume")))
+            }
             (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() || stage.is_at_gate() => {
                 let emptied = attempt.awaits_a_word() && stage.status.pause_conditions.is_empty();
                 if emptied || stage.status.promote {
@@ -125,12 +128,14 @@ impl Command {
                 because("has all its steps done already; the remaining pods follow")
             }
             (Self::Promote, Activity::Rolling(_)) if stage.is_by_pod() => because(&format!(
-                "does not stand at a gate ({}); without any further check: {program} promote {name} --full",
-                stage.message()
+                "does not stand at a gate ({}); without any further check: {}",
+                message(),
+                hint("promote --full")
             )),
             (Self::Promote, Activity::Rolling(_)) => because(&format!(
-                "does not stand at a pause ({}); to skip all steps: {program} promote {name} --full",
-                stage.message()
+                "does not stand at a pause ({}); to skip all steps: {}",
+                message(),
+                hint("promote --full")
             )),
             (Self::PromoteFull | Self::Abort | Self::Pause, Activity::Rolling(_)) => Ok(()),
         }
@@ -139,7 +144,7 @@ impl Command {
     /// What will come of it, in words.
     pub(crate) fn effect(self, object: &Rollout, program: &str) -> String {
         let stage = Stage::of(object);
-        let (name, program) = (object.name_any(), call::about(program, object));
+        let name = object.name_any();
         let revision = stage.status.updated_revision.clone().unwrap_or_default();
         let stable = stage.status.stable_revision.clone().unwrap_or_default();
         let here = stage.progress_in_words().unwrap_or_default();
@@ -180,10 +185,12 @@ impl Command {
             Self::Retry => format!("{name} tries {revision} again, from its first step"),
             Self::Pause => match stage.step() {
                 Some(_) => format!(
-                    "{name} stays where it is, {here}; no further pod is released until: {program} resume {name}"
+                    "{name} stays where it is, {here}; no further pod is released until: {}",
+                    hint::command("resume", &stage, program)
                 ),
                 None => format!(
-                    "{name} rolls nothing now; its next rollout will stand at its start until: {program} resume {name}"
+                    "{name} rolls nothing now; its next rollout will stand at its start until: {} resume {name}",
+                    call::about(program, object)
                 ),
             },
             Self::Resume => match stage.step() {
@@ -326,7 +333,7 @@ mod tests {
     #[case(
         Command::Promote,
         stepping(),
-        "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip all steps: stateward promote db --full"
+        "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip all steps: stateward promote db --full --revision db-2"
     )]
     #[case(
         Command::Promote,
@@ -371,12 +378,12 @@ mod tests {
     #[case(
         Command::PromoteFull,
         held(),
-        "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db --revision db-2"
     )]
     #[case(
         Command::Promote,
         twice_paused(),
-        "rolloutplugin db is paused by spec.paused; first: stateward resume db"
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db --revision db-2"
     )]
     #[case(
         Command::Pause,
@@ -393,7 +400,7 @@ mod tests {
     #[case(
         Command::Resume,
         paused(),
-        "rolloutplugin db is paused by a step and not by spec.paused; go on with: stateward promote db"
+        "rolloutplugin db is paused by a step and not by spec.paused; go on with: stateward promote db --revision db-2"
     )]
     #[case(Command::Resume, at_rest(), "rolloutplugin cache is not paused")]
     #[case(
@@ -429,7 +436,7 @@ mod tests {
     #[case(
         Command::Pause,
         stepping(),
-        "db stays where it is, step 1 of 4; no further pod is released until: stateward resume db"
+        "db stays where it is, step 1 of 4; no further pod is released until: stateward resume db --revision db-2"
     )]
     #[case(
         Command::Pause,
@@ -530,13 +537,16 @@ mod tests {
     fn there_is_no_gate_to_pass_while_a_pod_is_replaced_nor_in_a_pause() {
         assert_eq!(
             Command::Promote.objection(&phased(3), "stateward"),
-            Err("phasedrollout web does not stand at a gate (on its way); without any further check: stateward promote web --full".into())
+            Err("phasedrollout web does not stand at a gate (on its way); without any further check: stateward promote web --full --revision web-2".into())
         );
         let mut object = phased(2);
         object.paused = true;
         assert_eq!(
             Command::Promote.objection(&object, "stateward"),
-            Err("phasedrollout web is paused by spec.paused; first: stateward resume web".into())
+            Err(
+                "phasedrollout web is paused by spec.paused; first: stateward resume web --revision web-2"
+                    .into()
+            )
         );
     }
 

@@ -198,7 +198,17 @@ fn named(words: Vec<OsString>) -> Option<Name> {
     let mut words = words.into_iter().skip_while(|word| !is_verb(word)).skip(1);
     while let Some(word) = words.next() {
         let text = word.to_str()?;
-        let takes_another = text.ends_with("-revision") || ["--revision", "-o", "--output"].contains(&text);
+        let takes_another = text.ends_with("-revision")
+            || [
+                "--revision",
+                "-o",
+                "--output",
+                "-l",
+                "--selector",
+                "-f",
+                "--filename",
+            ]
+            .contains(&text);
         if takes_another || width(&word) == Some(2) {
             words.next();
         } else if !text.starts_with('-') && !text.is_empty() {

@@ -1,11 +1,13 @@
 //! `diff`: what the new version changes in the template.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use crate::access::Access;
+use crate::call;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::mask::mask;
@@ -30,8 +32,14 @@ Exit codes (not those of kubectl diff: here 2 is a failed rollout):
   5  there is no such rollout")]
 pub struct Args {
     /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[arg(required_unless_present_any = ["filename", "selector"], add = crate::completion::rollout_names())]
+    name: Option<Name>,
+    /// kubectl's, which means something else
+    #[arg(short = 'f', long, hide = true, value_name = "FILE")]
+    filename: Option<PathBuf>,
+    /// For one rollout only
+    #[arg(short = 'l', long, hide = true, value_name = "SELECTOR")]
+    selector: Option<String>,
     /// Compare from this revision on, by its number in the history, instead of from the stable version
     #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     from_revision: Option<i64>,
@@ -55,7 +63,21 @@ struct Side {
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let workload = session.workload(&args.name).await?;
+    if let Some(file) = &args.filename {
+        return Err(Error::Refused(format!(
+            "-f: diff compares the versions of a rollout that is there, by its NAME; a manifest is compared by: {} diff -f {}",
+            call::kubectl(session.program),
+            call::quoted(&file.display().to_string())
+        )));
+    }
+    let (Some(name), None) = (&args.name, &args.selector) else {
+        return Err(Error::Refused(format!(
+            "-l: diff is for one rollout, by its NAME; those with these labels are: {} get -l {} -o name",
+            session.program,
+            call::quoted(args.selector.as_deref().unwrap_or_default())
+        )));
+    };
+    let workload = session.workload(name).await?;
     let revisions = session.revisions(&workload.set).await?;
     let stage = Stage::of(&workload.rollout);
     let numbered = |number: i64| {

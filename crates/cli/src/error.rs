@@ -92,6 +92,14 @@ impl Error {
         }
     }
 
+    /// Without what was tried.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Api { source, .. } => words(source),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether it says that a whole kind is not served, or not ours to read.
     pub(crate) fn is_about_the_kind(&self) -> bool {
         match self {

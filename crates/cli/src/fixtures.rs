@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
+use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::rollout::Rollout;
@@ -34,6 +35,27 @@ pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
         "status": status,
     });
     serde_json::from_value(object).unwrap()
+}
+
+/// One pod after the other with checks between them, at this step of a set of so many.
+pub(crate) fn phased(pods: i32, step: i32) -> Rollout {
+    let object = json!({
+        "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
+        "metadata": {"name": "web", "namespace": "prod", "uid": "u-2", "generation": 1},
+        "spec": {
+            "targetRef": "web",
+            "check": {"successThreshold": 3, "query": {"expr": "errors", "url": "prometheus:9090"}},
+        },
+        "status": {
+            "observedGeneration": 1, "phase": "Rolling", "message": "step 1 of 5: 1 of 3 in a row succeeded",
+            "currentStepIndex": step, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:09:40Z",
+            "stepReplicas": pods, "replicas": pods,
+            "stableRevision": "web-1", "currentRevision": "web-1", "updatedRevision": "web-2",
+            "rollingPodStatus": {"status": "WaitForChecks", "partition": pods, "consecutiveSuccessfulChecks": 1},
+        },
+    });
+    let object: PhasedRollout = serde_json::from_value(object).unwrap();
+    object.into()
 }
 
 /// At the pause of step 2, on the way from `db-1` to `db-2`.

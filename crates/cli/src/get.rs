@@ -114,11 +114,12 @@ async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<
         return Ok(Exit::Done);
     }
     if output == Some(&Output::Wide) {
-        draw(vec![object], View::wide(), session)?;
+        let view = View::wide(session.program);
+        draw(vec![object], view, session)?;
         return Ok(Exit::Done);
     }
     let picture = session.picture(parse(object)?).await?;
-    let lines = picture.draw(session.style, session.clock.now());
+    let lines = picture.draw(session.style, session.clock.now(), session.program);
     session.print(&lines.join("\n"))?;
     Ok(Exit::Done)
 }
@@ -179,11 +180,12 @@ fn show(objects: Vec<DynamicObject>, args: &ListArgs, session: &mut Session<'_>)
         namespaces: args.all_namespaces,
         kinds: false,
         wide: args.output == Some(Output::Wide),
+        program: session.program,
     };
     draw(objects, view, session)
 }
 
-fn draw(objects: Vec<DynamicObject>, view: View, session: &mut Session<'_>) -> Result<(), Error> {
+fn draw(objects: Vec<DynamicObject>, view: View<'_>, session: &mut Session<'_>) -> Result<(), Error> {
     let rollouts: Vec<_> = objects.into_iter().map(parse).collect::<Result<_, _>>()?;
     let view = View {
         kinds: mixed(&rollouts),
@@ -215,6 +217,7 @@ async fn rows(
         namespaces: args.all_namespaces,
         kinds,
         wide: args.output == Some(Output::Wide),
+        program: session.program,
     };
     watch::rows(objects, &watched, view, args.output.as_ref(), session).await
 }

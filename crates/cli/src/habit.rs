@@ -6,9 +6,7 @@ use crate::access;
 use crate::name::is_kind;
 
 /// The verbs that are for one rollout. Those for several sort their names out themselves.
-const FOR_ONE: [&str; 8] = [
-    "status", "explain", "undo", "restart", "history", "diff", "top", "plan",
-];
+const FOR_ONE: [&str; 3] = ["diff", "top", "plan"];
 
 /// Those that are about no cluster that is there: a kubeconfig is what they write.
 const FOR_NONE: [&str; 3] = ["demo", "cluster", "install"];
@@ -80,8 +78,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case("s status rp db -w", "s status rp/db -w")]
-    #[case("s -n prod undo RolloutPlugin db", "s undo -n prod RolloutPlugin/db")]
+    #[case("s diff rp db", "s diff rp/db")]
+    #[case("s status rp db -w", "s status rp db -w")]
+    #[case("s -n prod top RolloutPlugin db", "s top -n prod RolloutPlugin/db")]
     #[case("s set image sts db db=db:2", "s set image sts/db db=db:2")]
     #[case("s set image rp db=db:2", "s set image rp db=db:2")]
     #[case("s history rp", "s history rp")]

@@ -7,22 +7,21 @@ use crate::columns::columns;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::mask::mask;
-use crate::name::Name;
 use crate::outcome;
 use crate::output::{Format, to_yaml};
 use crate::revisions::Revision;
 use crate::session::Session;
 use crate::table::age;
-use crate::workload::same;
+use crate::target::{Targets, each};
+use crate::workload::{Workload, same};
 
 /// `history …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The outcome comes from the rollout's status, which keeps those of the last ten. Where it tells nothing, it is unknown.")]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// Show the template of this revision; values that look like secrets are hidden
     #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
     revision: Option<i64>,
@@ -46,7 +45,32 @@ impl Args {
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let workload = session.workload(&args.name).await?;
+    let names = session.names(&args.targets).await?;
+    let several = names.len() > 1;
+    if several && (args.revision.is_some() || args.output.is_some()) {
+        let flag = if args.revision.is_some() {
+            "--revision"
+        } else {
+            "-o"
+        };
+        return Err(Error::Refused(format!(
+            "history {flag} is for one rollout; name one"
+        )));
+    }
+    let mut first = true;
+    let exits = each(&names, session, async |name, session| {
+        let workload = session.workload(name).await?;
+        if several {
+            let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+            let rollout = &workload.rollout;
+            session.print(&format!("{gap}{}/{}", rollout.kind.word(), rollout.name_any()))?;
+        }
+        history(&workload, &args, session).await
+    });
+    Ok(Exit::of_all(&exits.await?))
+}
+
+async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let rollout = &workload.rollout;
     let revisions = session.revisions(&workload.set).await?;
     if let Some(number) = args.revision {

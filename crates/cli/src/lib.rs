@@ -3,7 +3,7 @@
 //! A [`Verb`] gets a [`Session`] (a client, a namespace, a clock, and where to write) and gives back an [`Exit`]. Reading and
 //! writing is in `look`, `steer`, `answer` and `workload`; everything that decides or draws is pure.
 //!
-//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
+//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `hint`: commands to paste. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
 //! - `get`, `watch`, `status`, `explain`, `history`, `diff`: the verbs that look.
 //! - `steer`: those that ask the operator. `command`: what can be asked of it, whether it makes sense, and the patch that asks for it.
 //!   `answer`: what it made of that.
@@ -11,8 +11,8 @@
 //! - `undo`, `restart`, `set_image`: those that change the template, through `workload`. `consequence`: what comes of it.
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
-//! - `table`, `tree`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
-//! - `output`, `dry_run`, `exit`, `error`, `reach`: words on the command line, and how it ends.
+//! - `table`, `tree`, `gates`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
+//! - `output`, `dry_run`, `exit`, `error`, `reach`, `unheard`: words on the command line, and how it ends.
 
 mod access;
 mod answer;
@@ -27,8 +27,10 @@ mod dry_run;
 mod error;
 mod exit;
 mod explain;
+mod gates;
 mod get;
 mod habit;
+mod hint;
 mod history;
 mod lint;
 mod live;
@@ -54,6 +56,7 @@ mod table;
 mod target;
 mod tree;
 mod undo;
+mod unheard;
 mod verb;
 mod version;
 mod watch;

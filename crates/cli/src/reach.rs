@@ -8,6 +8,8 @@ use std::fmt;
 pub(crate) struct Unreachable {
     address: String,
     why: String,
+    /// There was no connection, so nothing was sent.
+    unconnected: bool,
 }
 
 // It has said all that its causes have to say, so it names none.
@@ -24,13 +26,24 @@ impl Unreachable {
         Self {
             address: address.into(),
             why: root(error),
+            unconnected: causes(error).any(is_of_a_connection),
         }
+    }
+
+    /// Whether the request may have reached the server: only its answer is missing.
+    pub(crate) fn may_have_been_heard(&self) -> bool {
+        !self.unconnected
     }
 
     /// The one among the causes of an error.
     pub(crate) fn among<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
         causes(error).find_map(|cause| cause.downcast_ref())
     }
+}
+
+fn is_of_a_connection(cause: &(dyn Error + 'static)) -> bool {
+    let cause = cause.downcast_ref::<hyper_util::client::legacy::Error>();
+    cause.is_some_and(hyper_util::client::legacy::Error::is_connect)
 }
 
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {

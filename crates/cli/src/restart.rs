@@ -6,21 +6,21 @@ use stateward_core::memory::Activity;
 use crate::access::Access;
 use crate::call;
 use crate::consequence;
-use crate::dry_run::DryRunFlag;
+use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::rollout::Rollout;
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::target::{Targets, each};
 
 /// `restart …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::CHANGE_HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     #[command(flatten)]
     dry_run: DryRunFlag,
     #[command(flatten)]
@@ -38,7 +38,15 @@ const STAMP: &str = "kubectl.kubernetes.io/restartedAt";
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let dry_run = args.dry_run.dry_run;
-    let workload = session.workload(&args.name).await?;
+    let names = session.names(&args.targets).await?;
+    let exits = each(&names, session, async |name, session| {
+        restart(name, dry_run, session).await
+    });
+    Ok(Exit::of_all(&exits.await?))
+}
+
+async fn restart(name: &Name, dry_run: DryRun, session: &mut Session<'_>) -> Result<Exit, Error> {
+    let workload = session.workload(name).await?;
     consequence::objection(&workload.rollout)
         .and_then(|()| objection(&workload.rollout, session.program))
         .map_err(Error::Refused)?;

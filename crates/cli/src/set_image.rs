@@ -1,17 +1,19 @@
 //! `set image`: other images for the containers of the set.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::consequence;
-use crate::dry_run::DryRunFlag;
+use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::revisions::images;
 use crate::session::Session;
+use crate::target::{Targets, each};
 use crate::workload::same;
 
 /// `set …`
@@ -25,12 +27,19 @@ pub enum Set {
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::CHANGE_HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
-    /// The container and its image, also an init container; * is every container
-    #[arg(value_name = "CONTAINER=IMAGE", required = true)]
-    images: Vec<Assignment>,
+    /// The rollouts: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet; and containers with their images, also
+    /// init containers; * is every container
+    #[arg(value_name = "NAME|CONTAINER=IMAGE", required = true, add = crate::completion::rollout_names())]
+    words: Vec<Word>,
+    /// Of those with these labels
+    #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with_all = ["all", "filename"])]
+    selector: Option<String>,
+    /// Of all of the namespace
+    #[arg(long, conflicts_with = "filename")]
+    all: bool,
+    /// Of those that this manifest has, or whose StatefulSets it has; - is standard input
+    #[arg(short = 'f', long, value_name = "FILE")]
+    filename: Option<PathBuf>,
     #[command(flatten)]
     dry_run: DryRunFlag,
     #[command(flatten)]
@@ -40,6 +49,50 @@ pub struct Args {
 impl Args {
     pub(crate) fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// Which rollouts are meant, and which images they get.
+    fn sorted(self) -> Result<(Targets, Vec<Assignment>), String> {
+        let (mut names, mut images) = (Vec::new(), Vec::new());
+        for word in self.words {
+            match word {
+                Word::Name(name) => names.push(name),
+                Word::Image(image) => images.push(image),
+            }
+        }
+        let chosen = self.selector.is_some() || self.all || self.filename.is_some();
+        if images.is_empty() {
+            return Err("say which container gets which image, such as db=db:2.0".into());
+        }
+        if names.is_empty() != chosen {
+            return Err("say which rollout: by its NAME, or without one by -l, --all or -f".into());
+        }
+        let targets = Targets {
+            names,
+            selector: self.selector,
+            all: self.all,
+            filename: self.filename,
+        };
+        Ok((targets, images))
+    }
+}
+
+/// A rollout, or what it gets: only the latter has a `=` in it.
+#[derive(Clone, Debug)]
+enum Word {
+    Name(Name),
+    Image(Assignment),
+}
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('=') {
+            text.parse().map(Self::Image)
+        } else {
+            text.parse().map(Self::Name)
+        }
     }
 }
 
@@ -66,10 +119,24 @@ impl FromStr for Assignment {
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let dry_run = args.dry_run.dry_run;
-    let workload = session.workload(&args.name).await?;
+    let (targets, images) = args.sorted().map_err(Error::Refused)?;
+    let names = session.names(&targets).await?;
+    let exits = each(&names, session, async |name, session| {
+        set_image(name, &images, dry_run, session).await
+    });
+    Ok(Exit::of_all(&exits.await?))
+}
+
+async fn set_image(
+    name: &Name,
+    assigned: &[Assignment],
+    dry_run: DryRun,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let workload = session.workload(name).await?;
     consequence::objection(&workload.rollout).map_err(Error::Refused)?;
     let before = workload.template();
-    let after = assign(&before, &args.images)
+    let after = assign(&before, assigned)
         .map_err(|why| Error::Refused(format!("statefulset {} {why}", workload.rollout.workload)))?;
     if same(&before, &after) {
         session.say(&format!(

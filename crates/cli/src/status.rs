@@ -15,20 +15,21 @@ use stateward_core::world::Commands;
 use crate::access::Access;
 use crate::error::{self, Error};
 use crate::exit::{self, Exit};
+use crate::hint;
 use crate::look::or_why;
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::target::{Targets, each};
 use crate::watch::is_final;
 
 /// `status …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
     watch: bool,
@@ -56,22 +57,27 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         (Err(_), Some(title)) => Err(Error::Late(format!("{title} has not ended within {timeout:?}"))),
         (Err(_), None) => Err(Error::Late(format!(
             "the API server has not said within {timeout:?} where {} stands",
-            args.name.title()
+            args.targets.title()
         ))),
     }
 }
 
 /// All of it, for as long as it takes. `found` is the rollout, once that is so.
 async fn look(args: &Args, found: &mut Option<String>, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let rollout = session.rollout(&args.name).await?;
-    *found = Some(rollout.title());
-    if !args.watch {
+    let names = session.names(&args.targets).await?;
+    let exits = each(&names, session, async |name, session| {
+        let rollout = session.rollout(name).await?;
+        *found = Some(rollout.title());
+        if args.watch {
+            return watch(name, &rollout, session).await;
+        }
         let (set, unread) = or_why(session.set(&rollout).await);
-        let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref());
+        let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref(), session.program);
         session.print(&verdict.line)?;
-        return Ok(verdict.exit);
-    }
-    watch(&args.name, &rollout, session).await
+        Ok(verdict.exit)
+    })
+    .await?;
+    Ok(Exit::worst(&exits))
 }
 
 /// What a look says.
@@ -86,7 +92,7 @@ struct Verdict {
 impl Verdict {
     /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not
     /// pass for rolled out. Nor may one that cannot be seen, which is so where `unread` says why.
-    fn of(rollout: &Rollout, set: Option<&StatefulSet>, unread: Option<&str>) -> Self {
+    fn of(rollout: &Rollout, set: Option<&StatefulSet>, unread: Option<&str>, program: &str) -> Self {
         let stage = Stage::of(rollout);
         let name = rollout.name_any();
         let waiting = |what: String| Self {
@@ -126,7 +132,7 @@ impl Verdict {
         Self {
             exit,
             ended,
-            line: format!("{name}: {}: {}", stage.phase(), stage.message()),
+            line: format!("{name}: {}: {}", stage.phase(), hint::message(&stage, program)),
         }
     }
 }
@@ -254,7 +260,7 @@ async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Res
             Ok(set) => (set.as_deref(), None),
             Err(why) => (None, Some(why.as_str())),
         };
-        let verdict = Verdict::of(rollout, set, unread);
+        let verdict = Verdict::of(rollout, set, unread, session.program);
         if verdict.line != said {
             session.print(&verdict.line)?;
             said.clone_from(&verdict.line);
@@ -271,6 +277,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{aborted, at_rest, paused, returning, set, stepping, unseen};
     use rstest::rstest;
+
+    const PROGRAM: &str = "stateward -n prod";
 
     #[rstest]
     #[case::unseen(
@@ -289,7 +297,7 @@ mod tests {
         paused(),
         Exit::Paused,
         false,
-        "db: Paused: step 2 of 4: paused; go on with: kubectl stateward promote db -n prod"
+        "db: Paused: step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2"
     )]
     #[case::at_rest(at_rest(), Exit::Done, true, "cache: Successful: every pod runs cache-1")]
     #[case::returning(
@@ -305,12 +313,15 @@ mod tests {
         #[case] line: &str,
     ) {
         let line = line.to_owned();
-        assert_eq!(Verdict::of(&rollout, None, None), Verdict { exit, ended, line });
+        assert_eq!(
+            Verdict::of(&rollout, None, None, PROGRAM),
+            Verdict { exit, ended, line }
+        );
     }
 
     #[test]
     fn an_abort_has_ended_when_every_pod_is_back() {
-        let verdict = Verdict::of(&aborted(), None, None);
+        let verdict = Verdict::of(&aborted(), None, None, PROGRAM);
         assert_eq!((verdict.exit, verdict.ended), (Exit::Failed, true));
     }
 
@@ -321,18 +332,18 @@ mod tests {
         status.update_revision = Some("db-3".into());
         status.observed_generation = ahead.metadata.generation;
         assert_eq!(
-            Verdict::of(&paused(), Some(&ahead), None).line,
+            Verdict::of(&paused(), Some(&ahead), None, PROGRAM).line,
             "db: Progressing: the latest change of statefulset db has not been looked at yet"
         );
         ahead.metadata.generation = Some(99);
-        let on_its_way = Verdict::of(&paused(), Some(&ahead), None);
+        let on_its_way = Verdict::of(&paused(), Some(&ahead), None, PROGRAM);
         assert_eq!(on_its_way.exit, Exit::Paused, "its partition may have moved");
     }
 
     #[test]
     fn a_template_that_nobody_has_seen_yet_is_not_rolled_out() {
         let ahead = set("cache", 3);
-        let verdict = Verdict::of(&at_rest(), Some(&ahead), None);
+        let verdict = Verdict::of(&at_rest(), Some(&ahead), None, PROGRAM);
         assert_eq!(verdict.exit, Exit::Progressing);
         assert_eq!(
             verdict.line,
@@ -344,14 +355,17 @@ mod tests {
     fn a_spec_that_nobody_has_seen_yet_is_not_rolled_out() {
         let mut rollout = at_rest();
         rollout.metadata.generation = Some(2);
-        assert_eq!(Verdict::of(&rollout, None, None).exit, Exit::Progressing);
+        assert_eq!(Verdict::of(&rollout, None, None, PROGRAM).exit, Exit::Progressing);
     }
 
     #[test]
     fn a_set_that_is_ahead_says_nothing_about_a_rollout_under_way() {
         let mut ahead = set("db", 4);
         ahead.metadata.generation = Some(4);
-        assert_eq!(Verdict::of(&paused(), Some(&ahead), None).exit, Exit::Paused);
+        assert_eq!(
+            Verdict::of(&paused(), Some(&ahead), None, PROGRAM).exit,
+            Exit::Paused
+        );
     }
 
     #[test]
@@ -359,7 +373,7 @@ mod tests {
         let mut rollout = aborted();
         rollout.status.as_mut().unwrap().restart = true;
         assert_eq!(
-            Verdict::of(&rollout, None, None).line,
+            Verdict::of(&rollout, None, None, PROGRAM).line,
             "queue: Progressing: a command waits for the operator"
         );
     }

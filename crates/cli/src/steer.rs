@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use crate::access::Access;
 use crate::answer::{self, Answer};
-use crate::call;
 use crate::command::Command;
 use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
@@ -20,6 +19,7 @@ use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::target::Targets;
+use crate::unheard::{may_have_been_made, unheard};
 
 /// `abort …`, and the others.
 #[derive(Debug, clap::Args)]
@@ -164,11 +164,7 @@ async fn several(
             error.exit()
         }));
     }
-    // Where they differ there is no code that says it all.
-    Ok(match exits.split_first() {
-        Some((first, rest)) if rest.iter().all(|exit| exit == first) => *first,
-        _ => Exit::Error,
-    })
+    Ok(Exit::of_all(&exits))
 }
 
 /// How many are asked and waited for together.
@@ -274,16 +270,7 @@ async fn give(
             seen.title()
         )));
     }
-    // What the server does with a request that was given up is not known.
-    let unknown = |why: &str| {
-        Error::Late(format!(
-            "{why}; whether {} was asked to {} is not known, see with: {} get {}",
-            seen.title(),
-            command.verb(),
-            call::about(session.program, seen),
-            seen.name_any()
-        ))
-    };
+    let unknown = |why: &str| unheard(why, &asked(command, seen), seen, dry_run, session.program);
     let written = tokio::select! {
         sent = within(deadline, send(command, seen, dry_run, session)) => {
             let late = || unknown(&format!("the API server has not answered within {timeout:?}"));
@@ -365,6 +352,11 @@ fn pin(wanted: &str, seen: &Rollout) -> Result<(), Error> {
     )))
 }
 
+/// What is not known where no answer was heard.
+fn asked(command: Command, seen: &Rollout) -> String {
+    format!("{} was asked to {}", seen.title(), command.verb())
+}
+
 /// Asks for it, bound to what was seen.
 async fn send(
     command: Command,
@@ -399,7 +391,19 @@ async fn send(
     {
         return Err(Error::Refused(what));
     }
-    Err(Error::api(doing)(refused))
+    let unknown = may_have_been_made(&refused);
+    let error = Error::api(doing)(refused);
+    if unknown {
+        let why = error.cause();
+        return Err(unheard(
+            &why,
+            &asked(command, seen),
+            seen,
+            dry_run,
+            session.program,
+        ));
+    }
+    Err(error)
 }
 
 #[cfg(test)]
@@ -534,7 +538,7 @@ mod tests {
         .await;
         assert_eq!(
             given.err().unwrap().to_string(),
-            "interrupted; whether rolloutplugin db was asked to abort is not known, see with: stateward get db"
+            "interrupted; whether rolloutplugin db was asked to abort is not known, see with: stateward status db"
         );
     }
 

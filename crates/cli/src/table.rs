@@ -4,30 +4,34 @@ use jiff::Timestamp;
 use stateward_clock::human_duration;
 
 use crate::columns::{self, columns};
+use crate::hint;
 use crate::rollout::Rollout;
 use crate::stage::{Stage, share};
 use crate::style::Style;
 
 /// What the table shows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct View<'p> {
     pub(crate) namespaces: bool,
     /// There is more than one.
     pub(crate) kinds: bool,
     pub(crate) wide: bool,
+    /// How the user calls us.
+    pub(crate) program: &'p str,
 }
 
-impl View {
-    pub(crate) fn wide() -> Self {
+impl<'p> View<'p> {
+    pub(crate) fn wide(program: &'p str) -> Self {
         Self {
             wide: true,
+            program,
             ..Self::default()
         }
     }
 }
 
 /// One line per rollout, under a heading.
-pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timestamp) -> Vec<String> {
+pub(crate) fn table(rollouts: &[Rollout], view: View<'_>, style: Style, now: Timestamp) -> Vec<String> {
     let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
     columns(&std::iter::once(heading(view)).chain(rows).collect::<Vec<_>>())
 }
@@ -36,7 +40,7 @@ pub(crate) fn table(rollouts: &[Rollout], view: View, style: Style, now: Timesta
 pub(crate) fn table_within(
     width: usize,
     rollouts: &[Rollout],
-    view: View,
+    view: View<'_>,
     style: Style,
     now: Timestamp,
 ) -> Vec<String> {
@@ -56,7 +60,7 @@ pub(crate) fn table_within(
 const FEWEST: usize = 2;
 
 /// What stands above.
-pub(crate) fn heading(view: View) -> Vec<String> {
+pub(crate) fn heading(view: View<'_>) -> Vec<String> {
     let mut heading = vec![
         "NAME", "STATUS", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
     ];
@@ -70,7 +74,7 @@ pub(crate) fn heading(view: View) -> Vec<String> {
 }
 
 /// One rollout, cell by cell.
-pub(crate) fn row(object: &Rollout, view: View, style: Style, now: Timestamp) -> Vec<String> {
+pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp) -> Vec<String> {
     let stage = Stage::of(object);
     let status = &stage.status;
     let none = || "-".to_owned();
@@ -102,7 +106,7 @@ pub(crate) fn row(object: &Rollout, view: View, style: Style, now: Timestamp) ->
             object.workload.clone(),
             revision(&status.stable_revision),
             revision(&status.updated_revision),
-            stage.message().to_owned(),
+            hint::message(&stage, view.program),
         ]);
     }
     row
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{NOW, at_rest, paused, returning, unseen};
 
-    fn lines(view: View) -> String {
+    fn lines(view: View<'_>) -> String {
         let now = NOW.parse().unwrap();
         let rollouts = [paused(), at_rest(), returning(), unseen()];
         table(&rollouts, view, Style::default(), now).join("\n")
@@ -163,12 +167,13 @@ db     Paused   2/4    20%      5       1         5"
             namespaces: true,
             kinds: false,
             wide: true,
+            program: "stateward -n prod",
         };
         assert_eq!(
             lines(view),
             "\
 NAMESPACE   NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
-prod        db      Paused        2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+prod        db      Paused        2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
 prod        cache   Successful    -      -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
 prod        queue   Failed        -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
 prod        new     Progressing   -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
+use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 
+use crate::call;
 use crate::error::Error;
+use crate::exit::Exit;
+use crate::look;
 use crate::manifest;
 use crate::name::{Name, after_a_kind};
 use crate::session::Session;
@@ -16,22 +20,37 @@ use crate::session::Session;
 pub(crate) struct Targets {
     /// The rollouts: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
     #[arg(value_name = "NAME", add = crate::completion::rollout_names())]
-    names: Vec<Name>,
+    pub(crate) names: Vec<Name>,
     /// Those with these labels
     #[arg(short = 'l', long, value_name = "SELECTOR")]
-    selector: Option<String>,
+    pub(crate) selector: Option<String>,
     /// All of the namespace
     #[arg(long)]
-    all: bool,
+    pub(crate) all: bool,
     /// Those that this manifest has, or whose StatefulSets it has; - is standard input
     #[arg(short = 'f', long, value_name = "FILE")]
-    filename: Option<PathBuf>,
+    pub(crate) filename: Option<PathBuf>,
 }
 
 impl Targets {
+    fn params(&self) -> ListParams {
+        match &self.selector {
+            Some(selector) => ListParams::default().labels(selector),
+            None => ListParams::default(),
+        }
+    }
+
     /// Whether nobody has named each of them.
     pub(crate) fn is_bulk(&self) -> bool {
         self.selector.is_some() || self.all
+    }
+
+    /// `rollout db`, for when nothing is known of it yet.
+    pub(crate) fn title(&self) -> String {
+        match self.names.as_slice() {
+            [name] => name.title(),
+            _ => "every rollout".into(),
+        }
     }
 
     /// `with app=db in namespace prod`, for when there are none.
@@ -49,13 +68,36 @@ impl Session<'_> {
         targets: &Targets,
     ) -> Result<Vec<Result<DynamicObject, Error>>, Error> {
         if targets.is_bulk() {
-            let params = match &targets.selector {
-                Some(selector) => ListParams::default().labels(selector),
-                None => ListParams::default(),
-            };
-            let objects = self.list(false, &params).await?;
+            let objects = self.list(false, &targets.params()).await?;
             return Ok(objects.into_iter().map(Ok).collect());
         }
+        let names = self.said(targets)?;
+        Ok(join_all(names.iter().map(|name| self.whole_rollout(name))).await)
+    }
+
+    /// Their names: as they were said, or of those that are there.
+    pub(crate) async fn names(&self, targets: &Targets) -> Result<Vec<Name>, Error> {
+        if !targets.is_bulk() {
+            return self.said(targets);
+        }
+        let params = targets.params();
+        let objects = self.list(false, &params).await?;
+        if objects.is_empty() {
+            let labels = targets.selector.as_ref();
+            return Err(Error::NotFound {
+                name: labels.map_or_else(
+                    || "any rollout".into(),
+                    |labels| format!("a rollout with {labels}"),
+                ),
+                namespace: self.namespace.clone(),
+                hint: format!("see what is with: {} get -A", call::everywhere(self.program)),
+            });
+        }
+        let name = |object: &DynamicObject| Name::of(look::kind(object), object.name_any());
+        Ok(objects.iter().map(name).collect())
+    }
+
+    fn said(&self, targets: &Targets) -> Result<Vec<Name>, Error> {
         let written = match &targets.filename {
             Some(file) => manifest::names(file, &self.namespace)?,
             None => Vec::new(),
@@ -68,7 +110,29 @@ impl Session<'_> {
                 kind.short()
             )));
         }
-        let names = named.iter().chain(&written);
-        Ok(join_all(names.map(|name| self.whole_rollout(name))).await)
+        Ok(named.into_iter().chain(written).collect())
     }
+}
+
+/// Does it for one after the other. What cannot be done for one of several is told, and keeps no other from it.
+pub(crate) async fn each(
+    names: &[Name],
+    session: &mut Session<'_>,
+    mut act: impl AsyncFnMut(&Name, &mut Session<'_>) -> Result<Exit, Error>,
+) -> Result<Vec<Exit>, Error> {
+    if let [name] = names {
+        return Ok(vec![act(name, session).await?]);
+    }
+    let mut exits = Vec::new();
+    for name in names {
+        exits.push(match act(name, session).await {
+            Ok(exit) => exit,
+            Err(error) if error.is_nobody_listening() => return Err(error),
+            Err(error) => {
+                session.complain(&error);
+                error.exit()
+            }
+        });
+    }
+    Ok(exits)
 }

@@ -11,6 +11,8 @@ use stateward_core::memory::Activity;
 use crate::checks;
 use crate::columns::columns;
 use crate::error::Error;
+use crate::gates;
+use crate::hint;
 use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
@@ -35,13 +37,14 @@ pub(crate) struct Picture {
     pub(crate) runs: Vec<AnalysisRun>,
 }
 
-/// A rollout as a tree, line by line, of what somebody else has seen.
+/// A rollout as a tree, line by line, of what somebody else has seen. `program` is how the user calls us.
 pub fn tree(
     rollout: DynamicObject,
     set: Option<StatefulSet>,
     pods: &[Pod],
     style: Style,
     now: Timestamp,
+    program: &str,
 ) -> Result<Vec<String>, Error> {
     let picture = Picture {
         rollout: parse(rollout)?,
@@ -50,22 +53,22 @@ pub fn tree(
         pods: pods.iter().filter_map(PodRow::of).collect(),
         runs: Vec::new(),
     };
-    Ok(picture.draw(style, now))
+    Ok(picture.draw(style, now, program))
 }
 
 impl Picture {
     /// Line by line.
-    pub(crate) fn draw(&self, style: Style, now: Timestamp) -> Vec<String> {
+    pub(crate) fn draw(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let stage = Stage::of(&self.rollout);
         let lines = style.lines();
         let mut tree = vec![
             self.headline(&stage, style, now),
-            format!("  {}", stage.message()),
+            format!("  {}", hint::message(&stage, program)),
         ];
         let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
         tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
         tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
-        let steps = steps(&stage, style, &lines, now);
+        let steps = self.steps(&stage, style, &lines, now);
         if !steps.is_empty() {
             tree.push(format!("{}steps", lines.branch));
             for (index, step) in steps.iter().enumerate() {
@@ -118,6 +121,46 @@ impl Picture {
             words.join(", "),
         ];
         columns(&[row]).concat()
+    }
+
+    /// Every step, with a mark for what is behind, here and ahead.
+    fn steps(&self, stage: &Stage<'_>, style: Style, lines: &Lines, now: Timestamp) -> Vec<String> {
+        let Some(plan) = stage.plan.filter(|_| !self.rollout.left_alone) else {
+            return Vec::new();
+        };
+        // At rest after a rollout they are behind it.
+        let last = stage.status.history.first();
+        let done = last.is_some_and(|past| past.outcome == RolloutEnd::Successful);
+        let behind = (stage.activity == Activity::Idle && done).then_some(plan.steps.len());
+        let here = stage.step().or(behind);
+        if plan.by_pod {
+            let behind = here.unwrap_or_default();
+            return gates::lines(stage, behind, self.first_ordinal(), style, lines, now);
+        }
+        let line = |(index, step): (usize, &stateward_core::plan::Step)| {
+            let text = stage::describe(step);
+            match here {
+                Some(here) if index < here => format!("{} {text}", lines.done),
+                Some(here) if index == here => {
+                    let since = stage
+                        .status
+                        .current_step_started_at
+                        .map_or_else(String::new, |entered| {
+                            format!(", for {}", age(Some(entered), now))
+                        });
+                    style.strong(&format!("{} {text}{since}", lines.here))
+                }
+                _ => format!("{} {text}", lines.ahead),
+            }
+        };
+        plan.steps.iter().enumerate().map(line).collect()
+    }
+
+    /// That of the set's first pod, where it can be seen.
+    fn first_ordinal(&self) -> Option<u32> {
+        let spec = self.set.as_ref()?.spec.as_ref()?;
+        let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start);
+        u32::try_from(start.unwrap_or(0)).ok()
     }
 
     /// `statefulset/db   partition 4, 5 of 5 ready, stable db-1, new db-2`
@@ -201,36 +244,6 @@ fn fork(index: usize, count: usize, lines: &Lines) -> &'static str {
     }
 }
 
-/// Every step, with a mark for what is behind, here and ahead.
-fn steps(stage: &Stage<'_>, style: Style, lines: &Lines, now: Timestamp) -> Vec<String> {
-    // One pod after the other is no list to read.
-    let Some(plan) = stage.plan.filter(|plan| !plan.by_pod) else {
-        return Vec::new();
-    };
-    // At rest after a rollout they are behind it.
-    let last = stage.status.history.first();
-    let done = last.is_some_and(|past| past.outcome == RolloutEnd::Successful);
-    let behind = (stage.activity == Activity::Idle && done).then_some(plan.steps.len());
-    let here = stage.step().or(behind);
-    let line = |(index, step): (usize, &stateward_core::plan::Step)| {
-        let text = stage::describe(step);
-        match here {
-            Some(here) if index < here => format!("{} {text}", lines.done),
-            Some(here) if index == here => {
-                let since = stage
-                    .status
-                    .current_step_started_at
-                    .map_or_else(String::new, |entered| {
-                        format!(", for {}", age(Some(entered), now))
-                    });
-                style.strong(&format!("{} {text}{since}", lines.here))
-            }
-            _ => format!("{} {text}", lines.ahead),
-        }
-    };
-    plan.steps.iter().enumerate().map(line).collect()
-}
-
 /// Neighbours that are well and alike, together; everybody else alone.
 fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
     let alike = |one: &PodRow, next: &PodRow| {
@@ -243,11 +256,13 @@ fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, paused, pods, returning, set, unseen};
+    use crate::fixtures::{NOW, paused, phased, pods, returning, set, unseen};
     use serde_json::json;
 
     fn draw(picture: &Picture, style: Style) -> String {
-        picture.draw(style, NOW.parse().unwrap()).join("\n")
+        picture
+            .draw(style, NOW.parse().unwrap(), "stateward -n prod")
+            .join("\n")
     }
 
     #[test]
@@ -263,7 +278,7 @@ mod tests {
             draw(&picture, Style::default()),
             "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+  step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s
@@ -275,6 +290,32 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
    ├─ pod/db-2   db-1   stable   Ready   0 restarts   5m
    ├─ pod/db-3   db-1   stable   Ready   0 restarts   5m
    └─ pod/db-4   db-2   new      Ready   0 restarts   5m"
+        );
+    }
+
+    #[test]
+    fn five_pods_that_go_one_after_the_other_fit_on_one_screen() {
+        let picture = Picture {
+            rollout: phased(5, 1),
+            set: Some(set("web", 4)),
+            unread: None,
+            pods: pods("web", &["web-1", "web-1", "web-1", "web-1", "web-2"]),
+            runs: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        assert!(drawn.lines().count() < 24, "{drawn}");
+        let steps: Vec<_> = drawn.lines().skip(2).take(7).collect();
+        assert_eq!(
+            steps,
+            [
+                "├─ steps",
+                "│  ├─ ▶ pod web-4, for 20s: waits for it to be available",
+                "│  ├─ · gate, pod web-3",
+                "│  ├─ · gate, pod web-2",
+                "│  ├─ · gate, pod web-1",
+                "│  ├─ · gate, pod web-0",
+                "│  └─ · gate after the last pod",
+            ]
         );
     }
 

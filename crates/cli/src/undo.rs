@@ -5,7 +5,7 @@ use stateward_core::memory::Activity;
 
 use crate::access::Access;
 use crate::consequence;
-use crate::dry_run::DryRunFlag;
+use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
@@ -13,18 +13,18 @@ use crate::outcome::{self, Outcome};
 use crate::revisions::{Revision, images};
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::target::{Targets, each};
 use crate::workload::{Workload, same};
 
 /// `undo …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::CHANGE_HELP)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// The revision to go to, by its number in the history; unless given, the stable one while another is rolled or was turned
     /// down, and the one before otherwise
-    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["selector", "all"], add = crate::completion::revisions())]
     to_revision: Option<i64>,
     #[command(flatten)]
     dry_run: DryRunFlag,
@@ -40,11 +40,29 @@ impl Args {
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let dry_run = args.dry_run.dry_run;
-    let workload = session.workload(&args.name).await?;
-    consequence::objection(&workload.rollout).map_err(Error::Refused)?;
-    let revisions = session.revisions(&workload.set).await?;
+    let names = session.names(&args.targets).await?;
     // 0 is the one before, as kubectl has it.
     let wanted = args.to_revision.filter(|wanted| *wanted != 0);
+    if wanted.is_some() && names.len() > 1 {
+        return Err(Error::Refused(
+            "--to-revision is a number of one history; name one rollout".into(),
+        ));
+    }
+    let exits = each(&names, session, async |name, session| {
+        undo(name, wanted, dry_run, session).await
+    });
+    Ok(Exit::of_all(&exits.await?))
+}
+
+async fn undo(
+    name: &Name,
+    wanted: Option<i64>,
+    dry_run: DryRun,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
+    let workload = session.workload(name).await?;
+    consequence::objection(&workload.rollout).map_err(Error::Refused)?;
+    let revisions = session.revisions(&workload.set).await?;
     let goal = choose(&workload, &revisions, wanted, session.program).map_err(Error::Refused)?;
     session.give_template(&workload, &goal.template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, &goal.title, goal.stable, session.program);

@@ -46,7 +46,7 @@ type Shown = HashMap<Key, String>;
 pub(crate) async fn rows(
     objects: Vec<DynamicObject>,
     watched: &Watched,
-    view: View,
+    view: View<'_>,
     output: Option<&Output>,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
@@ -122,7 +122,7 @@ pub(crate) async fn rows(
 }
 
 /// A row with the longest of the words that will come, so that columns stay where they are.
-fn widest(view: View) -> Vec<String> {
+fn widest(view: View<'_>) -> Vec<String> {
     let mut cells = vec![String::new(), "Progressing".into(), "10/10".into()];
     if view.namespaces {
         cells.insert(0, String::new());
@@ -138,7 +138,7 @@ fn key(object: &DynamicObject) -> Key {
     )
 }
 
-fn cells(object: &DynamicObject, view: View, session: &Session<'_>) -> Result<Vec<String>, Error> {
+fn cells(object: &DynamicObject, view: View<'_>, session: &Session<'_>) -> Result<Vec<String>, Error> {
     let rollout = parse(object.clone())?;
     Ok(row(&rollout, view, session.style, session.clock.now()))
 }
@@ -146,7 +146,7 @@ fn cells(object: &DynamicObject, view: View, session: &Session<'_>) -> Result<Ve
 /// Shows an object, unless nothing that is shown of it has changed.
 fn show(
     object: DynamicObject,
-    view: View,
+    view: View<'_>,
     output: Option<&Output>,
     widths: &mut Widths,
     shown: &mut Shown,

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
+use crate::unheard::{may_have_been_made, unheard};
 
 /// A rollout and its set, with every field that the server has.
 pub(crate) struct Workload {
@@ -116,9 +117,19 @@ impl Session<'_> {
                 )));
             }
         }
-        Err(Error::api(format!("change the template of statefulset {name}"))(
-            refused,
-        ))
+        let unknown = may_have_been_made(&refused);
+        let error = Error::api(format!("change the template of statefulset {name}"))(refused);
+        if unknown {
+            let what = format!("the template of statefulset {name} was changed");
+            return Err(unheard(
+                &error.cause(),
+                &what,
+                &seen.rollout,
+                dry_run,
+                self.program,
+            ));
+        }
+        Err(error)
     }
 }
 

@@ -164,11 +164,13 @@ fn the_stage_can_be_kept_for_the_users_own_kubectl() {
     );
 }
 
-/// Also after a command of the story that listens for itself.
+/// Once is enough: also after a command of the story that listens for itself, and in the moment when the terminal is asked where
+/// its cursor is.
 #[rstest]
-#[case::before_any_command("they are Ready")]
-#[case::after_one("rolloutplugin.argoproj.io/db promoted")]
-fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str) {
+#[case::before_any_command("they are Ready", false)]
+#[case::after_one("rolloutplugin.argoproj.io/db promoted", false)]
+#[case::before_the_cursor_is_told("they are Ready", true)]
+fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str, #[case] when_asked: bool) {
     let size = PtySize {
         rows: 50,
         cols: 110,
@@ -179,30 +181,34 @@ fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str) {
     command.arg("demo");
     command.env("TERM", "xterm-256color");
     command.env_remove("CI");
+    let before = pty.master.get_termios();
     let mut child = pty.slave.spawn_command(command).unwrap();
     drop(pty.slave);
     let mut output = pty.master.try_clone_reader().unwrap();
     let mut keys = pty.master.take_writer().unwrap();
     let (rows, cols) = (size.rows.try_into().unwrap(), size.cols.try_into().unwrap());
     let mut screen = vt100::Parser::new(rows, cols, 0);
-    let (mut hidden, mut pressed, mut bytes) = (false, false, [0; 4096]);
+    let (mut hidden, mut pressed, mut bytes, mut unread) = (false, false, [0_u8; 4096], Vec::<u8>::new());
     // Linux says that nobody is left at the other end as an error.
     while let Ok(count @ 1..) = output.read(&mut bytes) {
         screen.process(&bytes[..count]);
+        hidden |= screen.screen().hide_cursor();
+        unread.extend(&bytes[..count]);
+        let asked = unread.windows(4).rposition(|asked| asked == b"\x1b[6n");
+        if !pressed && screen.screen().contents().contains(after) && (asked.is_some() || !when_asked) {
+            keys.write_all(b"\x03").unwrap();
+            pressed = true;
+        }
         // A terminal says where its cursor is when it is asked.
-        if bytes[..count].windows(4).any(|asked| asked == b"\x1b[6n") {
+        if asked.is_some() {
             keys.write_all(b"\x1b[1;1R").unwrap();
         }
-        hidden |= screen.screen().hide_cursor();
-        // While it is asked for its cursor, a key is no signal: whoever sees nothing happen presses again.
-        pressed |= screen.screen().contents().contains(after);
-        if pressed {
-            let _ = keys.write_all(b"\x03");
-        }
+        unread.drain(..asked.map_or(unread.len().saturating_sub(3), |at| at + 4));
     }
     let ended = child.wait().unwrap();
     let contents = screen.screen().contents();
     assert!(hidden && pressed, "{contents}");
     assert_eq!(ended.exit_code(), 130, "{contents}");
     assert!(!screen.screen().hide_cursor(), "{contents}");
+    assert_eq!(pty.master.get_termios(), before, "keys are the terminal's again");
 }

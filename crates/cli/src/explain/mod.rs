@@ -14,21 +14,20 @@ use crate::access::Access;
 use crate::columns::columns;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::name::Name;
 use crate::output::Format;
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::style::Style;
 use crate::table::age;
+use crate::target::{Targets, each};
 
 use self::facts::Facts;
 
 /// `explain …`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The rollout: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet
-    #[arg(add = crate::completion::rollout_names())]
-    name: Name,
+    #[command(flatten)]
+    targets: Targets,
     /// For machines
     #[arg(
         short,
@@ -61,18 +60,35 @@ struct Explanation {
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let rollout = session.rollout(&args.name).await?;
-    let facts = session.facts(rollout).await;
-    let now = session.clock.now();
-    let explanation = waiting::explain(&facts, now, session.program);
-    let around = around::lines(&facts, &explanation.waits_for, now);
+    let names = session.names(&args.targets).await?;
+    let (mut values, mut first) = (Vec::new(), true);
+    let exits = each(&names, session, async |name, session| {
+        let rollout = session.rollout(name).await?;
+        let facts = session.facts(rollout).await;
+        let now = session.clock.now();
+        let explanation = waiting::explain(&facts, now, session.program);
+        let around = around::lines(&facts, &explanation.waits_for, now);
+        if args.output.is_some() {
+            values.push(value(&facts, &explanation, &around));
+            return Ok(Exit::Done);
+        }
+        let mut lines = lines(&facts, &explanation, &around, session.style, now);
+        if !std::mem::take(&mut first) {
+            lines.insert(0, String::new());
+        }
+        session.print(&lines.join("\n"))?;
+        Ok(Exit::Done)
+    })
+    .await?;
     if let Some(format) = args.output {
-        session.print(&format.write(&value(&facts, &explanation, &around))?)?;
-        return Ok(Exit::Done);
+        let one = names.len() == 1 && !args.targets.is_bulk();
+        let value = match values.pop() {
+            Some(value) if one => value,
+            last => values.into_iter().chain(last).collect(),
+        };
+        session.print(&format.write(&value)?)?;
     }
-    let lines = lines(&facts, &explanation, &around, session.style, now);
-    session.print(&lines.join("\n"))?;
-    Ok(Exit::Done)
+    Ok(Exit::of_all(&exits))
 }
 
 fn value(facts: &Facts, explanation: &Explanation, around: &[String]) -> Value {

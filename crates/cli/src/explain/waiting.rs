@@ -9,6 +9,7 @@ use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
 use crate::call;
+use crate::hint;
 use crate::runs;
 use crate::stage::Stage;
 use crate::status::{asks_for_another, is_ahead};
@@ -43,23 +44,16 @@ struct Case<'f> {
 
 impl Case<'_> {
     /// The status in words, without the commands at its end: they are told in their own place.
-    fn message(&self) -> &str {
-        let message = self.stage.message();
+    fn message(&self) -> String {
+        let message = hint::message(self.stage, self.program);
         let commands = ["; go back with: ", "; go on with: ", "; check again with: "];
         let end = commands.iter().filter_map(|command| message.find(command)).min();
-        &message[..end.unwrap_or(message.len())]
+        message[..end.unwrap_or(message.len())].to_owned()
     }
 
-    /// `stateward promote db -n prod: what comes of it`
+    /// `stateward promote db --revision db-2: what comes of it`
     fn command(&self, verb: &str, effect: &str) -> String {
-        let rollout = &self.facts.rollout;
-        let (verb, flags) = verb.split_once(' ').unwrap_or((verb, ""));
-        let space = if flags.is_empty() { "" } else { " " };
-        format!(
-            "{} {verb} {}{space}{flags}: {effect}",
-            call::about(self.program, rollout),
-            rollout.name_any()
-        )
+        format!("{}: {effect}", hint::command(verb, self.stage, self.program))
     }
 
     fn stable(&self) -> String {
@@ -185,7 +179,7 @@ impl Case<'_> {
     }
 
     fn rolling(&self, attempt: &Attempt) -> Explanation {
-        let message = self.message().to_owned();
+        let message = self.message();
         let place = self.stage.progress_in_words().unwrap_or_default();
         let full = || {
             self.command(
@@ -337,7 +331,7 @@ impl Case<'_> {
     fn measured(&self) -> String {
         let metrics = runs::sentences(&self.facts.runs);
         if metrics.is_empty() {
-            return self.message().to_owned();
+            return self.message();
         }
         let metrics = metrics.into_iter().map(|(words, _)| words);
         metrics.collect::<Vec<_>>().join("; ")
@@ -351,7 +345,7 @@ impl Case<'_> {
         let mut moves = vec!["its pods: it ends by itself when every one is back and Ready".to_owned()];
         moves.extend(again);
         Explanation {
-            waits_for: self.message().to_owned(),
+            waits_for: self.message(),
             since: Some(back.since),
             moves,
             until: None,
@@ -392,7 +386,7 @@ impl Case<'_> {
             };
         }
         Explanation {
-            waits_for: self.message().to_owned(),
+            waits_for: self.message(),
             since: self.since("Progressing", "True"),
             moves: vec!["its pods: it goes on by itself when they are well".into()],
             until: None,
@@ -474,8 +468,8 @@ mod tests {
         assert_eq!(
             told.moves,
             [
-                "stateward promote db: it goes on without a verdict",
-                "stateward abort db: every pod returns to db-1",
+                "stateward promote db --revision db-2: it goes on without a verdict",
+                "stateward abort db --revision db-2: every pod returns to db-1",
             ]
         );
     }

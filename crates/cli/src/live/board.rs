@@ -64,7 +64,7 @@ pub(crate) struct Board {
     pub(crate) unwatched: Option<String>,
     pub(crate) gone: bool,
     pub(crate) style: Style,
-    program: String,
+    pub(crate) program: String,
     /// The first line of the tree that is shown.
     pub(crate) scroll: usize,
     /// How far it can go; known once it was drawn.

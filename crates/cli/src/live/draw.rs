@@ -79,7 +79,7 @@ fn folded(words: String, width: u16) -> Vec<Line<'static>> {
 }
 
 fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestamp) {
-    let lines = board.picture.draw(board.style, now);
+    let lines = board.picture.draw(board.style, now, &board.program);
     let width = usize::from(area.width);
     let lines: Vec<_> = lines
         .iter()

@@ -31,11 +31,14 @@ use crate::watch::{Watched, is_unserved, refusal, streams};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The rollout to watch: NAME, rp/NAME, phased/NAME, or sts/NAME; without one, all are listed to choose from
-    #[arg(add = crate::completion::rollout_names(), conflicts_with = "all_namespaces")]
+    #[arg(add = crate::completion::rollout_names(), conflicts_with_all = ["all_namespaces", "selector"])]
     name: Option<Name>,
     /// Look in all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
+    /// Only those with these labels
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
     #[command(flatten)]
     access: Access,
 }
@@ -58,8 +61,11 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         return super::run(rollout, session).await;
     }
     // Whether there are any to be had at all is said before the screen is taken.
-    session.list(args.all_namespaces, &Default::default()).await?;
+    let mut params = ListParams::default();
+    params.label_selector.clone_from(&args.selector);
+    session.list(args.all_namespaces, &params).await?;
     let mut choice = Choice::new(args.all_namespaces);
+    choice.selector = args.selector;
     let mut screen = Screen::enter()?;
     while let Some(rollout) = choose(&mut choice, &mut screen, session).await? {
         if let Some(namespace) = rollout.namespace() {
@@ -78,6 +84,7 @@ type Key = (usize, String, String);
 /// What can be chosen.
 struct Choice {
     everywhere: bool,
+    selector: Option<String>,
     rollouts: BTreeMap<Key, Rollout>,
     chosen: usize,
     lost: Option<String>,
@@ -95,6 +102,7 @@ impl Choice {
     fn new(everywhere: bool) -> Self {
         Self {
             everywhere,
+            selector: None,
             rollouts: BTreeMap::new(),
             chosen: 0,
             lost: None,
@@ -177,6 +185,7 @@ impl Choice {
             namespaces: self.everywhere,
             kinds: rollouts.iter().any(|rollout| Some(rollout.kind) != first),
             wide: false,
+            program: "",
         };
         let mut lines = if rollouts.is_empty() {
             vec![Line::raw("no rollouts found")]
@@ -222,7 +231,7 @@ async fn choose(
 ) -> Result<Option<Rollout>, Error> {
     let watched = Watched::Labelled {
         everywhere: choice.everywhere,
-        selector: None,
+        selector: choice.selector.clone(),
     };
     let mut changes = select_all(streams(&watched, session));
     let mut ended = Ended::new()?;

@@ -2,12 +2,13 @@
 //!
 //! - `list`: all of them, to choose one from.
 //! - `sights`: what the watches show. `board`: what is known, and what keys mean. `draw`: how it looks.
-//! - `pane`: a picture beside a story, for the demo.
+//! - `pane`: a picture beside a story, for the demo. `cursor`: where it is to be drawn.
 //! - `terminal`: the screen that is borrowed, and given back also after a panic.
 //!
 //! Only this file waits: for a change, for a key, for the operator's answer, and once a second, because ages grow.
 
 mod board;
+mod cursor;
 mod draw;
 mod list;
 mod paint;

@@ -1,17 +1,15 @@
 //! A picture at the foot of the terminal, with lines that scroll away above it.
 
-use std::io::Stdout;
-
-use ratatui::backend::CrosstermBackend;
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
+use super::cursor::Signalled;
 use super::paint::{painted, wrapped};
 use crate::error::Error;
 
 /// The foot of a terminal. Lines stay in its history; the picture goes when it is dropped.
-pub struct Pane(Terminal<CrosstermBackend<Stdout>>);
+pub struct Pane(Terminal<Signalled>);
 
 impl Pane {
     /// A picture of so many lines. `None` where the terminal has no room for it beside what is told.
@@ -23,9 +21,7 @@ impl Pane {
         let options = TerminalOptions {
             viewport: Viewport::Inline(height),
         };
-        Terminal::with_options(CrosstermBackend::new(std::io::stdout()), options)
-            .ok()
-            .map(Self)
+        Terminal::with_options(Signalled::new(), options).ok().map(Self)
     }
 
     /// A line above the picture.

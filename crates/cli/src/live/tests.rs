@@ -70,7 +70,7 @@ fn a_rollout_fills_the_screen_with_its_tree_and_what_happened() {
         screen(&mut board, 76, 20),
         "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; go on with: kubectl stateward promote db -n prod
+  step 2 of 4: paused; go on with: stateward promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s

@@ -1,6 +1,7 @@
 //! Several rollouts at once, and none at all: `-l`, `--all`, `--dry-run`.
 
 use insta::assert_snapshot;
+use stateward_cli::Exit;
 
 use crate::world::World;
 
@@ -54,4 +55,68 @@ async fn a_dry_run_changes_nothing_and_says_what_would_be() {
             .await
     );
     assert_eq!(world.version().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_are_looked_at_and_changed_one_after_the_other() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    world.run("status web --watch --timeout 1h").await;
+    world.label("team=storage").await;
+    assert_snapshot!(
+        world
+            .transcript(&[
+                "status db web",
+                "status -l team=storage",
+                "status -l team=nobody",
+                "status rp",
+                "status db nobody",
+                "explain -l team=storage",
+                "explain -l team=storage -o yaml",
+                "history db web",
+                "history db web -o json",
+                "history --all --revision 1",
+                "set image -l team=storage db=db:v2 --dry-run=server",
+                "set image db",
+                "set image db=db:v2",
+                "set image db -l team=storage db=db:v2",
+                "undo db web --to-revision 1",
+                "undo -l team=storage --to-revision 1",
+                "restart -l team=nobody",
+                "restart --all",
+                "undo db web",
+                "diff -f db.yaml",
+                "diff -l team=storage",
+                "diff",
+                "list -f db.yaml",
+            ])
+            .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manifest_names_what_is_looked_at_and_changed() {
+    let world = World::with_operator().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("db.yaml");
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n";
+    std::fs::write(&file, set).unwrap();
+    let file = file.display();
+    for (line, says) in [
+        (format!("status -f {file}"), "db: Successful: every pod runs"),
+        (format!("explain -f {file}"), "rolloutplugin/db   Successful"),
+        (format!("history -f {file}"), "REVISION   NAME"),
+        (
+            format!("set image -f {file} db=db:v2"),
+            "statefulset.apps/db image updated",
+        ),
+        (format!("undo -f {file}"), "statefulset.apps/db rolled back"),
+    ] {
+        let said = world.run(&line).await;
+        assert_eq!(said.exit, Exit::Done, "{line}: {said:?}");
+        assert!(said.out.starts_with(says), "{line}: {said:?}");
+        if line.starts_with("set") {
+            world.until("Paused").await;
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
 
 use insta::assert_snapshot;
+use rstest::rstest;
 use stateward_cli::Exit;
 
-use crate::world::World;
+use crate::world::{Fate, World};
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
@@ -353,8 +354,55 @@ async fn a_timeout_covers_every_request() {
         (http::Method::PATCH, "promote db --timeout 2s"),
         (http::Method::PATCH, "abort db nobody --timeout 2s"),
     ] {
-        let said = world.run_unanswered(method.clone(), line).await;
+        let said = world.run_while(method.clone(), Fate::Unanswered, line).await;
         seen.push_str(&format!("{method} is never answered\n{}", said.shown(line)));
+    }
+    assert_snapshot!(seen);
+}
+
+/// Whoever has read of one version, and pastes what stood there minutes later, means that one.
+#[rstest]
+#[case("status db", "promote")]
+#[case("get db", "promote")]
+#[case("get db -o wide", "promote")]
+#[case("explain db", "promote")]
+#[case("explain db", "abort")]
+#[tokio::test(start_paused = true)]
+async fn what_was_printed_for_one_version_is_refused_for_the_next(#[case] look: &str, #[case] verb: &str) {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let seen = world.run(look).await.out;
+    let from = seen.find(&format!("stateward {verb} db")).unwrap();
+    let printed = seen[from..].split(['\n', ':', ',']).next().unwrap().trim();
+    let pasted = printed.strip_prefix("stateward ").unwrap();
+    world.image("v3").await;
+    world.until("Progressing").await;
+    world.until("Paused").await;
+    let before = world.version().await;
+    let said = world.run(pasted).await;
+    assert_eq!(said.exit, Exit::Error, "{pasted}: {said:?}");
+    assert!(said.talk.contains("; nothing was changed"), "{said:?}");
+    assert_eq!(world.version().await, before);
+}
+
+/// A command, or a template, that may have been taken or not.
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_for_and_not_answered_is_not_known() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let mut seen = String::new();
+    for (fate, line) in [
+        (Fate::Broken, "promote db"),
+        (Fate::GivenUp, "abort db"),
+        (Fate::GivenUp, "abort db --dry-run=server"),
+        (Fate::Broken, "set image db db=db:v3"),
+        (Fate::GivenUp, "undo db"),
+        (Fate::Broken, "undo db --dry-run=server"),
+    ] {
+        let said = world.run_while(http::Method::PATCH, fate, line).await;
+        seen.push_str(&format!("PATCH is {fate:?}\n{}", said.shown(line)));
     }
     assert_snapshot!(seen);
 }

@@ -28,6 +28,17 @@ pub(crate) struct World {
     _kubelet: Running,
 }
 
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    /// It is heard, and never answered.
+    Unanswered,
+    /// The connection is lost under way.
+    Broken,
+    /// The server itself has waited for too long.
+    GivenUp,
+}
+
 /// What a command said, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -309,16 +320,27 @@ impl World {
         seen
     }
 
-    /// Types a command while the server takes requests of this method and never answers them.
-    pub(crate) async fn run_unanswered(&self, method: http::Method, line: &str) -> Said {
+    /// Types a command while requests of this method fare so.
+    pub(crate) async fn run_while(&self, method: http::Method, fate: Fate, line: &str) -> Said {
         let inner = self.client.clone();
         let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
             let (inner, method) = (inner.clone(), method.clone());
             async move {
-                if request.method() == method {
-                    std::future::pending::<()>().await;
+                if request.method() != method {
+                    return Ok(inner.send(request).await?);
                 }
-                inner.send(request).await
+                match fate {
+                    Fate::Unanswered => std::future::pending().await,
+                    Fate::Broken => Err(tower::BoxError::from(std::io::Error::from(
+                        std::io::ErrorKind::ConnectionReset,
+                    ))),
+                    Fate::GivenUp => {
+                        let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout",
+                            "code": 504, "message": "request did not complete within requested timeout"}"#;
+                        let body = kube::client::Body::from(status.as_bytes().to_vec());
+                        Ok(http::Response::builder().status(504).body(body)?)
+                    }
+                }
             }
         });
         let client = Client::new(service, "default");

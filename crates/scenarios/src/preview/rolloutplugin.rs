@@ -13,7 +13,12 @@ scenarios![
     steps_and_pauses_go_as_planned,
     a_parallel_set_goes_as_planned,
     a_version_that_crashes_returns_as_planned,
+    a_version_that_cannot_be_pulled_returns_as_planned,
+    a_pod_that_runs_out_of_memory_returns_as_planned,
     a_pod_that_is_never_ready_is_waited_for_as_planned,
+    pods_that_have_to_stay_ready_go_as_planned,
+    a_change_without_an_operator_goes_as_planned_when_it_is_back,
+    an_operator_that_is_away_in_a_pause_goes_on_as_planned,
     a_set_that_is_scaled_in_a_pause_goes_as_planned,
     an_abort_returns_pods_as_planned,
     the_rest_of_a_rollout_goes_as_planned,
@@ -73,6 +78,46 @@ async fn a_version_that_crashes_returns_as_planned(cluster: &mut Cluster) -> Out
     agrees(cluster, &before, &plan)
 }
 
+async fn a_version_that_cannot_be_pulled_returns_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}, {"pause": {}}]))
+        .spec(json!({"progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    let plan = planned(cluster, &db, &rollout, Vec::new(), &["image=no-image"]).await?;
+    let before = since(cluster);
+    cluster
+        .pods()
+        .program(Match::image("example.com/db:v2"), Behaviour::image_pull_error());
+    db.set_image("v2").await?;
+    rollout.expect_message("every pod is back").await?;
+    ends(cluster, &plan, Ending::RolledBack)?;
+    agrees(cluster, &before, &plan)
+}
+
+/// One that is well on the new version returns as well.
+async fn a_pod_that_runs_out_of_memory_returns_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster
+        .rollout("db")
+        .steps(json!([{"setWeight": 34}, {"pause": {"duration": "1s"}}]))
+        .spec(json!({"progressDeadlineAbort": true}))
+        .start()
+        .await?;
+    let plan = planned(cluster, &db, &rollout, Vec::new(), &["pod=1:out-of-memory"]).await?;
+    let before = since(cluster);
+    let pods = Match::set("db").ordinal(1).with_image("example.com/db:v2");
+    cluster.pods().program(pods, Behaviour::oom_killed());
+    db.set_image("v2").await?;
+    rollout.expect_message("every pod is back").await?;
+    ends(cluster, &plan, Ending::RolledBack)?;
+    agrees(cluster, &before, &plan)
+}
+
 async fn a_pod_that_is_never_ready_is_waited_for_as_planned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -89,6 +134,67 @@ async fn a_pod_that_is_never_ready_is_waited_for_as_planned(cluster: &mut Cluste
     db.set_image("v2").await?;
     rollout.expect_message("every pod is back").await?;
     ends(cluster, &plan, Ending::RolledBack)?;
+    agrees(cluster, &before, &plan)
+}
+
+/// A pod counts when it has been Ready for so long, and the next one goes only then.
+async fn pods_that_have_to_stay_ready_go_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster
+        .statefulset("db")
+        .replicas(4)
+        .min_ready_seconds(2)
+        .start()
+        .await?;
+    let steps = json!([{"setWeight": 25}, {"pause": {}}, {"setWeight": 75}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let plan = planned(cluster, &db, &rollout, Vec::new(), &[]).await?;
+    let before = since(cluster);
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    ends(cluster, &plan, Ending::Successful)?;
+    agrees(cluster, &before, &plan)
+}
+
+async fn a_change_without_an_operator_goes_as_planned_when_it_is_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let plan = planned(cluster, &db, &rollout, Vec::new(), &["operator-down=5m"]).await?;
+    let before = since(cluster);
+    cluster.stop_operator();
+    db.set_image("v2").await?;
+    db.expect_no_move().await?;
+    cluster.start_operator();
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    ends(cluster, &plan, Ending::Successful)?;
+    agrees(cluster, &before, &plan)
+}
+
+/// What is said to it meanwhile waits for it.
+async fn an_operator_that_is_away_in_a_pause_goes_on_as_planned(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    let what_ifs = ["operator-down=5m@step2", "people=1m"];
+    let plan = planned(cluster, &db, &rollout, Vec::new(), &what_ifs).await?;
+    let before = since(cluster);
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    cluster.stop_operator();
+    rollout.promote().await?;
+    db.expect_no_move().await?;
+    cluster.start_operator();
+    rollout.expect_step(3, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    ends(cluster, &plan, Ending::Successful)?;
     agrees(cluster, &before, &plan)
 }
 

@@ -116,12 +116,12 @@ impl Sight {
     }
 
     /// The rollout as it stands, if there is one.
-    pub(super) fn picture(&self, style: Style, now: Timestamp) -> Vec<String> {
+    pub(super) fn picture(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let Some(rollout) = self.rollout.clone() else {
             return Vec::new();
         };
         let pods: Vec<_> = self.whole_pods.values().cloned().collect();
-        stateward_cli::tree(rollout, self.set.clone(), &pods, style, now).unwrap_or_default()
+        stateward_cli::tree(rollout, self.set.clone(), &pods, style, now, program).unwrap_or_default()
     }
 
     pub(super) fn ready(&self) -> usize {

@@ -190,7 +190,7 @@ impl Story<'_> {
         }
         let picture = self
             .sight
-            .picture(Style::of_the_terminal(), self.scene.clock.now());
+            .picture(Style::of_the_terminal(), self.scene.clock.now(), self.program);
         self.teller.show(&picture)
     }
 

@@ -1,0 +1,91 @@
+//! Commands to paste. They mean the cluster, the rollout and the version that were seen when they were printed: whoever pastes one
+//! later, when another version is rolled, is refused.
+
+use stateward_core::memory::Activity;
+
+use crate::call;
+use crate::stage::Stage;
+
+/// What the operator names in its messages, the longer ones first.
+const VERBS: [&str; 5] = ["promote --full", "promote", "abort", "retry", "resume"];
+
+/// `stateward promote db --full --revision db-2`
+pub(crate) fn command(verb: &str, stage: &Stage<'_>, program: &str) -> String {
+    let steers = VERBS.contains(&verb);
+    let (verb, flags) = verb.split_once(' ').unwrap_or((verb, ""));
+    let mut words = vec![
+        call::about(program, stage.object).into_owned(),
+        verb.to_owned(),
+        stage.object.name_any(),
+    ];
+    words.extend((!flags.is_empty()).then(|| flags.to_owned()));
+    // What is told at rest is about the next version, which nobody has seen yet; but for one that was turned down.
+    let seen = stage.activity != Activity::Idle || stage.status.aborted;
+    let revision = stage.status.updated_revision.as_ref();
+    let revision = revision.filter(|_| steers && seen);
+    words.extend(revision.map(|revision| format!("--revision {revision}")));
+    words.join(" ")
+}
+
+/// What the operator says, with its commands as they are to be typed here.
+pub(crate) fn message(stage: &Stage<'_>, program: &str) -> String {
+    let (name, namespace) = (
+        stage.object.name_any(),
+        stage.object.namespace().unwrap_or_default(),
+    );
+    VERBS.iter().fold(stage.message().to_owned(), |message, verb| {
+        let said = format!("kubectl stateward {verb} {name} -n {namespace}");
+        message.replace(&said, &command(verb, stage, program))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{aborted, at_rest, paused};
+    use crate::rollout::Rollout;
+    use rstest::rstest;
+
+    fn saying(mut rollout: Rollout, message: &str) -> Rollout {
+        rollout.status.get_or_insert_default().message = message.to_owned();
+        rollout
+    }
+
+    #[test]
+    fn a_template_is_bound_by_the_template() {
+        let aborted = aborted();
+        assert_eq!(
+            command("undo", &Stage::of(&aborted), "stateward"),
+            "stateward undo queue"
+        );
+    }
+
+    #[rstest]
+    #[case::where_it_stands(
+        paused(),
+        "step 2 of 4: paused; go on with: stateward --context x -n prod promote db --revision db-2"
+    )]
+    #[case::of_what_was_turned_down(
+        aborted(),
+        "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: stateward --context x -n prod retry queue --revision queue-2"
+    )]
+    #[case::of_the_next_version(
+        saying(
+            at_rest(),
+            "it will stand at its start until: kubectl stateward resume cache -n prod"
+        ),
+        "it will stand at its start until: stateward --context x -n prod resume cache"
+    )]
+    #[case::several(
+        saying(
+            paused(),
+            "go back with: kubectl stateward abort db -n prod, or replace it with: kubectl stateward promote --full db -n prod"
+        ),
+        "go back with: stateward --context x -n prod abort db --revision db-2, or replace it with: stateward --context x -n prod promote db --full --revision db-2"
+    )]
+    #[case::without_any(at_rest(), "every pod runs cache-1")]
+    fn what_the_operator_names_is_for_what_was_seen(#[case] rollout: Rollout, #[case] expected: &str) {
+        let stage = Stage::of(&rollout);
+        assert_eq!(message(&stage, "stateward --context x -n prod"), expected);
+    }
+}
