@@ -186,12 +186,12 @@ async fn converged(commits: &mut Commits) {
         if &*commit.resource != "statefulsets.apps" {
             continue;
         }
-        let (set, status) = (&*commit.object, &commit.object["status"]);
-        let wanted = &set["spec"]["replicas"];
-        if status["observedGeneration"] == set["metadata"]["generation"]
-            && status["updatedReplicas"] == *wanted
-            && status["readyReplicas"] == *wanted
-            && status["currentRevision"] == status["updateRevision"]
+        let status = |field: &str| commit.object.at(&["status", field]);
+        let wanted = commit.object.at(&["spec", "replicas"]);
+        if status("updatedReplicas") == wanted
+            && status("readyReplicas") == wanted
+            && status("observedGeneration") == commit.object.at(&["metadata", "generation"])
+            && status("currentRevision") == status("updateRevision")
         {
             return;
         }

@@ -129,6 +129,17 @@ pub struct Commit {
 #[derive(Clone, Debug)]
 pub struct Shown(Arc<(Arc<Value>, OnceLock<serde_json::Value>)>);
 
+impl Shown {
+    /// One value in it, by the names of the fields that lead there, without making all the others. Null where there is none.
+    pub fn at(&self, path: &[&str]) -> serde_json::Value {
+        let (kept, shown) = &*self.0;
+        match shown.get() {
+            Some(shown) => path.iter().fold(shown, |value, field| &value[*field]).clone(),
+            None => path.iter().fold(&**kept, |value, field| &value[*field]).into(),
+        }
+    }
+}
+
 impl Deref for Shown {
     type Target = serde_json::Value;
 

@@ -1,16 +1,15 @@
 //! Taking up a pod where its status says it is, so that a restarted kubelet goes on with what it finds.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as k8s;
 
 use crate::life::{End, Ended, Flip, Life, Run, Stage};
-use crate::object::{ContainerStatus, Object, Status};
+use crate::object::{ConditionKind, ContainerStatus, Moment, Object, Status, Terminated};
 use crate::pod::{Pod, condition};
 
 /// The life that this status tells of; none when no kubelet has written one yet.
 pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> {
     let status = object.status.as_ref()?;
-    let started = status.start_time.as_ref().map(|time| time.0);
+    let started = status.start_time.as_ref().and_then(Moment::read);
     pod.place.node().and(started)?;
 
     let shown = status.container_statuses.as_deref().unwrap_or_default();
@@ -42,13 +41,13 @@ pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> 
     Some(Life {
         started,
         main,
-        initialized: flip("Initialized"),
-        sandbox: flip("PodReadyToStartContainers"),
-        containers_ready: flip("ContainersReady"),
+        initialized: flip(ConditionKind::Initialized),
+        sandbox: flip(ConditionKind::PodReadyToStartContainers),
+        containers_ready: flip(ConditionKind::ContainersReady),
         // A node controller calls pods unready while their node is away; the containers know better.
         ready: Flip {
-            on: flip("ContainersReady").on,
-            ..flip("Ready")
+            on: flip(ConditionKind::ContainersReady).on,
+            ..flip(ConditionKind::Ready)
         },
         stopping: None,
         strikes: main_run.restarts + u32::from(matches!(stage, Stage::Exited { .. } | Stage::BackOff { .. })),
@@ -104,7 +103,7 @@ fn run(shown: &ContainerStatus) -> Run {
         .and_then(|last| last.terminated.as_ref())
         .map(self::ended);
     let started = match (running, &ended, &last) {
-        (Some(running), ..) => running.started_at.as_ref().map(|time| time.0),
+        (Some(running), ..) => running.started_at.as_ref().and_then(Moment::read),
         (None, Some(ended), _) => ended.started,
         (None, None, Some(last)) => last.started,
         (None, None, None) => None,
@@ -117,14 +116,11 @@ fn run(shown: &ContainerStatus) -> Run {
     }
 }
 
-fn ended(shown: &k8s::ContainerStateTerminated) -> Ended {
-    let finished = shown
-        .finished_at
-        .as_ref()
-        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+fn ended(shown: &Terminated) -> Ended {
+    let finished = shown.finished_at.as_ref().and_then(Moment::read);
     Ended {
-        started: shown.started_at.as_ref().map(|time| time.0),
-        finished,
+        started: shown.started_at.as_ref().and_then(Moment::read),
+        finished: finished.unwrap_or(Timestamp::UNIX_EPOCH),
         code: shown.exit_code,
         reason: shown.reason.clone().unwrap_or_default().into(),
     }

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use kube::Client;
 use kube::runtime::watcher::Event;
+use kube::{Api, Client};
 use stateward_clock::Clock;
 use tokio::sync::{mpsc, watch};
 use tracing::debug;
@@ -46,6 +46,8 @@ pub(crate) struct Driver {
     /// Pods by the claim they wait for.
     waiting: BTreeMap<Key, BTreeSet<Key>>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// The pods of each namespace that was written to.
+    apis: BTreeMap<String, Api<Object>>,
 }
 
 /// An answered request of the pod with this key and uid.
@@ -79,6 +81,7 @@ impl Driver {
             claims: None,
             waiting: BTreeMap::new(),
             under_way: FuturesUnordered::new(),
+            apis: BTreeMap::new(),
         }
     }
 
@@ -251,7 +254,15 @@ impl Driver {
     fn start(&mut self, key: &Key, request: Request) {
         let Some(task) = self.tasks.get(key) else { return };
         let (key, uid) = (key.clone(), task.pod.uid.clone());
-        let request = send(self.client.clone(), key.clone(), uid.clone(), request);
+        let pods = match self.apis.get(&key.namespace) {
+            Some(pods) => pods.clone(),
+            None => {
+                let pods: Api<Object> = Api::namespaced(self.client.clone(), &key.namespace);
+                self.apis.insert(key.namespace.clone(), pods.clone());
+                pods
+            }
+        };
+        let request = send(pods, key.clone(), uid.clone(), request);
         self.under_way
             .push(request.map(|answer| Done { key, uid, answer }).boxed());
     }

@@ -4,18 +4,31 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1 as k8s;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::de::IgnoredAny;
 
 /// A pod.
 #[derive(Clone, Debug, serde::Deserialize)]
+#[serde(from = "Sent")]
 pub(crate) struct Object {
-    #[serde(deserialize_with = "metadata")]
+    /// Without labels and owners, of which little is read.
     pub(crate) metadata: ObjectMeta,
+    /// The revision that its set has made it of.
+    pub(crate) revision: Option<String>,
+    pub(crate) owners: Vec<Owner>,
     pub(crate) spec: Option<Spec>,
     pub(crate) status: Option<Status>,
+}
+
+/// The same as it is sent.
+#[derive(serde::Deserialize)]
+struct Sent {
+    metadata: Metadata,
+    spec: Option<Spec>,
+    status: Option<Status>,
 }
 
 impl kube::Resource for Object {
@@ -56,36 +69,55 @@ struct Metadata {
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
-    labels: Option<BTreeMap<String, String>>,
-    owner_references: Option<Vec<OwnerReference>>,
+    labels: Option<Labels>,
+    owner_references: Option<Vec<Owner>>,
     deletion_timestamp: Option<Time>,
     deletion_grace_period_seconds: Option<i64>,
 }
 
-fn metadata<'de, D: Deserializer<'de>>(source: D) -> Result<ObjectMeta, D::Error> {
-    let Metadata {
-        name,
-        namespace,
-        uid,
-        resource_version,
-        generation,
-        labels,
-        owner_references,
-        deletion_timestamp,
-        deletion_grace_period_seconds,
-    } = Metadata::deserialize(source)?;
-    Ok(ObjectMeta {
-        name,
-        namespace,
-        uid,
-        resource_version,
-        generation,
-        labels,
-        owner_references,
-        deletion_timestamp,
-        deletion_grace_period_seconds,
-        ..ObjectMeta::default()
-    })
+#[derive(serde::Deserialize)]
+struct Labels {
+    #[serde(rename = "controller-revision-hash")]
+    revision: Option<String>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(crate) struct Owner {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) controller: Option<bool>,
+}
+
+impl From<Sent> for Object {
+    fn from(sent: Sent) -> Self {
+        let Metadata {
+            name,
+            namespace,
+            uid,
+            resource_version,
+            generation,
+            labels,
+            owner_references,
+            deletion_timestamp,
+            deletion_grace_period_seconds,
+        } = sent.metadata;
+        Self {
+            metadata: ObjectMeta {
+                name,
+                namespace,
+                uid,
+                resource_version,
+                generation,
+                deletion_timestamp,
+                deletion_grace_period_seconds,
+                ..ObjectMeta::default()
+            },
+            revision: labels.and_then(|labels| labels.revision),
+            owners: owner_references.unwrap_or_default(),
+            spec: sent.spec,
+            status: sent.status,
+        }
+    }
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -131,19 +163,50 @@ pub(crate) struct Status {
     pub(crate) reason: Option<String>,
     #[serde(rename = "hostIP")]
     pub(crate) host_ip: Option<String>,
-    pub(crate) start_time: Option<Time>,
+    pub(crate) start_time: Option<Moment>,
     pub(crate) conditions: Option<Vec<Condition>>,
     pub(crate) container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+/// A time as text: few are asked for, and reading them takes longer than all the rest.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Moment(String);
+
+impl Moment {
+    /// None where it is no time.
+    pub(crate) fn read(&self) -> Option<Timestamp> {
+        self.0.parse().ok()
+    }
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Condition {
     #[serde(rename = "type")]
-    pub(crate) type_: String,
-    pub(crate) status: String,
-    /// As text: few are asked for, and reading them takes longer than all the rest.
-    pub(crate) last_transition_time: Option<String>,
+    pub(crate) kind: ConditionKind,
+    pub(crate) status: Truth,
+    pub(crate) last_transition_time: Option<Moment>,
+}
+
+/// The conditions that every pod has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+pub(crate) enum ConditionKind {
+    PodScheduled,
+    Initialized,
+    PodReadyToStartContainers,
+    ContainersReady,
+    Ready,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+pub(crate) enum Truth {
+    True,
+    /// False or Unknown.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -152,6 +215,34 @@ pub(crate) struct ContainerStatus {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) restart_count: i32,
-    pub(crate) state: Option<k8s::ContainerState>,
-    pub(crate) last_state: Option<k8s::ContainerState>,
+    pub(crate) state: Option<State>,
+    pub(crate) last_state: Option<State>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(crate) struct State {
+    pub(crate) waiting: Option<Waiting>,
+    pub(crate) running: Option<Running>,
+    pub(crate) terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(crate) struct Waiting {
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Running {
+    pub(crate) started_at: Option<Moment>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Terminated {
+    #[serde(default)]
+    pub(crate) exit_code: i32,
+    pub(crate) reason: Option<String>,
+    pub(crate) started_at: Option<Moment>,
+    pub(crate) finished_at: Option<Moment>,
 }

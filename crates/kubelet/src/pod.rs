@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use kube::ResourceExt;
 
 use crate::api::{Key, version};
-use crate::object::{self, Object};
+use crate::object::{self, ConditionKind, Moment, Object, Truth};
 
 /// A pod as last seen.
 #[derive(Clone, Debug)]
@@ -114,7 +114,6 @@ impl Pod {
     pub(crate) fn of(pod: &Object) -> Self {
         let key = Key::of(pod);
         let spec = pod.spec.as_ref();
-        let label = |name: &str| pod.labels().get(name).cloned();
         let owner = owner(pod);
         let ordinal = match &owner {
             Owner::Set(set) => key
@@ -128,7 +127,7 @@ impl Pod {
             version: version(pod),
             generation: pod.metadata.generation,
             ordinal: ordinal.and_then(|ordinal| ordinal.parse().ok()),
-            revision: label("controller-revision-hash"),
+            revision: pod.revision.clone(),
             inits: spec
                 .and_then(|spec| spec.init_containers.as_deref())
                 .map(containers)
@@ -158,32 +157,29 @@ impl Pod {
 
 impl Seen {
     fn of(status: &object::Status) -> Self {
-        let condition = |kind| condition(status, kind);
         Self {
             phase: status.phase.clone().unwrap_or_default(),
-            ready: condition("Ready").map(|(on, _)| on),
-            scheduled: condition("PodScheduled"),
+            ready: find(status, ConditionKind::Ready).map(|ready| ready.status == Truth::True),
+            scheduled: condition(status, ConditionKind::PodScheduled),
         }
     }
 }
 
 /// Whether a condition is true, and since when.
-pub(crate) fn condition(status: &object::Status, kind: &str) -> Option<(bool, Timestamp)> {
-    let condition = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|condition| condition.type_ == kind)?;
-    let since = condition.last_transition_time.as_ref();
-    let since = since.and_then(|since| since.parse().ok());
-    Some((condition.status == "True", since.unwrap_or(Timestamp::UNIX_EPOCH)))
+pub(crate) fn condition(status: &object::Status, kind: ConditionKind) -> Option<(bool, Timestamp)> {
+    let condition = find(status, kind)?;
+    let since = condition.last_transition_time.as_ref().and_then(Moment::read);
+    let since = since.unwrap_or(Timestamp::UNIX_EPOCH);
+    Some((condition.status == Truth::True, since))
+}
+
+fn find(status: &object::Status, kind: ConditionKind) -> Option<&object::Condition> {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.find(|condition| condition.kind == kind)
 }
 
 fn owner(pod: &Object) -> Owner {
-    let owner = pod
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true));
+    let owner = pod.owners.iter().find(|owner| owner.controller == Some(true));
     match owner.map(|owner| (owner.kind.as_str(), owner.name.clone())) {
         Some(("StatefulSet", name)) => Owner::Set(name),
         Some(("Job", name)) => Owner::Job(name),

@@ -1,7 +1,7 @@
 //! The three requests a pod is worth: bind it, write its status, delete it for good.
 
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -45,16 +45,20 @@ impl Answer {
 
 /// Sends `request` for the pod with this uid and no other: each request carries the uid, so that a successor of the
 /// same name refuses it.
-pub(crate) async fn send(client: Client, key: Key, uid: String, request: Request) -> Result<Answer, Refusal> {
-    let pods: Api<Object> = Api::namespaced(client, &key.namespace);
-    let name = format!("pod {}/{}", key.namespace, key.name);
+pub(crate) async fn send(
+    pods: Api<Object>,
+    key: Key,
+    uid: String,
+    request: Request,
+) -> Result<Answer, Refusal> {
+    let refusal = |error| Refusal::of(&format!("pod {}/{}", key.namespace, key.name), error);
     match try_once(&pods, &key.name, &uid, request).await {
         Ok(answer) => Ok(answer),
-        Err(error) => match Refusal::of(&name, error) {
+        Err(error) => match refusal(error) {
             Refusal::Stale(..) => match pods.get_opt(&key.name).await {
                 Ok(Some(pod)) => Ok(Answer::Reread(Box::new(pod))),
                 Ok(None) => Ok(Answer::Gone),
-                Err(error) => Err(Refusal::of(&name, error)),
+                Err(error) => Err(refusal(error)),
             },
             failed @ Refusal::Failed(..) => Err(failed),
         },

@@ -146,7 +146,7 @@ fn add_schema(name: &str, schemas: &mut Map) {
     schemas.insert(name.into(), Value::Null);
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for (field_name, field) in &described.fields {
+    for (field_name, field) in described.fields.iter() {
         let mut property = property(field_name, field, schemas);
         let sentence = sentences
             .and_then(|known| known.fields.get(field_name))

@@ -1,6 +1,6 @@
 //! Reading and writing through serde.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -73,8 +73,7 @@ impl<'de> Deserialize<'de> for Map {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, source: A) -> Result<Map, A::Error> {
-                let twice = Cell::new(false);
-                fields(source, Reader { twice: &twice })
+                fields(source, Reader(&Notes::default()))
             }
         }
 
@@ -84,25 +83,30 @@ impl<'de> Deserialize<'de> for Map {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        let twice = Cell::new(false);
-        source.deserialize_any(Reader { twice: &twice })
+        source.deserialize_any(Reader(&Notes::default()))
     }
 }
 
 /// Reads some JSON, and says whether any object in it has two fields with one name.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Value, bool), serde_json::Error> {
-    let twice = Cell::new(false);
+    let notes = Notes::default();
     let mut source = serde_json::Deserializer::from_slice(bytes);
-    let value = Reader { twice: &twice }.deserialize(&mut source)?;
+    let value = Reader(&notes).deserialize(&mut source)?;
     source.end()?;
-    Ok((value, twice.get()))
+    Ok((value, notes.twice.get()))
+}
+
+/// What is kept in mind while something is read.
+#[derive(Default)]
+struct Notes {
+    /// Whether a field was said twice.
+    twice: Cell<bool>,
+    /// The fields of all maps that are not complete, those of the innermost last. A map is made once their number is known.
+    fields: RefCell<Vec<(Name, Value)>>,
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'r> {
-    /// Whether a field was said twice.
-    twice: &'r Cell<bool>,
-}
+struct Reader<'r>(&'r Notes);
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
@@ -179,14 +183,17 @@ impl<'de> Visitor<'de> for Reader<'_> {
 }
 
 fn fields<'de, A: MapAccess<'de>>(mut source: A, reader: Reader<'_>) -> Result<Map, A::Error> {
-    let mut fields: Vec<(Name, Value)> = Vec::new();
+    let Reader(notes) = reader;
+    let outer = notes.fields.borrow().len();
     while let Some(name) = source.next_key()? {
-        fields.push((name, source.next_value_seed(reader)?));
+        let value = source.next_value_seed(reader)?;
+        notes.fields.borrow_mut().push((name, value));
     }
+    let fields: Vec<_> = notes.fields.borrow_mut().drain(outer..).collect();
     let said = fields.len();
     let fields: Map = fields.into_iter().collect();
     if fields.len() < said {
-        reader.twice.set(true);
+        notes.twice.set(true);
     }
     Ok(fields)
 }

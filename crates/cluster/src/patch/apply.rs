@@ -124,7 +124,7 @@ impl Attempt<'_> {
         let time = last.as_ref().and_then(|last| last.time.clone());
         let entry = Entry {
             owned: Owned::of(set),
-            api_version: write.api_version.to_owned(),
+            api_version: write.api_version.into(),
             time,
         };
         managers.insert(id.clone(), entry);
@@ -134,14 +134,14 @@ impl Attempt<'_> {
             Some(last) => prune(&merged, &last.owned.set(), &managers, shape),
             None => merged,
         };
-        let changed = compare(live, &object, shape).without(&reset);
+        let changed = compare(live, &object, shape).without(write.reset);
         take(&mut managers, &id, &changed, force)?;
 
         let is_changed = !same(live, &object);
         if let Some(entry) = managers.get_mut(&id) {
             entry.owned = Owned::of(owned(FieldSet::clone(&entry.owned.set())));
             if is_changed {
-                entry.time = Some(write.now.to_owned());
+                entry.time = Some(write.now.into());
             }
         }
         managers.forget_the_dispossessed();

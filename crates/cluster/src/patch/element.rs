@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::json::{Map, Name, Value};
+use crate::json::{Map, Name, Value, is_plain, write_text};
 
 use crate::go;
 
@@ -64,6 +64,32 @@ impl Element {
         }
     }
 
+    /// Appends the same as JSON, in quotes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Field(name) if is_plain(name) => {
+                out.extend_from_slice(b"\"f:");
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            // Nearly all keys are names and types, of which nothing but the quotes needs to be escaped.
+            Self::Key(fields) if fields.iter().all(is_plain_key) => {
+                out.extend_from_slice(b"\"k:{");
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    let value = value.as_str().unwrap_or_default();
+                    for part in ["\\\"", name, "\\\":\\\"", value, "\\\""] {
+                        out.extend_from_slice(part.as_bytes());
+                    }
+                }
+                out.extend_from_slice(b"}\"");
+            }
+            _ => write_text(out, &self.spelled()),
+        }
+    }
+
     /// Upstream sorts fields before keys, keys before values, values before indexes.
     fn rank(&self) -> u8 {
         match self {
@@ -73,6 +99,15 @@ impl Element {
             Self::Index(_) => 3,
         }
     }
+}
+
+/// Whether a key's value is text, and neither Go nor JSON escapes anything in it or its name.
+fn is_plain_key((name, value): &(Name, Value)) -> bool {
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&'))
+    };
+    is_plain(name) && value.as_str().is_some_and(is_plain)
 }
 
 fn sorted(fields: Map) -> Vec<(Name, Value)> {

@@ -1,6 +1,8 @@
 //! A set of paths into an object: what one manager owns.
 
-use crate::json::{self, Value};
+use std::cmp::Ordering;
+
+use crate::json::Value;
 
 use super::element::Element;
 use super::typed;
@@ -77,7 +79,13 @@ impl FieldSet {
     }
 
     fn entry(&mut self, element: &Element) -> &mut Node {
-        let at = self.place(element).unwrap_or_else(|at| {
+        // Objects are walked in order, so that most paths come last.
+        let at = match self.nodes.last().map(|(last, _)| last.cmp(element)) {
+            None | Some(Ordering::Less) => Err(self.nodes.len()),
+            Some(Ordering::Equal) => Ok(self.nodes.len() - 1),
+            Some(Ordering::Greater) => self.place(element),
+        };
+        let at = at.unwrap_or_else(|at| {
             self.nodes.insert(at, (element.clone(), Node::default()));
             at
         });
@@ -192,15 +200,23 @@ impl FieldSet {
         })
     }
 
-    /// Takes out what is there or below something that is there.
-    pub(crate) fn discard(&mut self, other: &Self) {
-        for (element, theirs) in &other.nodes {
-            let Ok(at) = self.place(element) else { continue };
-            let ours = &mut self.nodes[at].1;
-            ours.children.discard(&theirs.children);
-            if theirs.member || ours.is_empty() {
-                self.nodes.remove(at);
-            }
+    /// Takes out what is at or below a dotted path of fields.
+    pub(crate) fn discard_path(&mut self, path: &str) {
+        let (first, rest) = match path.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (path, None),
+        };
+        let is_first =
+            |(element, _): &(Element, Node)| matches!(element, Element::Field(name) if name == first);
+        let Some(at) = self.nodes.iter().position(is_first) else {
+            return;
+        };
+        let node = &mut self.nodes[at].1;
+        if let Some(rest) = rest {
+            node.children.discard_path(rest);
+        }
+        if rest.is_none() || node.is_empty() {
+            self.nodes.remove(at);
         }
     }
 
@@ -302,14 +318,7 @@ fn write(out: &mut Vec<u8>, set: &FieldSet, member: bool) {
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
-        match element {
-            Element::Field(name) if json::is_plain(name) => {
-                out.extend_from_slice(b"\"f:");
-                out.extend_from_slice(name.as_bytes());
-                out.push(b'"');
-            }
-            _ => json::write_text(out, &element.spelled()),
-        }
+        element.write(out);
         out.push(b':');
         write(out, &node.children, node.member);
     }
@@ -360,6 +369,20 @@ mod tests {
         #[case] expected: Value,
     ) {
         assert_eq!(set(left).without(&set(right)).to_value(), expected);
+    }
+
+    #[rstest]
+    #[case("a")]
+    #[case("a.b")]
+    #[case("b.a")]
+    #[case("c")]
+    fn what_is_discarded_is_gone_with_what_is_below(#[case] path: &str) {
+        let all = set(
+            json!({"f:a": {".": {}, "f:b": {".": {}, "f:c": {}}, "f:d": {}}, "f:b": {"f:a": {"f:c": {}}}}),
+        );
+        let mut left = all.clone();
+        left.discard_path(path);
+        assert_eq!(left, all.without(&FieldSet::of_paths(&[path])));
     }
 
     #[rstest]
@@ -416,9 +439,6 @@ mod tests {
             let both = left.intersection(&right);
             prop_assert!(left.paths().iter().all(|path| left.has(path)));
             prop_assert!(left.difference(&right).intersection(&right).is_empty());
-            let mut discarded = left.clone();
-            discarded.discard(&right);
-            prop_assert_eq!(discarded, left.without(&right));
             prop_assert_eq!(left.meets(&right), !both.is_empty());
             prop_assert_eq!(left.covers(&right), left.union(&right) == left);
             prop_assert_eq!(left.union(&right), right.union(&left));

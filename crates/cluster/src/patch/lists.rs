@@ -3,7 +3,7 @@
 use crate::json::Value;
 
 use super::error::PatchError;
-use super::order::{Order, find, no_key, split};
+use super::order::{Order, find, is_deletion, no_key, split};
 use super::strategic::{DIRECTIVE, merge_fields, unknown_directive};
 use super::strategy::Field;
 use crate::go;
@@ -39,8 +39,21 @@ pub(super) fn merge_list(
     } else {
         without_duplicates(old.iter().chain(&new).cloned().collect())
     };
+    // Whoever reports on the same things again names them in their order.
+    if maps && are_in_order(&merged, &new, list.key()) {
+        return Ok(merged);
+    }
     let (named, rest) = split(merged, &new, list.key())?;
     order.arrange(named, rest, &new, &old)
+}
+
+/// Whether the items are those of a patch, one for one.
+fn are_in_order(items: &[Value], patch: &[Value], key: &str) -> bool {
+    let is_same = |(item, new): (&Value, &Value)| {
+        let value = item.get(key);
+        value.is_some() && value == new.get(key) && !is_deletion(item)
+    };
+    items.len() == patch.len() && items.iter().zip(patch).all(is_same)
 }
 
 /// Deletes and replaces what items with a `$patch` say, and takes those items out of the patch.

@@ -101,13 +101,18 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         removed,
         modified: mut taken,
         added,
-    } = compare(old, new, shape).without(&write.reset_fields());
+    } = compare(old, new, shape).without(write.reset);
     taken.add(added);
     // What the writer takes from itself it would only get back.
     let id = Id::update(write.manager, write.api_version, write.subresource);
     let own = managers.remove(&id);
     managers.subtract(&[&taken, &removed]);
-    let (gained, unowned) = (owned(taken.clone()), taken.intersection(&BOOKKEEPING));
+    let unowned = if taken.meets(&BOOKKEEPING) {
+        taken.intersection(&BOOKKEEPING)
+    } else {
+        FieldSet::default()
+    };
+    let gained = owned(taken);
     let own = own.map(|mut own| {
         own.owned.subtract(&[&unowned, &removed]);
         own
@@ -126,8 +131,8 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         };
         let entry = Entry {
             owned,
-            api_version: write.api_version.to_owned(),
-            time: Some(write.now.to_owned()),
+            api_version: write.api_version.into(),
+            time: Some(write.now.into()),
         };
         managers.insert(id, entry);
     }

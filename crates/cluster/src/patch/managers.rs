@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::json::{Map, Name, Value};
 
@@ -19,13 +20,13 @@ pub(super) enum Operation {
     Update,
 }
 
-/// Whose an entry is. An applier is the same whatever version it applies.
+/// Whose an entry is, in texts that are shared with the object before. An applier is the same whatever version it applies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
-    pub(super) manager: String,
+    pub(super) manager: Arc<str>,
     pub(super) operation: Operation,
-    api_version: String,
-    pub(super) subresource: String,
+    api_version: Arc<str>,
+    pub(super) subresource: Arc<str>,
 }
 
 impl Id {
@@ -42,7 +43,7 @@ impl Id {
         match self.operation {
             Operation::Apply => self.clone(),
             Operation::Update => Self {
-                api_version: api_version.to_owned(),
+                api_version: api_version.into(),
                 ..self.clone()
             },
         }
@@ -56,10 +57,10 @@ impl Id {
     fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         Self {
-            manager: manager.to_owned(),
+            manager: manager.into(),
             operation,
-            api_version: api_version.to_owned(),
-            subresource: subresource.to_owned(),
+            api_version: api_version.into(),
+            subresource: subresource.into(),
         }
     }
 }
@@ -82,8 +83,8 @@ impl std::fmt::Display for Id {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) owned: Owned,
-    pub(super) api_version: String,
-    pub(super) time: Option<String>,
+    pub(super) api_version: Arc<str>,
+    pub(super) time: Option<Arc<str>>,
 }
 
 impl Entry {
@@ -207,7 +208,8 @@ impl Managers {
 
     /// Forgets those who wrote in a version that the object cannot be shown in from here: the other group of an Event.
     pub(super) fn forget_other_versions(&mut self, api_version: &str) {
-        self.entries.retain(|(_, entry)| entry.api_version == api_version);
+        self.entries
+            .retain(|(_, entry)| *entry.api_version == *api_version);
     }
 
     /// Merges the oldest updaters of a version into one until there are few enough.
@@ -221,7 +223,7 @@ impl Managers {
             .collect();
         updaters.sort();
         let mut count = updaters.len();
-        let mut first_of_version: BTreeMap<String, Id> = BTreeMap::new();
+        let mut first_of_version: BTreeMap<Arc<str>, Id> = BTreeMap::new();
         for (_, id) in updaters {
             if count <= MOST_UPDATERS {
                 return;
@@ -361,22 +363,22 @@ fn read(index: usize, entry: &Value) -> Result<(Id, Entry), String> {
         }
     }
     let id = Id {
-        manager: text("manager").to_owned(),
+        manager: text("manager").into(),
         operation,
         api_version: if operation == Operation::Apply {
-            String::new()
+            Arc::default()
         } else {
-            api_version.to_owned()
+            api_version.into()
         },
-        subresource: text("subresource").to_owned(),
+        subresource: text("subresource").into(),
     };
     let owned = Owned::of(FieldSet::read(&entry["fieldsV1"])?);
-    let time = entry["time"].as_str().map(str::to_owned);
+    let time = entry["time"].as_str().map(Arc::from);
     Ok((
         id,
         Entry {
             owned,
-            api_version: api_version.to_owned(),
+            api_version: api_version.into(),
             time,
         },
     ))
@@ -401,7 +403,7 @@ fn texts<'e>(id: &'e Id, entry: &'e Entry) -> impl Iterator<Item = (&'static str
         Operation::Update => "Update",
     };
     let fields = [
-        ("apiVersion", entry.api_version.as_str()),
+        ("apiVersion", &*entry.api_version),
         ("fieldsType", "FieldsV1"),
         ("fieldsV1", entry.owned.text()),
         ("manager", &id.manager),

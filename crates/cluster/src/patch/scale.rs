@@ -50,7 +50,7 @@ pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&s
         {
             let entry = Entry {
                 owned: Owned::of(set.clone()),
-                api_version: write.api_version.to_owned(),
+                api_version: write.api_version.into(),
                 time: None,
             };
             managers.insert(owner, entry);

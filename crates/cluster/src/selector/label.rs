@@ -128,11 +128,6 @@ impl Requirement {
         if !faults.is_empty() {
             invalid("key".to_owned(), format!("{key:?}"), &faults);
         }
-        let listed = if values.is_empty() {
-            "null".to_owned()
-        } else {
-            format!("{:?}", values).replace(", ", ",")
-        };
         let wrong_count = match operator {
             Operator::In | Operator::NotIn if values.is_empty() => {
                 Some("for 'in', 'notin' operators, values set can't be empty")
@@ -143,6 +138,10 @@ impl Requirement {
             _ => None,
         };
         if let Some(why) = wrong_count {
+            let listed = match values.as_slice() {
+                [] => "null".to_owned(),
+                values => format!("{values:?}").replace(", ", ","),
+            };
             invalid("values".to_owned(), listed, why);
         }
         for (index, value) in values.iter().enumerate() {

@@ -540,23 +540,25 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
         "selfLink",
         "generation",
     ];
+    let (old, new) = (&old["metadata"], object::metadata_mut(new));
     for field in kept {
         keep(old, new, field);
     }
     // Another name, namespace or UID is refused by validation; an absent one is filled in.
     for field in ["name", "namespace", "uid"] {
-        if new["metadata"][field].as_str().is_none_or(str::is_empty) {
+        if new.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
             keep(old, new, field);
         }
     }
 }
 
-fn keep(old: &Value, new: &mut Value, field: &str) {
-    let metadata = object::metadata_mut(new);
-    match old["metadata"].get(field) {
-        Some(value) => metadata.insert(field.into(), value.clone()),
-        None => metadata.remove(field),
-    };
+fn keep(old: &Value, new: &mut Map, field: &str) {
+    match (old.get(field), new.get(field)) {
+        (None, None) => {}
+        (Some(old), Some(new)) if old.shares(new) => {}
+        (Some(old), _) => drop(new.insert(field.into(), old.clone())),
+        (None, Some(_)) => drop(new.remove(field)),
+    }
 }
 
 /// A custom resource's own rules: which part an endpoint may write, and what counts as a new generation.

@@ -12,8 +12,8 @@ static TABLE: LazyLock<&'static Table<String, Struct>> =
         || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
             Ok(data) => {
                 let types: &'static Table<_, _> = Box::leak(Box::new(data.types));
-                let fields = types.values().flat_map(|described| described.fields.keys());
-                json::know(fields.map(String::as_str));
+                let fields = types.values().flat_map(|described| described.fields.iter());
+                json::know(fields.map(|(name, _)| name.as_str()));
                 types
             }
             Err(error) => {
@@ -39,10 +39,43 @@ pub(crate) fn builtin(name: &str) -> Option<&'static Struct> {
 pub(crate) struct Struct {
     /// Owned and merged as one value.
     pub(crate) atomic: bool,
-    pub(crate) fields: BTreeMap<String, Field>,
+    pub(crate) fields: Fields,
     /// What is written for fields that are not there.
     #[serde(skip)]
     pub(super) zeros: OnceLock<Vec<(Name, Value)>>,
+}
+
+/// The fields of a struct, by name. They are looked up at every step into an object too.
+#[derive(Debug, Deserialize)]
+#[serde(from = "BTreeMap<String, Field>")]
+pub(crate) struct Fields {
+    sorted: Vec<(String, Field)>,
+    places: Table<String, usize>,
+}
+
+impl From<BTreeMap<String, Field>> for Fields {
+    fn from(fields: BTreeMap<String, Field>) -> Self {
+        let places = fields.keys().cloned().zip(0..).collect();
+        Self {
+            sorted: fields.into_iter().collect(),
+            places,
+        }
+    }
+}
+
+impl Fields {
+    pub(crate) fn get(&self, name: &str) -> Option<&Field> {
+        self.places.get(name).map(|place| &self.sorted[*place].1)
+    }
+
+    pub(crate) fn contains_key(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// In the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Field)> {
+        self.sorted.iter().map(|(name, field)| (name, field))
+    }
 }
 
 /// A field of one, and how it is written.
@@ -152,7 +185,7 @@ mod tests {
         }
         assert!(TABLE.len() > 100, "only {} types", TABLE.len());
         for (name, described) in TABLE.iter() {
-            for (field, described) in &described.fields {
+            for (field, described) in described.fields.iter() {
                 check(&described.kind, &format!("{name}.{field}"));
             }
         }

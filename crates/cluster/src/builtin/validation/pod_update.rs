@@ -158,19 +158,22 @@ fn status(old: &Value, new: &Value, problems: &mut Problems) {
     let at = At::new("status");
     let (before, after) = (&old["status"], &new["status"]);
     for (index, condition) in items(after, "conditions").iter().enumerate() {
-        let (at, kind) = (at.field("conditions").index(index), text(condition, "type"));
+        let (at, kind) = (|| at.field("conditions").index(index), text(condition, "type"));
         if let Some(generation) = int(condition, "observedGeneration").filter(|generation| *generation < 0) {
             problems.invalid(
-                &at.field("observedGeneration"),
+                &at().field("observedGeneration"),
                 generation,
                 "must be a non-negative integer",
             );
         }
         if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
-            problems.invalid_for(&at.field("Type"), kind, names::qualified_name(kind));
+            let faults = names::qualified_name(kind);
+            if !faults.is_empty() {
+                problems.invalid_for(&at().field("Type"), kind, faults);
+            }
         }
     }
-    nominated_node(&at.field("nominatedNodeName"), old, after, problems);
+    nominated_node(&at, old, after, problems);
     if let Some(generation) = int(after, "observedGeneration").filter(|generation| *generation < 0) {
         problems.invalid(
             &at.field("observedGeneration"),
@@ -186,7 +189,7 @@ fn status(old: &Value, new: &Value, problems: &mut Problems) {
         ("initContainerStatuses", "initContainers"),
     ] {
         terminated_stays(
-            &at.field(list),
+            &at,
             before,
             after,
             list,
@@ -206,9 +209,10 @@ fn nominated_node(at: &At, old: &Value, after: &Value, problems: &mut Problems) 
     if name.is_empty() || name == before {
         return;
     }
-    problems.invalid_for(at, name, names::dns_subdomain(name));
+    let at = at.field("nominatedNodeName");
+    problems.invalid_for(&at, name, names::dns_subdomain(name));
     if !text(&old["spec"], "nodeName").is_empty() {
-        problems.forbidden(at, "may not be set on pods that are already bound to a node");
+        problems.forbidden(&at, "may not be set on pods that are already bound to a node");
     }
 }
 
@@ -240,7 +244,7 @@ fn terminated_stays(
             .find(|container| text(container, "name") == name);
         if !container.is_some_and(|container| may_restart(container, spec, code)) {
             problems.forbidden(
-                &at.index(index).field("state"),
+                &at.field(list).index(index).field("state"),
                 "may not be transitioned to non-terminated state",
             );
         }

@@ -13,15 +13,26 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 
 use super::error::{DEFAULT_RETRY, all_of, doing, failure, retry_on_conflict};
+use super::memory::Seen;
 use super::object::{Metadata, Pod, SETS, Set, text};
 
 /// The pods of a set, from one list: this snapshot is what the whole sync acts on. An orphan that could not be adopted
 /// or a pod that could not be released ends the sync.
-pub(super) fn pods(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Result<Vec<Pod>, Status> {
+pub(super) fn pods(
+    access: &dyn Access,
+    set: &Set,
+    selector: &LabelSelector,
+    seen: &Seen,
+) -> Result<Vec<Pod>, Status> {
     let may_adopt = OnceCell::new();
     let (mut claimed, mut errors) = (Vec::new(), Vec::new());
     let candidates = access.list_claimable(PODS, set.namespace(), set.uid());
-    for pod in candidates.into_iter().map(Pod::new) {
+    for object in candidates {
+        if let Some(known) = seen.pod(&object) {
+            claimed.push(known.clone());
+            continue;
+        }
+        let pod = Pod::new(object);
         let ours = match (claim(set, selector, &pod), set.is_terminating()) {
             (Claim::Keep, _) => Ok(true),
             (Claim::Ignore, _) | (_, true) => Ok(false),

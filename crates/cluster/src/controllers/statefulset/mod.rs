@@ -18,6 +18,7 @@
 mod claim;
 mod claims;
 mod error;
+mod memory;
 mod object;
 mod ordinal;
 mod pod;
@@ -41,7 +42,8 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Key;
 
-use self::object::{Metadata, Pod, Revision, SETS, Set, text};
+use self::memory::Memory;
+use self::object::{Metadata, Pod, SETS, Set, text};
 use self::replicas::Replicas;
 use self::revisions::Chosen;
 use self::round::Round;
@@ -59,11 +61,15 @@ pub(crate) struct Gates {
 #[derive(Debug, Default)]
 pub(crate) struct StatefulSets {
     gates: Gates,
+    memory: Memory,
 }
 
 impl StatefulSets {
     pub(crate) fn new(gates: Gates) -> Self {
-        Self { gates }
+        Self {
+            gates,
+            memory: Memory::default(),
+        }
     }
 
     /// Does what the set asks for and reports it. The report is written also when the work failed half-way, and the
@@ -133,13 +139,14 @@ impl Controller for StatefulSets {
         let Ok(selector) = LabelSelector::of(set.selector()) else {
             return Ok(Next::Wait);
         };
-        let mut history: Vec<Revision> = revisions::list(access, &set, &selector);
-        let adopted = revisions::adopt_orphans(access, &set, &history)?;
-        let pods = claim::pods(access, &set, &selector)?;
+        let seen = self.memory.recall(&set);
+        let mut history = revisions::list(access, &set, &selector, &seen);
+        let adopted = revisions::adopt_orphans(access, &set, &history.revisions)?;
+        let pods = claim::pods(access, &set, &selector, &seen)?;
         if adopted {
-            history = revisions::list(access, &set, &selector);
+            history = revisions::list(access, &set, &selector, &seen);
         }
-        let chosen = revisions::choose(access, &set, &history);
+        let chosen = revisions::choose(access, &set, &history.revisions);
         let (chosen, done) = match chosen {
             Ok(chosen) => {
                 let done = self.work(access, &set, &pods, &chosen);
@@ -147,7 +154,8 @@ impl Controller for StatefulSets {
             }
             Err(status) => (None, Err(status)),
         };
-        let truncated = revisions::truncate(access, &set, &pods, &history, chosen.as_ref());
+        let truncated = revisions::truncate(access, &set, &pods, &history.revisions, chosen.as_ref());
+        self.memory.keep(&set, history, pods);
         let next = done.as_ref().copied().unwrap_or(Next::Wait);
         error::all_of([done.err(), truncated.err()].into_iter().flatten().collect()).map(|()| next)
     }

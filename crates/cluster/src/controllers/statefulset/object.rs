@@ -69,43 +69,169 @@ pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A StatefulSet.
+/// A StatefulSet. What a sync asks of every pod and revision again and again is read once.
 #[derive(Clone, Debug)]
-pub(super) struct Set(Arc<Value>);
+pub(super) struct Set {
+    object: Arc<Value>,
+    name: Arc<str>,
+    namespace: Arc<str>,
+    uid: Arc<str>,
+    replicas: usize,
+    ordinals: Ordinals,
+    is_parallel: bool,
+    min_ready: SignedDuration,
+    claim_templates: Value,
+}
 
-/// A pod, as it was when the sync began, or one that is yet to be created.
+/// A pod, as it was when the sync began, or one that is yet to be created. What is asked often is read once.
 #[derive(Clone, Debug)]
-pub(super) struct Pod(Arc<Value>);
+pub(super) struct Pod {
+    object: Arc<Value>,
+    name: Arc<str>,
+    revision: Arc<str>,
+    phase: Phase,
+    is_ready: bool,
+    is_terminating: bool,
+}
+
+/// Where a pod is in its life, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// The API server, which gives every pod a phase, does not know it.
+    None,
+    Pending,
+    Running,
+    /// Failed or Succeeded.
+    Ended,
+    Other,
+}
 
 /// A ControllerRevision.
 #[derive(Clone, Debug)]
-pub(super) struct Revision(Arc<Value>);
+pub(super) struct Revision {
+    object: Arc<Value>,
+    name: Arc<str>,
+    number: i64,
+    controller: Option<Value>,
+}
 
-macro_rules! wraps_an_object {
-    ($($name:ident),*) => {$(
-        impl $name {
-            pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
-                Self(object.into())
-            }
+/// A text of an object, shared with it.
+fn shared(value: &Value) -> Arc<str> {
+    match value {
+        Value::String(text) => text.clone(),
+        _ => Arc::default(),
+    }
+}
+
+impl Set {
+    pub(super) fn new(object: Arc<Value>) -> Self {
+        let (metadata, spec) = (&object["metadata"], &object["spec"]);
+        let replicas = count(spec["replicas"].as_i64().unwrap_or(1));
+        Self {
+            name: shared(&metadata["name"]),
+            namespace: shared(&metadata["namespace"]),
+            uid: shared(&metadata["uid"]),
+            replicas,
+            ordinals: Ordinals::new(number(&spec["ordinals"]["start"]), replicas),
+            is_parallel: spec["podManagementPolicy"] == "Parallel",
+            min_ready: SignedDuration::from_secs(number(&spec["minReadySeconds"])),
+            claim_templates: spec["volumeClaimTemplates"].clone(),
+            object,
         }
+    }
+}
 
+impl Metadata for Set {
+    fn object(&self) -> &Value {
+        &self.object
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+}
+
+impl Pod {
+    pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
+        let object = object.into();
+        let metadata = &object["metadata"];
+        Self {
+            name: shared(&metadata["name"]),
+            revision: shared(&metadata["labels"]["controller-revision-hash"]),
+            is_terminating: metadata["deletionTimestamp"].is_string(),
+            phase: match pod::phase(&object) {
+                "" => Phase::None,
+                "Pending" => Phase::Pending,
+                "Running" => Phase::Running,
+                "Succeeded" | "Failed" => Phase::Ended,
+                _ => Phase::Other,
+            },
+            is_ready: pod::is_ready(&object),
+            object,
+        }
+    }
+}
+
+impl Metadata for Pod {
+    fn object(&self) -> &Value {
+        &self.object
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.is_terminating
+    }
+}
+
+impl Revision {
+    pub(super) fn new(object: Arc<Value>) -> Self {
+        Self {
+            name: shared(&object["metadata"]["name"]),
+            number: number(&object["revision"]),
+            controller: owner::controller_of(&object).cloned(),
+            object,
+        }
+    }
+}
+
+impl Metadata for Revision {
+    fn object(&self) -> &Value {
+        &self.object
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn controller(&self) -> Option<&Value> {
+        self.controller.as_ref()
+    }
+}
+
+macro_rules! reads_as_its_object {
+    ($($name:ident),*) => {$(
         impl Deref for $name {
             type Target = Value;
 
             fn deref(&self) -> &Value {
-                &self.0
-            }
-        }
-
-        impl Metadata for $name {
-            fn object(&self) -> &Value {
-                &self.0
+                &self.object
             }
         }
     )*};
 }
 
-wraps_an_object!(Set, Pod, Revision);
+reads_as_its_object!(Set, Pod, Revision);
 
 /// `spec.updateStrategy.rollingUpdate`.
 pub(super) struct RollingUpdate<'s> {
@@ -115,7 +241,7 @@ pub(super) struct RollingUpdate<'s> {
 
 impl Set {
     pub(super) fn shared(&self) -> &Arc<Value> {
-        &self.0
+        &self.object
     }
 
     /// Whether an owner reference means this set: by kind, name and UID.
@@ -140,19 +266,19 @@ impl Set {
     }
 
     pub(super) fn replicas(&self) -> usize {
-        count(self.spec()["replicas"].as_i64().unwrap_or(1))
+        self.replicas
     }
 
     pub(super) fn ordinals(&self) -> Ordinals {
-        Ordinals::new(number(&self.spec()["ordinals"]["start"]), self.replicas())
+        self.ordinals
     }
 
     pub(super) fn is_parallel(&self) -> bool {
-        self.spec()["podManagementPolicy"] == "Parallel"
+        self.is_parallel
     }
 
     pub(super) fn min_ready(&self) -> SignedDuration {
-        SignedDuration::from_secs(number(&self.spec()["minReadySeconds"]))
+        self.min_ready
     }
 
     /// `None`: all are kept.
@@ -169,7 +295,7 @@ impl Set {
     }
 
     pub(super) fn claim_templates(&self) -> &[Value] {
-        items(&self.spec()["volumeClaimTemplates"])
+        items(&self.claim_templates)
     }
 
     pub(super) fn service_name(&self) -> &str {
@@ -200,6 +326,10 @@ impl Set {
 }
 
 impl Pod {
+    pub(super) fn is_read_from(&self, object: &Arc<Value>) -> bool {
+        Arc::ptr_eq(&self.object, object)
+    }
+
     /// The set's name and the ordinal, read off the pod's own name.
     pub(super) fn parent(&self) -> Option<(&str, Option<Ordinal>)> {
         Ordinal::split(self.name())
@@ -210,25 +340,25 @@ impl Pod {
     }
 
     pub(super) fn revision(&self) -> &str {
-        text(&self.labels()["controller-revision-hash"])
+        &self.revision
     }
 
-    /// Whether the API server knows it: it gives every pod a phase.
+    /// Whether the API server knows it.
     pub(super) fn is_created(&self) -> bool {
-        !pod::phase(self).is_empty()
+        self.phase != Phase::None
     }
 
     pub(super) fn is_pending(&self) -> bool {
-        pod::phase(self) == "Pending"
+        self.phase == Phase::Pending
     }
 
-    /// Failed or Succeeded: a pod of a set is replaced after both.
+    /// A pod of a set is replaced after both ends.
     pub(super) fn has_ended(&self) -> bool {
-        pod::is_terminal(self)
+        self.phase == Phase::Ended
     }
 
     pub(super) fn is_running_and_ready(&self) -> bool {
-        pod::phase(self) == "Running" && pod::is_ready(self)
+        self.phase == Phase::Running && self.is_ready
     }
 
     /// When the pod will have been Ready for long enough; `None` when it is not Ready, or nobody knows since when.
@@ -241,14 +371,14 @@ impl Pod {
 
     /// Ready for at least that long. The phase does not matter here.
     pub(super) fn is_available(&self, min_ready: SignedDuration, now: Timestamp) -> bool {
-        pod::is_ready(self)
+        self.is_ready
             && (min_ready.is_zero() || self.available_from(min_ready).is_some_and(|from| from <= now))
     }
 }
 
 impl Revision {
     pub(super) fn number(&self) -> i64 {
-        number(&self["revision"])
+        self.number
     }
 
     pub(super) fn data(&self) -> &Value {

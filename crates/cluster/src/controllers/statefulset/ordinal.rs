@@ -23,6 +23,12 @@ impl Ordinal {
     pub(super) fn of(self, set: &str) -> String {
         [set, "-", &self.0.to_string()].concat()
     }
+
+    /// Whether this is the name of this pod of a set.
+    pub(super) fn is_of(self, set: &str, pod: &str) -> bool {
+        let digits = pod.strip_prefix(set).and_then(|rest| rest.strip_prefix('-'));
+        digits.is_some_and(|digits| *digits == *self.0.to_string())
+    }
 }
 
 impl fmt::Display for Ordinal {

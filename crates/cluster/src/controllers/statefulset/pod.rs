@@ -43,8 +43,8 @@ pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordina
 }
 
 /// Whether name and labels say which pod of the set it is. The index label is written, but not looked at.
-pub(super) fn has_identity(set: &Set, ordinal: Ordinal, pod: &Value) -> bool {
-    pod.name() == ordinal.of(set.name())
+pub(super) fn has_identity(set: &Set, ordinal: Ordinal, pod: &impl Metadata) -> bool {
+    ordinal.is_of(set.name(), pod.name())
         && pod.namespace() == set.namespace()
         && pod.labels()[NAME_LABEL] == pod.name()
 }
@@ -61,8 +61,12 @@ pub(super) fn put_identity(set: &Set, ordinal: Ordinal, pod: &mut Value) {
 
 /// Whether the pod mounts its claims. Of two volumes with one name the last counts.
 pub(super) fn has_storage(set: &Set, ordinal: Ordinal, pod: &Value) -> bool {
+    let templates = set.claim_templates();
+    if templates.is_empty() {
+        return true;
+    }
     let volumes = items(&pod["spec"]["volumes"]);
-    set.claim_templates().iter().all(|template| {
+    templates.iter().all(|template| {
         let volume = volumes
             .iter()
             .rev()

@@ -4,6 +4,7 @@
 //! happens in this sync, neither scaling down nor updating. Parallel does them all, in batches that grow while nothing
 //! fails, and goes on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::status::Status;
@@ -27,24 +28,24 @@ enum Step {
 }
 
 /// A set's pods by what becomes of them.
-pub(super) struct Replicas {
+pub(super) struct Replicas<'p> {
     count: usize,
     /// Those at a wanted ordinal, by index.
-    pub(super) living: BTreeMap<usize, Pod>,
+    pub(super) living: BTreeMap<usize, &'p Pod>,
     /// Those outside, the highest ordinal first.
-    pub(super) condemned: Vec<(Ordinal, Pod)>,
+    pub(super) condemned: Vec<(Ordinal, &'p Pod)>,
 }
 
-impl Replicas {
+impl<'p> Replicas<'p> {
     /// Pods whose name has no ordinal are left out: nothing ever happens to them.
-    pub(super) fn sort(round: &Round<'_>, pods: &[Pod]) -> Self {
+    pub(super) fn sort(round: &Round<'_>, pods: &'p [Pod]) -> Self {
         let ordinals = round.set.ordinals();
         let (mut living, mut condemned) = (BTreeMap::new(), Vec::new());
         for pod in pods {
             let Some(ordinal) = pod.ordinal() else { continue };
             match ordinals.index(ordinal) {
-                Some(index) => drop(living.insert(index, pod.clone())),
-                None => condemned.push((ordinal, pod.clone())),
+                Some(index) => drop(living.insert(index, pod)),
+                None => condemned.push((ordinal, pod)),
             }
         }
         condemned.sort_by(|(a, _), (b, _)| b.cmp(a));
@@ -55,10 +56,11 @@ impl Replicas {
         }
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Pod> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &'p Pod> {
         self.living
             .values()
-            .chain(self.condemned.iter().map(|(_, pod)| pod))
+            .copied()
+            .chain(self.condemned.iter().map(|(_, pod)| *pod))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -66,11 +68,11 @@ impl Replicas {
     }
 
     /// The pod at an index: the one that was there when the sync began, or else the one to be created.
-    pub(super) fn at(&self, round: &Round<'_>, index: usize) -> Pod {
-        self.living
-            .get(&index)
-            .cloned()
-            .unwrap_or_else(|| round.build(index))
+    pub(super) fn at(&self, round: &Round<'_>, index: usize) -> Cow<'p, Pod> {
+        match self.living.get(&index) {
+            Some(pod) => Cow::Borrowed(pod),
+            None => Cow::Owned(round.build(index)),
+        }
     }
 
     /// How many wanted pods are missing, not Ready for long enough, or on their way out.
@@ -89,14 +91,14 @@ impl Replicas {
         self.condemned
             .iter()
             .rev()
-            .map(|(_, pod)| pod)
+            .map(|(_, pod)| *pod)
             .find(|pod| round.is_unavailable(pod))
     }
 }
 
 impl Round<'_> {
     /// Brings the pods closer to what the set wants, and counts down in `tally` what an update takes away.
-    pub(super) fn run(&self, replicas: &Replicas, tally: &mut Tally) -> Result<(), Status> {
+    pub(super) fn run(&self, replicas: &Replicas<'_>, tally: &mut Tally) -> Result<(), Status> {
         if self.each(replicas.count, |index| self.keep_living(replicas, index))? == Step::Stop
             || self.each(replicas.condemned.len(), |index| {
                 self.keep_claims_of_condemned(replicas, index)
@@ -126,7 +128,7 @@ impl Round<'_> {
         Ok(Step::On)
     }
 
-    fn keep_living(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+    fn keep_living(&self, replicas: &Replicas<'_>, index: usize) -> Result<Step, Status> {
         let ordered = !self.set.is_parallel();
         let ordinal = self.set.ordinals().at(index);
         let pod = replicas.at(self, index);
@@ -152,7 +154,7 @@ impl Round<'_> {
         if ordered && (pod.is_terminating() || !pod.is_running_and_ready() || !self.is_available(&pod)) {
             return Ok(Step::Stop);
         }
-        let right = pod::has_identity(self.set, ordinal, &pod)
+        let right = pod::has_identity(self.set, ordinal, &*pod)
             && pod::has_storage(self.set, ordinal, &pod)
             && self.claims_are_kept(ordinal, &pod);
         if !right {
@@ -161,7 +163,7 @@ impl Round<'_> {
         Ok(Step::On)
     }
 
-    fn keep_claims_of_condemned(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+    fn keep_claims_of_condemned(&self, replicas: &Replicas<'_>, index: usize) -> Result<Step, Status> {
         let (ordinal, pod) = &replicas.condemned[index];
         if !self.claims_are_kept(*ordinal, pod) {
             self.keep_claims(*ordinal, pod)?;
@@ -171,7 +173,7 @@ impl Round<'_> {
 
     /// Scales down, highest ordinal first. An ordered set waits for each pod to be gone, and takes away a broken one
     /// only if nothing below it is broken too.
-    fn let_go(&self, replicas: &Replicas, index: usize) -> Result<Step, Status> {
+    fn let_go(&self, replicas: &Replicas<'_>, index: usize) -> Result<Step, Status> {
         let (_, pod) = &replicas.condemned[index];
         if pod.is_terminating() {
             return Ok(Step::Stop);

@@ -1,8 +1,6 @@
 //! ControllerRevisions: finding the one for the set's template, making it, putting an old one back to use, and
 //! forgetting the oldest.
 
-use std::collections::BTreeSet;
-
 use crate::json::{Value, json};
 use stateward_core::revision;
 
@@ -14,6 +12,7 @@ use crate::status::Status;
 
 use super::claim::{adopt, still_there};
 use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_conflict};
+use super::memory::{History, Seen};
 use super::object::{Metadata, Pod, REVISIONS, Revision, Set, number, text};
 
 /// Where a strategic merge patch says how it merges.
@@ -46,23 +45,25 @@ pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, revisions: &[Revisio
 }
 
 /// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
-pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector) -> Vec<Revision> {
-    let mut revisions: Vec<_> = access
-        .list_claimable(REVISIONS, set.namespace(), set.uid())
-        .into_iter()
-        .map(Revision::new)
-        .collect();
+pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector, seen: &Seen) -> History {
+    let listed = access.list_claimable(REVISIONS, set.namespace(), set.uid());
+    if seen.history.is_of(&listed) {
+        return seen.history.clone();
+    }
+    let mut revisions: Vec<_> = listed.iter().cloned().map(Revision::new).collect();
     let (name, uid) = (set.name(), set.uid());
     let is_ours =
         |owner: &Value| owner["uid"] == uid && owner["name"] == name && owner["kind"] == "StatefulSet";
     revisions
         .retain(|revision| selector.matches(revision.labels()) && revision.controller().is_none_or(is_ours));
-    let mut numbered: Vec<_> = revisions.into_iter().map(|one| (one.number(), one)).collect();
-    numbered.sort_by(|(number, a), (other, b)| {
-        let by_number = number.cmp(other);
+    revisions.sort_by(|a, b| {
+        let by_number = a.number().cmp(&b.number());
         by_number.then_with(|| (a.created(), a.name()).cmp(&(b.created(), b.name())))
     });
-    numbered.into_iter().map(|(_, revision)| revision).collect()
+    History {
+        listed,
+        revisions: revisions.into(),
+    }
 }
 
 /// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
@@ -106,21 +107,16 @@ pub(super) fn truncate(
     history: &[Revision],
     chosen: Option<&Chosen>,
 ) -> Result<(), Status> {
-    let mut live: BTreeSet<&str> = pods.iter().map(Pod::revision).collect();
-    live.extend(
-        chosen
-            .iter()
-            .flat_map(|chosen| [chosen.current.name(), chosen.update.name()]),
-    );
-    let unused: Vec<_> = history
-        .iter()
-        .filter(|revision| !live.contains(revision.name()))
-        .collect();
-    let Some(limit) = set.history_limit() else {
+    let Some(limit) = set.history_limit().filter(|limit| *limit < history.len()) else {
         return Ok(());
     };
-    let excess = unused.len().saturating_sub(limit);
-    for revision in unused.into_iter().take(excess) {
+    let is_used = |name: &str| {
+        chosen.is_some_and(|chosen| [chosen.current.name(), chosen.update.name()].contains(&name))
+            || pods.iter().any(|pod| pod.revision() == name)
+    };
+    let unused = || history.iter().filter(|revision| !is_used(revision.name()));
+    let excess = unused().count().saturating_sub(limit);
+    for revision in unused().take(excess) {
         access.delete(REVISIONS, set.namespace(), revision.name(), json!({}))?;
     }
     Ok(())

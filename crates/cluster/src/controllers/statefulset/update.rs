@@ -1,5 +1,7 @@
 //! Rolling update: which outdated pods go next.
 
+use std::borrow::Cow;
+
 use crate::json::Value;
 
 use crate::status::Status;
@@ -24,7 +26,7 @@ pub enum MaxUnavailable {
 }
 
 /// Deletes outdated pods from the top down to the partition; they come back on the update revision.
-pub(super) fn roll(round: &Round<'_>, replicas: &Replicas, tally: &mut Tally) -> Result<(), Status> {
+pub(super) fn roll(round: &Round<'_>, replicas: &Replicas<'_>, tally: &mut Tally) -> Result<(), Status> {
     let from = round.set.rolling_update().map_or(0, |rolling| rolling.partition);
     let targets = (from.min(replicas.count())..replicas.count())
         .rev()
@@ -40,9 +42,9 @@ pub(super) fn roll(round: &Round<'_>, replicas: &Replicas, tally: &mut Tally) ->
 }
 
 /// The highest outdated pod goes, unless one above it is unavailable.
-fn one_by_one(
+fn one_by_one<'p>(
     round: &Round<'_>,
-    targets: impl Iterator<Item = Pod>,
+    targets: impl Iterator<Item = Cow<'p, Pod>>,
     tally: &mut Tally,
 ) -> Result<(), Status> {
     for pod in targets {
@@ -57,10 +59,10 @@ fn one_by_one(
 }
 
 /// As many go as the budget leaves. Unavailable pods count wherever they stand, also below the partition.
-fn within_budget(
+fn within_budget<'p>(
     round: &Round<'_>,
-    replicas: &Replicas,
-    targets: impl Iterator<Item = Pod>,
+    replicas: &Replicas<'_>,
+    targets: impl Iterator<Item = Cow<'p, Pod>>,
     tally: &mut Tally,
 ) -> Result<(), Status> {
     let left = budget(round.set)?.saturating_sub(replicas.unavailable(round));
@@ -75,8 +77,8 @@ fn within_budget(
 
 fn broken_first(
     round: &Round<'_>,
-    replicas: &Replicas,
-    targets: &[Pod],
+    replicas: &Replicas<'_>,
+    targets: &[Cow<'_, Pod>],
     tally: &mut Tally,
 ) -> Result<(), Status> {
     let left = budget(round.set)?.saturating_sub(replicas.unavailable(round));

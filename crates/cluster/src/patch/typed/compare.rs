@@ -18,10 +18,10 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison without what is at or below the paths of `reset`.
-    pub(crate) fn without(mut self, reset: &FieldSet) -> Self {
+    /// The comparison without what is at or below the dotted paths of `reset`.
+    pub(crate) fn without(mut self, reset: &[&str]) -> Self {
         for set in [&mut self.removed, &mut self.modified, &mut self.added] {
-            set.discard(reset);
+            reset.iter().for_each(|path| set.discard_path(path));
         }
         self
     }
