@@ -54,6 +54,9 @@ pub(crate) trait Rollout:
     /// The same, to change it.
     fn record_mut(status: &mut Self::Status) -> &mut RolloutStatus;
 
+    /// Whether its spec can be carried out at all, whatever it finds.
+    fn is_sound(&self) -> bool;
+
     /// Somebody has said stop.
     fn is_paused(&self) -> bool;
 
@@ -132,6 +135,10 @@ impl Rollout for RolloutPlugin {
         status
     }
 
+    fn is_sound(&self) -> bool {
+        self.problems().is_empty()
+    }
+
     fn is_paused(&self) -> bool {
         self.spec.paused
     }
@@ -174,6 +181,10 @@ impl Rollout for PhasedRollout {
 
     fn record_mut(status: &mut PhasedRolloutStatus) -> &mut RolloutStatus {
         &mut status.rollout
+    }
+
+    fn is_sound(&self) -> bool {
+        self.problems().is_empty()
     }
 
     fn is_paused(&self) -> bool {

@@ -205,7 +205,9 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             return Ok(Next::await_change());
         }
         let target = target(&object);
-        if let Some(name) = context.plugin.held_elsewhere(&target).await? {
+        // A slip in the name of the workload gives up none.
+        let meant = deleting || object.is_sound();
+        if meant && let Some(name) = context.plugin.held_elsewhere(&target).await? {
             let elsewhere = Target {
                 name,
                 ..target.clone()
@@ -381,9 +383,11 @@ async fn observe<K: Rollout>(
         return Ok(None);
     };
     let status = object.status();
-    let stable = K::record(&status).stable_revision.as_deref();
+    let record = K::record(&status);
+    let stable = record.stable_revision.as_deref();
+    // Of a workload that was made anew nothing is on record, whatever its revisions are called.
     if let Ok(workload) = &mut seen.workload
-        && stable != Some(workload.current.as_str())
+        && (stable != Some(workload.current.as_str()) || is_new(record, workload))
         && workload.current != workload.update
     {
         let revision = workload.current.as_str().to_owned();
@@ -392,7 +396,7 @@ async fn observe<K: Rollout>(
     }
     if let Ok(workload) = &mut seen.workload
         && let Some(revision) = workload.forgotten_revision().cloned()
-        && is_new(K::record(&status), workload)
+        && is_new(record, workload)
     {
         let template = context.plugin.snapshot(target, Some(revision.as_str())).await?;
         workload.forgotten = template.map(|template| Stable {

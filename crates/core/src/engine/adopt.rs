@@ -1,12 +1,49 @@
 //! Taking a workload on: which version is the good one (rule 4).
 
-use super::Turn;
 use super::step::{begin, enter};
+use super::{Outcome, Turn, report};
 use crate::memory::{Activity, Cause, Stable};
-use crate::plan::gate_after;
-use crate::workload::Workload;
+use crate::plan::{Share, gate_after};
+use crate::workload::{Claim, Workload};
+use crate::world::{Action, Phase, Reason};
 
 impl Turn<'_> {
+    /// Stops Kubernetes where it rolls a version out by itself to a workload that is to be taken on. Before that has come about nothing is
+    /// remembered of the change: it may be over by then, and a version that runs everywhere is the stable one.
+    pub(super) fn stop_native(&mut self, workload: &Workload) -> Option<Outcome> {
+        if self.memory.stable.is_some() || self.world.plan.is_err() || workload.forgotten.is_some() {
+            return None;
+        }
+        let exposed = workload.exposed_from_the_top(&workload.update);
+        if !is_changing(workload) || workload.released <= i64::from(exposed) {
+            return None;
+        }
+        self.take_note(workload);
+        let found = format!(
+            "found {} on its way to {}: stopping it where it is",
+            workload.current, workload.update
+        );
+        Some(Outcome::act(
+            Action::Release(Share::Pods(exposed)),
+            report(Phase::Progressing, Reason::Guarding, found),
+        ))
+    }
+
+    /// Remembers which workload it is, and how it was set before us.
+    fn take_note(&mut self, workload: &Workload) {
+        let left_to_itself =
+            workload.claim == Claim::Ours && workload.released == i64::from(workload.replicas);
+        if self.memory.workload.is_none() || self.memory.setting.is_none() {
+            self.memory.setting = Some(self.setting(workload));
+        } else if self.world.memory.stable.is_none() && left_to_itself {
+            self.notice(
+                "TakenBack",
+                "taken back from Kubernetes' own rolling update: pods are checked again".into(),
+            );
+        }
+        self.memory.workload = Some(workload.uid.clone());
+    }
+
     /// Remembers a workload that is seen for the first time.
     ///
     /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
@@ -18,15 +55,7 @@ impl Turn<'_> {
         if self.memory.stable.is_some() || self.world.plan.is_err() {
             return;
         }
-        if self.memory.workload.is_none() || self.memory.setting.is_none() {
-            self.memory.setting = Some(self.setting(workload));
-        } else if self.world.memory.stable.is_none() {
-            self.notice(
-                "TakenBack",
-                "taken back from Kubernetes' own rolling update: pods are checked again".into(),
-            );
-        }
-        self.memory.workload = Some(workload.uid.clone());
+        self.take_note(workload);
         if let Some(stable) = workload.forgotten.clone() {
             self.warn(
                 "MadeAnew",
@@ -41,8 +70,11 @@ impl Turn<'_> {
             self.go_back(workload.update.clone(), Cause::PutBack);
             return;
         }
-        let changing = workload.current != workload.update && workload.replicas > 0;
-        match workload.current_template.clone().filter(|_| changing) {
+        match workload
+            .current_template
+            .clone()
+            .filter(|_| is_changing(workload))
+        {
             Some(template) => {
                 self.memory.stable = Some(Stable {
                     revision: workload.current.clone(),
@@ -84,4 +116,9 @@ impl Turn<'_> {
             None => workload.setting.clone(),
         }
     }
+}
+
+/// Whether a workload is on its way from one version to another, both of which are known.
+fn is_changing(workload: &Workload) -> bool {
+    workload.current != workload.update && workload.replicas > 0 && workload.current_template.is_some()
 }

@@ -109,6 +109,9 @@ impl Turn<'_> {
                 report: None,
             };
         }
+        if let Some(stopping) = self.stop_native(workload) {
+            return stopping;
+        }
         self.adopt(workload);
         self.obey(workload);
         self.aim(workload);

@@ -165,12 +165,12 @@ pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<Pha
         } else {
             record.consecutive_successful_checks
         };
-        record.consecutive_successful_checks = before + 1;
+        record.consecutive_successful_checks = before.saturating_add(1);
         record.consecutive_failed_checks = 0;
     } else {
         record.consecutive_successful_checks = 0;
-        record.consecutive_failed_checks += 1;
-        record.total_failed_checks += 1;
+        record.consecutive_failed_checks = record.consecutive_failed_checks.saturating_add(1);
+        record.total_failed_checks = record.total_failed_checks.saturating_add(1);
     }
     record.last_check_time = Some(checked.at);
     record.tries_left = tries_left(check, record);
@@ -186,7 +186,7 @@ pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<Pha
 
 pub(super) fn tries_left(check: &Check, record: &RollingPodStatus) -> Option<i32> {
     let tries = check.max_tries?;
-    Some((tries - record.consecutive_failed_checks).max(0))
+    Some(tries.saturating_sub(record.consecutive_failed_checks).max(0))
 }
 
 /// Where the checks of a gate stand, in one word.

@@ -23,6 +23,8 @@ scenarios![
     the_second_of_two_for_one_set_waits,
     a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set,
     a_query_that_cannot_be_asked_moves_no_pod,
+    a_slip_in_the_name_of_the_set_lets_go_of_none,
+    numbers_of_a_status_that_somebody_has_written_harm_nobody,
 ];
 
 /// What the server says to a manifest with this in its spec.
@@ -283,4 +285,34 @@ async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Out
         )
         .await?;
     expect_out::<2>(&db, &rollout, "v2").await
+}
+
+async fn a_slip_in_the_name_of_the_set_lets_go_of_none(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    expect_partition(&db, 3).await?;
+    rollout.patch("slip", json!({"targetRef": "d b"})).await?;
+    rollout.expect_message("spec.targetRef").await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    expect_partition(&db, 3).await?;
+    rollout.patch("put it right", json!({"targetRef": "db"})).await?;
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
+async fn numbers_of_a_status_that_somebody_has_written_harm_nobody(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let most = json!({"consecutiveFailedChecks": i32::MAX, "totalFailedChecks": i32::MAX});
+    rollout.overwrite(json!({"rollingPodStatus": most})).await?;
+    let before = expect_checks(&rollout, "some checks", |_| true).await?;
+    let before = before
+        .rolling_pod_status
+        .and_then(|checks| checks.last_check_time);
+    expect_checks(&rollout, "another check, and no more to count", |checks| {
+        checks.last_check_time > before && checks.total_failed_checks == i32::MAX
+    })
+    .await?;
+    all_is_well(cluster);
+    expect_out::<3>(&db, &rollout, "v2").await
 }

@@ -12,6 +12,7 @@ scenarios![
     the_later_name_leaves_a_set_to_kubernetes_too,
     taken_back_in_the_middle_the_next_pod_waits_for_its_checks,
     taken_back_at_rest_the_guard_is_up_again,
+    taken_back_as_kubernetes_comes_to_its_end_nothing_returns,
     deleted_while_left_to_kubernetes_nothing_changes,
 ];
 
@@ -85,6 +86,30 @@ async fn taken_back_at_rest_the_guard_is_up_again(cluster: &mut Cluster) -> Outc
     db.set_image("v3").await?;
     rollout.expect_message("the gate before pod db-2").await?;
     db.expect_rest(["v2"; 3]).await
+}
+
+/// Whichever of the two is faster: what a user has let out stays out.
+async fn taken_back_as_kubernetes_comes_to_its_end_nothing_returns(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    for (old, new) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
+        rollout
+            .patch("skip the checks", json!({"skipCheck": true}))
+            .await?;
+        rollout.expect_phase("Suspended").await?;
+        let last = Match::set("db")
+            .ordinal(0)
+            .with_image(format!("example.com/db:{new}"));
+        cluster.pods().program(last.clone(), Behaviour::never_ready());
+        db.set_image(new).await?;
+        db.expect_images([new, new, new]).await?;
+        cluster.pods().program(last, Behaviour::default());
+        rollout.expect_phase("Suspended").await?;
+        rollout.patch("check again", json!({"skipCheck": false})).await?;
+        expect_out::<3>(&db, &rollout, new).await?;
+        cluster.note(&format!("{old} is behind us"));
+    }
+    rollout.expect_events_at_most("RolloutAborted", 0).await
 }
 
 async fn deleted_while_left_to_kubernetes_nothing_changes(cluster: &mut Cluster) -> Outcome {

@@ -16,6 +16,7 @@ scenarios![
     a_change_that_also_scales_waits_for_its_checks,
     scaling_to_zero_never_promotes,
     a_set_that_is_made_anew_is_another_one,
+    a_set_that_is_made_anew_while_nobody_looks_has_its_gates,
     a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked,
     a_set_that_is_made_anew_in_the_middle_returns_every_pod,
 ];
@@ -135,6 +136,34 @@ async fn a_set_that_is_made_anew_is_another_one(cluster: &mut Cluster) -> Outcom
     let db = cluster.statefulset("db").replicas(2).image("v4").start().await?;
     rollout.expect_phase("Updated").await?;
     expect_partition(&db, 2).await
+}
+
+/// Its revisions are called as those before, and nothing else is as it was.
+async fn a_set_that_is_made_anew_while_nobody_looks_has_its_gates(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    expect_partition(&db, 3).await?;
+    cluster.metrics().says("errors", [1.0]);
+    cluster.stop_operator();
+    let gone = db.api().delete(db.name(), &DeleteParams::foreground()).await;
+    gone.doing("delete statefulset db")?;
+    db_is_gone(cluster).await?;
+    let db = cluster.statefulset("db").replicas(3).partition(3).start().await?;
+    db.set_image("v2").await?;
+    db.eventually("its controller knows of both", |set, _| {
+        let status = set.status.as_ref();
+        match status.map(|status| (&status.current_revision, &status.update_revision)) {
+            Some((current, update)) if current != update => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cluster.start_operator();
+    rollout.expect_event("RolloutStarted", "found").await?;
+    rollout.expect_message("the gate before pod db-2").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    all_is_well(cluster);
+    expect_out::<3>(&db, &rollout, "v2").await
 }
 
 async fn db_is_gone(cluster: &Cluster) -> Outcome {

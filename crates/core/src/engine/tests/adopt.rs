@@ -30,6 +30,38 @@ fn a_workload_in_the_middle_of_a_change_is_stable_on_what_it_comes_from() {
     );
 }
 
+/// Rule 4: it may be over before it is stopped, and then that is no change to undo.
+#[test]
+fn a_change_under_way_is_stopped_before_anything_is_remembered_of_it() {
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.template("b");
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.view().current_template = Some(Fingerprint::of("a"));
+    world.view().released = 5;
+    world.view().claim = Claim::Free;
+    let decision = decide(&world);
+    assert_eq!((&decision.memory.stable, &decision.action), (&None, &None));
+    assert_eq!(phase(&decision), (Phase::Progressing, Reason::Guarding));
+    world.memory = decision.memory;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
+
+    let mut over = world.clone();
+    over.current("b");
+    over.pods(["b"; 5]);
+    over.view().current_template = None;
+    let decision = decide(&over);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
+    assert_eq!(decision.memory.activity, Activity::Idle);
+    assert!(notices(&decision).is_empty());
+
+    world.view().released = 2;
+    world.view().claim = Claim::Ours;
+    let decision = decide(&world);
+    assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
+    assert_eq!(notices(&decision), ["RolloutStarted"]);
+}
+
 /// Rule 4: the pods are told by another watch than the workload, and may not be told yet.
 #[test]
 fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
