@@ -170,15 +170,15 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
 
     let (code, out, talk) = plane.run(&plugin, "resume db").await;
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    // What is suggested is for the same cluster, and does what it says.
-    let suggested = format!("--kubeconfig {} promote db", plane.kubeconfig().display());
-    assert_eq!(
-        talk,
-        format!(
-            "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward {suggested}\n"
-        )
+    // What is suggested is for the same cluster and for the revision that is on its way, and does what it says.
+    let said = "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward ";
+    let suggested = talk.trim_end().strip_prefix(said).unwrap();
+    let promote = format!(
+        "--kubeconfig {} promote db --revision db-",
+        plane.kubeconfig().display()
     );
-    let (code, out, talk) = plane.run(&plugin, &suggested).await;
+    assert!(suggested.starts_with(&promote), "{suggested}");
+    let (code, out, talk) = plane.run(&plugin, suggested).await;
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "rolloutplugin.argoproj.io/db promoted\n"),

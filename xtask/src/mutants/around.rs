@@ -156,8 +156,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps the set that it was meant for before",
         file: "controller/src/reconcile.rs",
-        truth: "if let Some(name) = context.plugin.held_elsewhere(&target).await? {",
+        truth: "if meant && let Some(name) = context.plugin.held_elsewhere(&target).await? {",
         lie: "if let Some(name) = context.plugin.held_elsewhere(&target).await?.filter(|_| deleting) {",
+    },
+    Mutant {
+        name: "lets go of its set for a slip",
+        file: "controller/src/reconcile.rs",
+        truth: "let meant = deleting || object.is_sound();",
+        lie: "let meant = true;",
+    },
+    Mutant {
+        name: "takes what is on record of a set that was made anew",
+        file: "controller/src/reconcile.rs",
+        truth: "|| is_new(record, workload))",
+        lie: ")",
+    },
+    Mutant {
+        name: "tells the same at any rate",
+        file: "controller/src/notify.rs",
+        truth: "None if events.len() == OFTEN => return Worth::Nothing,",
+        lie: "None if events.len() == usize::MAX => return Worth::Nothing,",
     },
     Mutant {
         name: "does not look again for a disruption budget",
@@ -186,14 +204,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "tells an event again under another name",
         file: "controller/src/notify.rs",
-        truth: "Fingerprint::of(&identity).as_str()",
-        lie: "Fingerprint::of(&format!(\"{identity} {}\", now.as_nanosecond())).as_str()",
+        truth: "let name = name(object, notice);",
+        lie: "let name = format!(\"{}{}\", name(object, notice), now.as_nanosecond());",
     },
     Mutant {
         name: "tells more than an event may hold",
         file: "controller/src/notify.rs",
-        truth: "(0..=LONGEST_MESSAGE - 3)",
-        lie: "(0..=LONGEST_MESSAGE)",
+        truth: "(0..=longest - 3)",
+        lie: "(0..=longest)",
     },
     Mutant {
         name: "leaves a command in the status",
@@ -288,8 +306,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts checks that were not in a row",
         file: "core/src/phasedrollout/check.rs",
-        truth: "record.consecutive_successful_checks = 0;\n        record.consecutive_failed_checks += 1;",
-        lie: "record.consecutive_failed_checks += 1;",
+        truth: "record.consecutive_successful_checks = 0;\n        record.consecutive_failed_checks = record.consecutive_failed_checks.saturating_add(1);",
+        lie: "record.consecutive_failed_checks = record.consecutive_failed_checks.saturating_add(1);",
     },
     Mutant {
         name: "passes a gate on answers to another question",

@@ -36,8 +36,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps one revision too many",
         file: "controllers/statefulset/revisions.rs",
-        truth: "unused.len().saturating_sub(limit);",
-        lie: "unused.len().saturating_sub(limit + 1);",
+        truth: "unused().count().saturating_sub(limit);",
+        lie: "unused().count().saturating_sub(limit + 1);",
     },
     Mutant {
         name: "does not promote at scale zero",

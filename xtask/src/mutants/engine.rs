@@ -10,6 +10,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "revision: workload.update.clone(),",
     },
     Mutant {
+        name: "takes a change on that it has not stopped",
+        file: "core/src/engine/adopt.rs",
+        truth: "if !is_changing(workload) || workload.released <= i64::from(exposed) {",
+        lie: "if exposed <= workload.replicas {",
+    },
+    Mutant {
         name: "forgets the pods that are new already when a set is taken on",
         file: "core/src/engine/adopt.rs",
         truth: "attempt.floor = exposed;",
