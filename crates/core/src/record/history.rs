@@ -97,6 +97,11 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
                 (RolloutEnd::ScaledToZero, None)
             }
             Activity::Returning(_) => (RolloutEnd::PutBack, None),
+            // Where no pod has moved yet, none has to return.
+            Activity::Idle if after.withdrawn.as_ref() == Some(target) => (RolloutEnd::ScaledToZero, None),
+            Activity::Idle if stable.is_some() && after.workload == world.memory.workload => {
+                (RolloutEnd::PutBack, None)
+            }
             Activity::Idle => (RolloutEnd::LeftToKubernetes, None),
         }
     };
@@ -133,6 +138,11 @@ mod tests {
     #[case::aborted(|world: &mut World| world.commands.abort = true, RolloutEnd::Aborted, Some("aborted by a user"))]
     #[case::replaced(|world: &mut World| world.template("c"), RolloutEnd::Replaced, Some("by db-c"))]
     #[case::put_back(|world: &mut World| world.template("a"), RolloutEnd::PutBack, None)]
+    #[case::put_back_before_any_pod(|world: &mut World| {
+        world.template("a");
+        world.pods(["a"; 5]);
+        world.view().released = 0;
+    }, RolloutEnd::PutBack, None)]
     #[case::scaled_to_zero(|world: &mut World| {
         world.view().replicas = 0;
         world.current("b");
