@@ -3,7 +3,8 @@
 //! crossterm takes the terminal into raw mode to hear the answer. What is pressed in that moment is a key that nobody reads.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Stdout, Write};
+use std::io::{self, IsTerminal, Read, Stdout, Write};
+use std::os::fd::AsFd;
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
@@ -24,7 +25,7 @@ impl Signalled {
 
 /// Asks the terminal where its cursor is.
 fn position() -> io::Result<Position> {
-    let terminal = OpenOptions::new().read(true).open("/dev/tty")?;
+    let terminal = keyboard()?;
     let quiet = Quiet::keep(&terminal)?;
     let mut out = io::stdout();
     out.write_all(b"\x1b[6n")?;
@@ -45,6 +46,15 @@ fn position() -> io::Result<Position> {
         io::ErrorKind::TimedOut,
         "the terminal does not say where its cursor is",
     ))
+}
+
+/// Where a terminal's answers come in. Only the one that we are started from has a name, and it need not be the one that we talk to.
+fn keyboard() -> io::Result<File> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return Ok(stdin.as_fd().try_clone_to_owned()?.into());
+    }
+    OpenOptions::new().read(true).open("/dev/tty")
 }
 
 /// The position at the end of what was heard, if it is one: `ESC [ row ; column R`, counted from one.
