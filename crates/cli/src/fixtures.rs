@@ -64,7 +64,7 @@ pub(crate) fn paused() -> Rollout {
         "db",
         json!({
             "observedGeneration": 1, "phase": "Paused",
-            "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod",
+            "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
             "currentStepIndex": 1, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
             "controllerPause": true,
             "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:06:50Z"}],
@@ -119,7 +119,7 @@ pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
     (status.returning, status.returning_from, status.returning_since) = (None, None, None);
-    status.message = "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod".into();
+    status.message = "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
     object
 }
 

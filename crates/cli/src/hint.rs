@@ -11,23 +11,26 @@ const VERBS: [&str; 5] = ["promote --full", "promote", "abort", "retry", "resume
 
 /// `stateward promote db --full --revision db-2`
 pub(crate) fn command(verb: &str, stage: &Stage<'_>, program: &str) -> String {
-    let steers = VERBS.contains(&verb);
-    let (verb, flags) = verb.split_once(' ').unwrap_or((verb, ""));
-    let mut words = vec![
-        call::about(program, stage.object).into_owned(),
-        verb.to_owned(),
-        stage.object.name_any(),
-    ];
-    words.extend((!flags.is_empty()).then(|| flags.to_owned()));
+    let mut command = typed(verb, stage, program);
     // What is told at rest is about the next version, which nobody has seen yet; but for one that was turned down.
     let seen = stage.activity != Activity::Idle || stage.status.aborted;
     let revision = stage.status.updated_revision.as_ref();
-    let revision = revision.filter(|_| steers && seen);
-    words.extend(revision.map(|revision| format!("--revision {revision}")));
-    words.join(" ")
+    if let Some(revision) = revision.filter(|_| VERBS.contains(&verb) && seen) {
+        command += &format!(" --revision {revision}");
+    }
+    command
 }
 
-/// What the operator says, with its commands as they are to be typed here.
+/// `stateward promote db --full`
+fn typed(verb: &str, stage: &Stage<'_>, program: &str) -> String {
+    let (verb, flags) = verb.split_once(' ').unwrap_or((verb, ""));
+    let program = call::about(program, stage.object);
+    format!("{program} {verb} {} {flags}", stage.object.name_any())
+        .trim_end()
+        .to_owned()
+}
+
+/// What the operator says, with its commands as they are to be typed here. It names the revision itself.
 pub(crate) fn message(stage: &Stage<'_>, program: &str) -> String {
     let (name, namespace) = (
         stage.object.name_any(),
@@ -35,7 +38,7 @@ pub(crate) fn message(stage: &Stage<'_>, program: &str) -> String {
     );
     VERBS.iter().fold(stage.message().to_owned(), |message, verb| {
         let said = format!("kubectl stateward {verb} {name} -n {namespace}");
-        message.replace(&said, &command(verb, stage, program))
+        message.replace(&said, &typed(verb, stage, program))
     })
 }
 
@@ -79,7 +82,7 @@ mod tests {
     #[case::several(
         saying(
             paused(),
-            "go back with: kubectl stateward abort db -n prod, or replace it with: kubectl stateward promote --full db -n prod"
+            "go back with: kubectl stateward abort db -n prod --revision db-2, or replace it with: kubectl stateward promote --full db -n prod --revision db-2"
         ),
         "go back with: stateward --context x -n prod abort db --revision db-2, or replace it with: stateward --context x -n prod promote db --full --revision db-2"
     )]

@@ -269,9 +269,9 @@ impl Turn<'_> {
                     Reason::ChecksFailed,
                     format!(
                         "{place}: {why}; check again with: {}, go on all the same with: {}, or back with: {}",
-                        self.command("retry"),
-                        self.command("promote"),
-                        self.command("abort")
+                        self.command_for(&attempt.target, "retry"),
+                        self.command_for(&attempt.target, "promote"),
+                        self.command_for(&attempt.target, "abort")
                     ),
                 );
             }
@@ -280,8 +280,8 @@ impl Turn<'_> {
                 Reason::Inconclusive,
                 format!(
                     "{place}: {why}; go on all the same with: {}, or back with: {}",
-                    self.command("promote"),
-                    self.command("abort")
+                    self.command_for(&attempt.target, "promote"),
+                    self.command_for(&attempt.target, "abort")
                 ),
             );
         }
@@ -318,8 +318,8 @@ impl Turn<'_> {
             Reason::Inconclusive,
             format!(
                 "{why}; go on all the same with: {}, or back with: {}",
-                self.command("promote"),
-                self.command("abort")
+                self.command_for(&attempt.target, "promote"),
+                self.command_for(&attempt.target, "abort")
             ),
         )
     }

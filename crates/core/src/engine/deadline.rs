@@ -64,9 +64,9 @@ impl Turn<'_> {
     /// counts it as the one that may be unavailable (k/k#137409). No step mends it before its turn; going on to the end does.
     fn ways_out(&self, attempt: &Attempt, workload: &Workload, why: &str) -> String {
         let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
-        let abort = self.command("abort");
+        let abort = self.command_for(&attempt.target, "abort");
         if workload.members().any(unwell) {
-            let replace = self.command("promote --full");
+            let replace = self.command_for(&attempt.target, "promote --full");
             format!("{why}; replace it without checks with: {replace}, or give up with: {abort}")
         } else {
             format!("{why}; go back with: {abort}")
@@ -95,9 +95,7 @@ impl Turn<'_> {
     /// version's fault, and may be what it cures.
     pub(super) fn excuse_stuck(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         let overdue = self.deadline(attempt, plan, workload);
-        // A gate that has begun anew may have stood for hours, and its pod be unwell for a moment.
-        let waited = self.world.now.duration_since(attempt.entered) >= plan.deadline;
-        if attempt.held || !waited || overdue.is_none_or(|at| at > self.world.now) {
+        if attempt.held || overdue.is_none_or(|at| at > self.world.now) {
             return;
         }
         let unwell = |pod: &&Pod| {
@@ -107,8 +105,14 @@ impl Turn<'_> {
         };
         let mut stuck = Vec::new();
         for pod in workload.members().filter(unwell) {
-            let since = pod.unready_since.unwrap_or(self.world.now);
-            match since.saturating_add(plan.deadline) {
+            let since = if pod.is_broken(self.world.now) {
+                self.alone_in_the_way_since(pod, attempt, workload)
+            } else {
+                None
+            };
+            let since = since.or(pod.unready_since).unwrap_or(self.world.now);
+            // A gate that has begun anew may have stood for hours, and its pod be unwell for a moment.
+            match since.max(attempt.entered).saturating_add(plan.deadline) {
                 Ok(at) if at <= self.world.now => stuck.push(pod),
                 Ok(at) => self.wake(at),
                 Err(_) => {}
@@ -131,6 +135,19 @@ impl Turn<'_> {
         attempt.excused.extend(indices);
         attempt.excused.sort_unstable();
         attempt.progressed = self.world.now;
+    }
+
+    /// Since when nothing but this one can have kept the gate shut. A crash loop is Ready for a moment at every turn, so that its own
+    /// times tell of the last turn only; but no checks have begun, and every other pod has been available since then.
+    fn alone_in_the_way_since(&self, pod: &Pod, attempt: &Attempt, workload: &Workload) -> Option<Timestamp> {
+        if self.run_of_step(attempt).is_some() {
+            return None;
+        }
+        let others = (0..workload.replicas).filter(|index| *index != pod.index);
+        let others = others.filter(|index| !attempt.excused.contains(index));
+        others
+            .map(|index| workload.at(index)?.available_at(workload.min_ready))
+            .try_fold(attempt.entered, |latest, at| Some(latest.max(at?)))
     }
 
     /// An excuse ends when the pod is well, and what it held up gets on. A crash loop is Ready for a moment at every turn.

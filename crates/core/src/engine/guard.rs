@@ -53,7 +53,7 @@ impl Turn<'_> {
                 format!(
                     "{revision} was turned down ({reason}) and every pod is back on the stable version; change the template, \
                      or: {}",
-                    self.command("retry")
+                    self.command_for(revision, "retry")
                 )
             };
             return report(Phase::Failed, Reason::Rejected, message);

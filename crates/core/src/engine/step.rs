@@ -231,7 +231,7 @@ impl Turn<'_> {
                 None => format!(
                     "{}: paused until somebody says: {}",
                     attempt.target,
-                    self.command("promote")
+                    self.command_for(&attempt.target, "promote")
                 ),
             };
             self.notice("RolloutPaused", message);
@@ -268,6 +268,11 @@ impl Turn<'_> {
         format!("kubectl stateward {verb} {}", self.world.name)
     }
 
+    /// The same for `revision` alone. Whoever reads it and types it when another version is rolled is refused.
+    pub(super) fn command_for(&self, revision: &RevisionName, verb: &str) -> String {
+        format!("{} --revision {revision}", self.command(verb))
+    }
+
     /// The report of a step that was just entered: what its gate will wait for is not there yet.
     pub(super) fn describe_next(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Report {
         let ahead = self.gate_of_step(workload, attempt, plan);
@@ -287,7 +292,7 @@ impl Turn<'_> {
                     "paused by spec.paused at step {} of {}; go on with: {}",
                     (attempt.step.0 + 1).min(plan.end().0),
                     plan.end().0,
-                    self.command("resume")
+                    self.command_for(&attempt.target, "resume")
                 ),
             );
         }
@@ -324,7 +329,7 @@ impl Turn<'_> {
                         "step {} of {}: paused{until}{waiting}; go on with: {}",
                         attempt.step.0 + 1,
                         plan.end().0,
-                        self.command("promote")
+                        self.command_for(&attempt.target, "promote")
                     ),
                 )
             }

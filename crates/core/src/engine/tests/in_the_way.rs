@@ -144,6 +144,44 @@ fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
     assert_eq!(attempt.excused, [0]);
 }
 
+/// Its own times tell of its last turn only, so it is the other pods that tell for how long it has been in the way.
+#[rstest]
+#[case::alone(|_: &mut World| {}, &[0])]
+#[case::after_another(|world: &mut World| {
+    let a_minute_ago = world.now - SignedDuration::from_mins(1);
+    world.view().pods[3].ready_since = Some(a_minute_ago);
+}, &[])]
+#[case::beside_another(|world: &mut World| {
+    let a_minute_ago = world.now - SignedDuration::from_mins(1);
+    world.unready(3);
+    world.view().pods[3].unready_since = Some(a_minute_ago);
+}, &[])]
+#[case::at_a_gate_that_has_begun_anew(|world: &mut World| {
+    let a_minute_ago = world.now - SignedDuration::from_mins(1);
+    world.attempt().entered = a_minute_ago;
+}, &[])]
+#[case::while_checks_were_made(|world: &mut World| checked(world, Verdict::Running), &[])]
+#[case::only_slow(|world: &mut World| world.view().pods[0].restarted_at = None, &[])]
+fn a_crash_loop_that_flaps_is_excused_when_it_alone_was_in_the_way(
+    #[case] befall: fn(&mut World),
+    #[case] excused: &[u32],
+) {
+    let mut world = at(0, 0);
+    world.view().ordered = false;
+    world.now += SignedDuration::from_mins(10);
+    let a_moment_ago = world.now - SignedDuration::from_secs(5);
+    world.unready(0);
+    world.view().pods[0].restarts = 6;
+    world.view().pods[0].restarted_at = Some(a_moment_ago);
+    world.view().pods[0].unready_since = Some(a_moment_ago);
+    befall(&mut world);
+    world.count();
+    let Activity::Rolling(attempt) = decide(&world).memory.activity else {
+        panic!("it is not turned down");
+    };
+    assert_eq!(attempt.excused, excused);
+}
+
 /// Rule 11: nothing is new yet, so no version is to blame.
 #[rstest]
 #[case::stuck_in_the_way_of_all_others(|world: &mut World| world.unready(0), Phase::Failed)]
