@@ -1,5 +1,7 @@
 //! What makes a PhasedRollout's spec valid, beyond its schema and including it.
 
+use url::Url;
+
 use super::{Check, PhasedRollout, PhasedRolloutSpec, Query};
 use crate::names::{OBJECT_NAME, is_object_name};
 use crate::problem::{Problem, Problems};
@@ -72,11 +74,11 @@ impl Query {
         if self.expr.trim().is_empty() {
             problems.add("spec.check.query.expr", "is empty; it takes a query in PromQL");
         }
-        if !is_address(&self.url) {
+        if let Some(objection) = objection(&self.url) {
             // Not the text: it may hold a password.
             problems.add(
                 "spec.check.query.url",
-                "is not the address of a Prometheus, such as http://prometheus:9090/prefix or prometheus:9090",
+                format!("{objection}; it takes an address such as http://prometheus:9090/prefix or prometheus:9090"),
             );
         }
         let authority = self.ca_certificate.as_ref().filter(|pem| !pem.trim().is_empty());
@@ -95,6 +97,29 @@ impl Query {
                 format!("{seconds} is not between 1 and 300"),
             );
         }
+    }
+}
+
+/// What is wrong with the address of a Prometheus.
+fn objection(url: &str) -> Option<String> {
+    if !is_address(url) {
+        return Some("is not the address of a Prometheus".into());
+    }
+    let url = url.trim();
+    let full = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
+    };
+    match Url::parse(&full) {
+        Err(error) => Some(format!("is not a URL: {error}")),
+        Ok(parsed) if matches!(parsed.host_str(), Some("http" | "https")) && parsed.port().is_none() => {
+            Some("has a scheme without two slashes behind it".into())
+        }
+        Ok(parsed) if parsed.path().trim_end_matches('/').ends_with("/api/v1/query") => {
+            Some("ends in /api/v1/query, which is put behind it by itself".into())
+        }
+        Ok(_) => None,
     }
 }
 
@@ -156,6 +181,9 @@ mod tests {
     #[case(json!({"check": {"query": {"url": "ftp://prom"}}}), "spec.check.query.url")]
     #[case(json!({"check": {"query": {"url": "http:///x"}}}), "spec.check.query.url")]
     #[case(json!({"check": {"query": {"url": "prom 9090"}}}), "spec.check.query.url")]
+    #[case(json!({"check": {"query": {"url": "http:/prom"}}}), "spec.check.query.url")]
+    #[case(json!({"check": {"query": {"url": "prom:99999"}}}), "spec.check.query.url")]
+    #[case(json!({"check": {"query": {"url": "http://prom:9090/api/v1/query"}}}), "spec.check.query.url")]
     #[case(json!({"check": {"query": {"secretRef": "A"}}}), "spec.check.query.secretRef")]
     #[case(json!({"check": {"query": {"timeoutSeconds": 301}}}), "spec.check.query.timeoutSeconds")]
     #[case(json!({"check": {"query": {"insecureSkipVerify": true, "caCertificate": "-"}}}), "spec.check.query.caCertificate")]
