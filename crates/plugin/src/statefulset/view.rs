@@ -351,9 +351,13 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
             .iter()
             .chain(&status.container_statuses)
     };
+    // A back-off lies between the end of a container and its next start, and a container that has just started is not well yet.
     let restarted = containers().filter_map(|container| {
         let ended = container.last_state.as_ref()?.terminated.as_ref()?;
-        ended.finished_at.as_ref().map(|time| time.0)
+        let runs = container.state.as_ref().and_then(|state| state.running.as_ref());
+        let started = runs.and_then(|runs| runs.started_at.as_ref());
+        let times = [ended.finished_at.as_ref(), started];
+        times.into_iter().flatten().map(|time| time.0).max()
     });
     Ok(Condition {
         ready_since: ready.filter(|_| status.phase == "Running"),
@@ -362,4 +366,30 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
         restarted_at: restarted.max(),
         trouble: containers().find_map(super::trouble::of),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    /// Between the end of a container and its next start lies its back-off.
+    #[rstest]
+    #[case::in_back_off(json!({"waiting": {"reason": "CrashLoopBackOff"}}), "2026-01-01T00:00:00Z")]
+    #[case::started_again(json!({"running": {"startedAt": "2026-01-01T00:05:00Z"}}), "2026-01-01T00:05:00Z")]
+    fn a_container_has_restarted_when_it_has_started_again(
+        #[case] state: Value,
+        #[case] expected: Timestamp,
+    ) {
+        let ended = json!({"exitCode": 1, "finishedAt": "2026-01-01T00:00:00Z"});
+        let status = json!({
+            "phase": "Running",
+            "containerStatuses": [
+                {"name": "main", "restartCount": 6, "state": state, "lastState": {"terminated": ended}},
+                {"name": "beside", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-02T00:00:00Z"}}},
+            ],
+        });
+        assert_eq!(condensed(status).unwrap().restarted_at, Some(expected));
+    }
 }

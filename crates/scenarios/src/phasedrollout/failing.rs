@@ -26,6 +26,7 @@ scenarios![
     an_old_pod_that_is_stuck_does_not_hold_up_its_cure,
     a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down,
     a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure,
+    a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate,
     a_version_is_not_turned_down_while_the_old_pod_stops,
     pods_that_return_are_progress,
 ];
@@ -254,17 +255,8 @@ async fn a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure(clust
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
     let rollout = cluster.phased("db").start().await?;
-    let sick = Match::image("example.com/db:v1").ordinal(0);
-    let crashes = Behaviour::crash_loop().ready_for(Duration::from_secs(2));
-    cluster.pods().program(sick, crashes);
-    db.delete_pod(0).await?;
-    db.eventually("pod db-0 has crashed", |_, pods| {
-        let mut crashed = pods.iter().filter(|pod| pod.ordinal == Some(0) && !pod.ready);
-        if crashed.any(|pod| pod.restarts > 0) {
-            Ok(())
-        } else {
-            Err("not yet".into())
-        }
+    crashing(cluster, &db, Duration::from_secs(2), |restarts, ready| {
+        restarts > 0 && !ready
     })
     .await?;
     db.set_image("v2").await?;
@@ -272,6 +264,50 @@ async fn a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure(clust
         .expect_message("not waiting for pod 0, which was unwell before")
         .await?;
     expect_out::<3>(&db, &rollout, "v2").await
+}
+
+/// The last end of its container is long ago by then, and the next one near.
+async fn a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
+    let impatient = json!({"progressDeadlineSeconds": 8});
+    let rollout = cluster.phased("db").spec(impatient).start().await?;
+    crashing(cluster, &db, Duration::from_secs(5), |restarts, ready| {
+        restarts > 1 && ready
+    })
+    .await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_message("waiting for pod db-0 to stay Ready")
+        .await?;
+    rollout
+        .expect_event("PodsExcused", "not waiting any longer for db-0")
+        .await?;
+    expect_out::<3>(&db, &rollout, "v2").await
+}
+
+/// Pod db-0 is made anew and crashes at every turn, after it was Ready for `moment`; waits until it stands so.
+async fn crashing(
+    cluster: &Cluster,
+    db: &Set<'_>,
+    moment: Duration,
+    stands: fn(u32, bool) -> bool,
+) -> Outcome {
+    let sick = Match::image("example.com/db:v1").ordinal(0);
+    cluster
+        .pods()
+        .program(sick, Behaviour::crash_loop().ready_for(moment));
+    db.delete_pod(0).await?;
+    db.eventually("pod db-0 crashes", |_, pods| {
+        let mut first = pods.iter().filter(|pod| pod.ordinal == Some(0));
+        if first.any(|pod| stands(pod.restarts as u32, pod.ready)) {
+            Ok(())
+        } else {
+            Err("not yet".into())
+        }
+    })
+    .await
+    .map(drop)
 }
 
 /// As long as no pod has run it, no version is to blame.
