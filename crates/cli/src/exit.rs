@@ -31,7 +31,8 @@ Exit codes:
   4  the --timeout ran out
   5  there is no such rollout
   6  Progressing (without --watch)
-Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0; with --watch one is seen to its end after the other.";
+Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.
+With --watch all of them are watched at the same time, each until its own end.";
 
 /// For the help texts of commands.
 pub(crate) const COMMAND_HELP: &str = "\
