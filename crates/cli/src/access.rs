@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use stateward_api::duration;
 use tower::BoxError;
@@ -17,7 +17,7 @@ use crate::call::quoted;
 use crate::completion;
 use crate::error::Error;
 use crate::name::is_label;
-use crate::reach::Unreachable;
+use crate::reach::{Unreachable, root};
 
 /// kubectl's flags. The last one of a kind is the one that counts, as with kubectl.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -79,6 +79,11 @@ impl Access {
         let address = config.cluster_url.to_string();
         let address = address.trim_end_matches('/').to_owned();
         let limit = self.request_timeout.filter(|limit| !limit.is_zero());
+        if let Some(limit) = limit {
+            // A connection is given up first: nothing was sent then, and that is known.
+            let connect = limit.mul_f64(0.9);
+            config.connect_timeout = Some(config.connect_timeout.map_or(connect, |set| set.min(connect)));
+        }
         let patient = MapFutureLayer::new(move |answer| within(limit, answer));
         // What is not a word of kube itself comes from the connection.
         let told = MapErrLayer::new(move |error: BoxError| -> BoxError {
@@ -143,7 +148,7 @@ impl Access {
         let named = match &self.kubeconfig {
             Some(path) => {
                 let read = Kubeconfig::read_from(path);
-                Some(read.map_err(|error| Error::Access(error.to_string()))?)
+                Some(read.map_err(|error| Error::Access(words(&error)))?)
             }
             None => of_the_environment()?,
         };
@@ -153,11 +158,11 @@ impl Access {
             None if self.context.is_none() => {
                 return Config::infer()
                     .await
-                    .map_err(|error| Error::Access(error.to_string()));
+                    .map_err(|error| Error::Access(nowhere(&error)));
             }
             None => Config::from_kubeconfig(&options).await,
         };
-        config.map_err(|error| Error::Access(error.to_string()))
+        config.map_err(|error| Error::Access(words(&error)))
     }
 }
 
@@ -178,6 +183,27 @@ fn within<R: 'static>(
     answer
         .map(move |answer| answer.unwrap_or_else(|_| Err(Unanswered(limit).into())))
         .boxed()
+}
+
+/// What is wrong with a kubeconfig.
+fn words(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(why, path) => format!("cannot read {}: {}", path.display(), root(why)),
+        KubeconfigError::LoadContext(context) => format!("the kubeconfig has no context {context:?}"),
+        KubeconfigError::CurrentContextNotSet => "the kubeconfig says no context".into(),
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong with all places. What a pod would need helps nobody who is in none.
+fn nowhere(error: &InferConfigError) -> String {
+    let kubeconfig = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    match kubeconfig {
+        Some(kubeconfig) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() => {
+            format!("{}, and this is no pod of a cluster", words(kubeconfig))
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// What `--namespace` may be.
@@ -221,7 +247,7 @@ fn merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>, Error> {
     let merged = there.iter().try_fold(Kubeconfig::default(), |merged, file| {
         merged.merge(Kubeconfig::read_from(file)?)
     });
-    merged.map(Some).map_err(|error| Error::Access(error.to_string()))
+    merged.map(Some).map_err(|error| Error::Access(words(&error)))
 }
 
 #[cfg(test)]
@@ -246,12 +272,34 @@ pub(crate) mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_kubeconfig_that_will_not_do_says_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut access = to("127.0.0.1:1".parse().unwrap(), &dir);
+        access.context = Some("other".into());
+        let told = access.connect().await.err().unwrap().to_string();
+        assert!(
+            told.contains("the kubeconfig has no context \"other\";"),
+            "{told}"
+        );
+        access.kubeconfig = Some("/nowhere/k".into());
+        let told = access.connect().await.err().unwrap().to_string();
+        assert!(
+            told.contains("cannot read /nowhere/k: no such file or directory;"),
+            "{told}"
+        );
+    }
+
     /// A way to a server at this address.
     pub(crate) fn to(address: std::net::SocketAddr, dir: &tempfile::TempDir) -> Access {
+        to_url(&format!("http://{address}"), dir)
+    }
+
+    pub(crate) fn to_url(url: &str, dir: &tempfile::TempDir) -> Access {
         let file = dir.path().join("kubeconfig");
         let text = format!(
             "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}],
-            clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]}}"
+            clusters: [{{name: c, cluster: {{server: '{url}', insecure-skip-tls-verify: true}}}}]}}"
         );
         std::fs::write(&file, text).unwrap();
         Access {

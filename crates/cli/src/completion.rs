@@ -5,13 +5,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter, complete,
 };
-use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
@@ -72,11 +73,66 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, Error> {
 pub fn for_a_shell(command: impl Fn() -> clap::Command) -> bool {
     let begun = std::env::args_os().next_back().unwrap_or_default();
     let command = || meant(command(), &begun);
+    let empty = begun.is_empty();
+    let shells = Shells::builtins().0.iter().copied();
+    let shells: Vec<_> = shells.map(|shell| Quiet { shell, empty }).collect();
+    let shells: Vec<_> = shells.iter().map(|shell| shell as &dyn EnvCompleter).collect();
     let answered = CompleteEnv::with_factory(command)
         .var(ASKED)
+        .shells(Shells(&shells))
         .try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref());
     // What cannot be completed is no reason to fail: a shell shows nothing then.
     answered.unwrap_or(true)
+}
+
+/// A shell that is told of no flags on an empty word. The engine offers hidden ones where there is nothing else, and a shell would
+/// write their first dashes.
+struct Quiet {
+    shell: &'static dyn EnvCompleter,
+    empty: bool,
+}
+
+impl EnvCompleter for Quiet {
+    fn name(&self) -> &'static str {
+        self.shell.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.shell.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.shell.write_registration(var, name, bin, completer, out)
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut clap::Command,
+        words: Vec<OsString>,
+        here: Option<&Path>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if !self.empty {
+            return self.shell.write_complete(command, words, here, out);
+        }
+        let mut all = Vec::new();
+        self.shell.write_complete(command, words, here, &mut all)?;
+        let between = std::env::var("_CLAP_IFS").unwrap_or_else(|_| "\n".into());
+        out.write_all(undashed(&String::from_utf8_lossy(&all), &between).as_bytes())
+    }
+}
+
+/// The candidates that are no flags.
+fn undashed(candidates: &str, between: &str) -> String {
+    let kept = candidates.split(between).filter(|word| !word.starts_with('-'));
+    kept.collect::<Vec<_>>().join(between)
 }
 
 /// Flags are offered to whoever has begun one: on an empty word they would hide what is asked for.
@@ -376,5 +432,11 @@ mod tests {
             format!("{access:?}").contains("context: Some(\"x\")"),
             "{access:?}"
         );
+    }
+
+    #[test]
+    fn an_empty_word_is_no_flag() {
+        assert_eq!(undashed("--all\u{b}-l\u{b}db\u{b}web", "\u{b}"), "db\u{b}web");
+        assert_eq!(undashed("--all\n-l\n", "\n"), "");
     }
 }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::mask::mask;
 use crate::name::Name;
 use crate::output::to_yaml;
-use crate::revisions::Revision;
+use crate::revisions::{Revision, number};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::style::Style;
@@ -41,10 +41,10 @@ pub struct Args {
     #[arg(short = 'l', long, hide = true, value_name = "SELECTOR")]
     selector: Option<String>,
     /// Compare from this revision on, by its number in the history, instead of from the stable version
-    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
+    #[arg(long, value_name = "NUMBER", value_parser = number, add = crate::completion::revisions())]
     from_revision: Option<i64>,
     /// Compare with this revision instead of with the template as it is
-    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
+    #[arg(long, value_name = "NUMBER", value_parser = number, add = crate::completion::revisions())]
     to_revision: Option<i64>,
     #[command(flatten)]
     access: Access,

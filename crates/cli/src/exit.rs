@@ -21,6 +21,31 @@ pub enum Exit {
     Progressing = 6,
 }
 
+/// What the codes mean, for every verb that is about rollouts.
+pub const CODES: &str = "\
+Exit codes of the verbs that are about rollouts:
+  0  done; of status: Successful
+  1  an error: refused, no cluster, bad arguments, no permission; what it is about was not changed
+  2  of status: Failed
+  3  of status: Paused
+  4  nobody has answered, or not in time
+  5  there is no such rollout, by its name, its StatefulSet or its labels
+  6  of status: Progressing
+Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.";
+
+/// For the help texts of what only looks.
+pub(crate) const LOOK_HELP: &str = "\
+Exit codes:
+  0  it was shown
+  1  an error: no cluster, bad arguments, no permission
+  5  there is no such rollout; what is there of several that were named is shown all the same";
+
+/// For the help texts of what is shown for as long as somebody looks.
+pub(crate) const LIST_HELP: &str = "\
+Exit codes:
+  0  they were shown, or there are none
+  1  an error: no cluster, bad arguments, no permission";
+
 /// For the help texts.
 pub(crate) const HELP: &str = "\
 Exit codes:
@@ -31,7 +56,8 @@ Exit codes:
   4  the --timeout ran out
   5  there is no such rollout
   6  Progressing (without --watch)
-Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0; with --watch one is seen to its end after the other.";
+Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.
+With --watch all of them are watched at the same time, each until its own end.";
 
 /// For the help texts of commands.
 pub(crate) const COMMAND_HELP: &str = "\
@@ -40,9 +66,10 @@ are skipped and told; where none needs anything, that is an error. A name is nev
 
 Exit codes:
   0  the operator has taken the command
-  1  it was refused, or the rollout has moved on: nothing was changed; or several rollouts ended differently
+  1  it was refused, or the rollout has moved on: nothing was changed
   4  nobody has answered, or not in time, or not before an interrupt; it is said what was asked for, or that this is not known
-  5  there is no such rollout";
+  5  there is no such rollout
+Of several rollouts it is the code of the worst, in the order 1, 5, 4, 0.";
 
 /// For the help texts of what changes the template.
 pub(crate) const CHANGE_HELP: &str = "\
@@ -51,9 +78,10 @@ Several are changed one after the other; one that cannot be is told, and keeps n
 
 Exit codes:
   0  the template was changed; what comes of it: status NAME --watch
-  1  it was refused, or the template has changed meanwhile: nothing was changed; or several rollouts ended differently
+  1  it was refused, or the template has changed meanwhile: nothing was changed
   4  the API server has not answered; whether the template was changed is not known
-  5  there is no such rollout";
+  5  there is no such rollout
+Of several rollouts it is the code of the worst, in the order 1, 5, 4, 0.";
 
 impl Exit {
     /// From the worst on.
@@ -67,18 +95,10 @@ impl Exit {
         Self::Done,
     ];
 
-    /// How several stand: as the worst of them.
+    /// How several end: as the worst of them.
     pub(crate) fn worst(exits: &[Self]) -> Self {
         let worst = Self::RANKED.into_iter().find(|exit| exits.contains(exit));
         worst.unwrap_or(Self::Error)
-    }
-
-    /// How several were changed. Where they ended differently there is no code that says it all.
-    pub(crate) fn of_all(exits: &[Self]) -> Self {
-        match exits.split_first() {
-            Some((first, rest)) if rest.iter().all(|exit| exit == first) => *first,
-            _ => Self::Error,
-        }
     }
 }
 
@@ -94,12 +114,14 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case(&[Exit::Done, Exit::Done], Exit::Done, Exit::Done)]
-    #[case(&[Exit::Done, Exit::Paused], Exit::Paused, Exit::Error)]
-    #[case(&[Exit::Progressing, Exit::Failed, Exit::Paused], Exit::Failed, Exit::Error)]
-    #[case(&[Exit::Failed, Exit::NotFound], Exit::NotFound, Exit::Error)]
-    #[case(&[], Exit::Error, Exit::Error)]
-    fn several_end_as_the_worst_or_as_all(#[case] exits: &[Exit], #[case] worst: Exit, #[case] all: Exit) {
-        assert_eq!((Exit::worst(exits), Exit::of_all(exits)), (worst, all));
+    #[case(&[Exit::Done, Exit::Done], Exit::Done)]
+    #[case(&[Exit::Done, Exit::Paused], Exit::Paused)]
+    #[case(&[Exit::Progressing, Exit::Failed, Exit::Paused], Exit::Failed)]
+    #[case(&[Exit::Failed, Exit::NotFound], Exit::NotFound)]
+    #[case(&[Exit::Done, Exit::NotFound], Exit::NotFound)]
+    #[case(&[Exit::NotFound, Exit::Error], Exit::Error)]
+    #[case(&[], Exit::Error)]
+    fn several_end_as_the_worst(#[case] exits: &[Exit], #[case] worst: Exit) {
+        assert_eq!(Exit::worst(exits), worst);
     }
 }

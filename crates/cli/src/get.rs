@@ -7,7 +7,7 @@ use kube::api::{DynamicObject, ListParams};
 
 use crate::access::Access;
 use crate::error::Error;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::live;
 use crate::manifest;
 use crate::name::{Name, after_a_kind};
@@ -19,6 +19,7 @@ use crate::watch::{self, Watched};
 
 /// `get …`
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit::LOOK_HELP)]
 pub struct Args {
     /// The rollouts, one of them as a tree: NAME, rp/NAME, phased/NAME, or sts/NAME for what rolls that StatefulSet; rp or phased
     /// alone are all of that kind
@@ -33,6 +34,7 @@ pub struct Args {
 
 /// `list …`
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit::LIST_HELP)]
 pub struct ListArgs {
     /// Look in all namespaces
     #[arg(short = 'A', long)]

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::access::Access;
 use crate::columns::columns;
 use crate::error::Error;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::mask::mask;
 use crate::outcome;
 use crate::output::{Format, to_yaml};
-use crate::revisions::Revision;
+use crate::revisions::{Revision, number};
 use crate::session::Session;
 use crate::table::age;
 use crate::target::{Targets, each};
@@ -17,13 +17,15 @@ use crate::workload::{Workload, same};
 
 /// `history …`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-The outcome comes from the rollout's status, which keeps those of the last ten. Where it tells nothing, it is unknown.")]
+#[command(after_help = format!("\
+The outcome comes from the rollout's status, which keeps those of the last ten. Where it tells nothing, it is unknown.
+
+{}", exit::LOOK_HELP))]
 pub struct Args {
     #[command(flatten)]
     targets: Targets,
     /// Show the template of this revision; values that look like secrets are hidden
-    #[arg(long, value_name = "NUMBER", add = crate::completion::revisions())]
+    #[arg(long, value_name = "NUMBER", value_parser = number, add = crate::completion::revisions())]
     revision: Option<i64>,
     /// For machines
     #[arg(
@@ -67,7 +69,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         }
         history(&workload, &args, session).await
     });
-    Ok(Exit::of_all(&exits.await?))
+    Ok(Exit::worst(&exits.await?))
 }
 
 async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) -> Result<Exit, Error> {

@@ -3,7 +3,7 @@
 //! A [`Verb`] gets a [`Session`] (a client, a namespace, a clock, and where to write) and gives back an [`Exit`]. Reading and
 //! writing is in `look`, `steer`, `answer` and `workload`; everything that decides or draws is pure.
 //!
-//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `hint`: commands to paste. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts.
+//! - `verb`: what can be asked for. `access`: which cluster, `call`: how to be called for it again. `hint`: commands to paste. `habit`: how else it may be typed. `target`, `name`, `manifest`: which rollouts. `pin`: which revision of them.
 //! - `get`, `watch`, `status`, `explain`, `history`, `diff`: the verbs that look.
 //! - `steer`: those that ask the operator. `command`: what can be asked of it, whether it makes sense, and the patch that asks for it.
 //!   `answer`: what it made of that.
@@ -40,6 +40,7 @@ mod mask;
 mod name;
 mod outcome;
 mod output;
+mod pin;
 mod pod_row;
 mod reach;
 mod restart;
@@ -67,7 +68,7 @@ mod fixtures;
 
 pub use self::access::Access;
 pub use self::error::Error;
-pub use self::exit::Exit;
+pub use self::exit::{CODES, Exit};
 pub use self::habit::as_meant;
 pub use self::lint::mistakes;
 pub use self::live::Pane;

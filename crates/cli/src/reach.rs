@@ -23,10 +23,16 @@ impl fmt::Display for Unreachable {
 
 impl Unreachable {
     pub(crate) fn new(address: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
+        let unconnected = causes(error).any(is_of_a_connection);
+        let late = unconnected && causes(error).any(is_late);
         Self {
             address: address.into(),
-            why: root(error),
-            unconnected: causes(error).any(is_of_a_connection),
+            why: if late {
+                "no connection in time".into()
+            } else {
+                root(error)
+            },
+            unconnected,
         }
     }
 
@@ -44,6 +50,11 @@ impl Unreachable {
 fn is_of_a_connection(cause: &(dyn Error + 'static)) -> bool {
     let cause = cause.downcast_ref::<hyper_util::client::legacy::Error>();
     cause.is_some_and(hyper_util::client::legacy::Error::is_connect)
+}
+
+fn is_late(cause: &(dyn Error + 'static)) -> bool {
+    let cause = cause.downcast_ref::<std::io::Error>();
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut)
 }
 
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {

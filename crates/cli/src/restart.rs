@@ -10,6 +10,7 @@ use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
+use crate::pin::TemplateRevision;
 use crate::rollout::Rollout;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -21,6 +22,8 @@ use crate::target::{Targets, each};
 pub struct Args {
     #[command(flatten)]
     targets: Targets,
+    #[command(flatten)]
+    pin: TemplateRevision,
     #[command(flatten)]
     dry_run: DryRunFlag,
     #[command(flatten)]
@@ -39,14 +42,21 @@ const STAMP: &str = "kubectl.kubernetes.io/restartedAt";
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let dry_run = args.dry_run.dry_run;
     let names = session.names(&args.targets).await?;
+    let pinned = args.pin.of(&names)?;
     let exits = each(&names, session, async |name, session| {
-        restart(name, dry_run, session).await
+        restart(name, pinned, dry_run, session).await
     });
-    Ok(Exit::of_all(&exits.await?))
+    Ok(Exit::worst(&exits.await?))
 }
 
-async fn restart(name: &Name, dry_run: DryRun, session: &mut Session<'_>) -> Result<Exit, Error> {
+async fn restart(
+    name: &Name,
+    pinned: Option<&str>,
+    dry_run: DryRun,
+    session: &mut Session<'_>,
+) -> Result<Exit, Error> {
     let workload = session.workload(name).await?;
+    session.pinned(&workload, pinned).await?;
     consequence::objection(&workload.rollout)
         .and_then(|()| objection(&workload.rollout, session.program))
         .map_err(Error::Refused)?;
@@ -73,6 +83,7 @@ async fn restart(name: &Name, dry_run: DryRun, session: &mut Session<'_>) -> Res
 fn objection(rollout: &Rollout, program: &str) -> Result<(), String> {
     let stage = Stage::of(rollout);
     let (title, name, program) = (rollout.title(), rollout.name_any(), call::about(program, rollout));
+    let revision = stage.status.aborted_revision.as_deref().unwrap_or_default();
     match &stage.activity {
         Activity::Rolling(attempt) => Err(format!(
             "{title} is being rolled to {}; a restart would begin that again; see: {program} get {name}",
@@ -83,8 +94,7 @@ fn objection(rollout: &Rollout, program: &str) -> Result<(), String> {
             back.from
         )),
         Activity::Idle if stage.status.aborted && !stage.status.aborted_template_replaced => Err(format!(
-            "{title} asks for {}, which was turned down, and a restart would roll it; first: {program} undo {name}",
-            stage.status.aborted_revision.as_deref().unwrap_or("a revision")
+            "{title} asks for {revision}, which was turned down, and a restart would roll it; first: {program} undo {name} --revision {revision}",
         )),
         Activity::Idle => Ok(()),
     }
@@ -117,7 +127,7 @@ mod tests {
     #[case(
         aborted(),
         Some(
-            "rolloutplugin queue asks for queue-2, which was turned down, and a restart would roll it; first: stateward undo queue"
+            "rolloutplugin queue asks for queue-2, which was turned down, and a restart would roll it; first: stateward undo queue --revision queue-2"
         )
     )]
     fn only_what_is_at_rest_is_restarted(#[case] rollout: Rollout, #[case] expected: Option<&str>) {

@@ -54,6 +54,12 @@ impl Revision {
     }
 }
 
+/// A number of the history, as it is typed.
+pub(crate) fn number(text: &str) -> Result<i64, String> {
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| "it takes a number of the history, such as 3; see: stateward history NAME".into())
+}
+
 /// The images of a template's containers.
 pub(crate) fn images(template: &Value) -> Vec<String> {
     let list = |field: &str| {

@@ -11,6 +11,7 @@ use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
+use crate::pin::TemplateRevision;
 use crate::revisions::images;
 use crate::session::Session;
 use crate::target::{Targets, each};
@@ -41,6 +42,8 @@ pub struct Args {
     #[arg(short = 'f', long, value_name = "FILE")]
     filename: Option<PathBuf>,
     #[command(flatten)]
+    pin: TemplateRevision,
+    #[command(flatten)]
     dry_run: DryRunFlag,
     #[command(flatten)]
     access: Access,
@@ -52,7 +55,7 @@ impl Args {
     }
 
     /// Which rollouts are meant, and which images they get.
-    fn sorted(self) -> Result<(Targets, Vec<Assignment>), String> {
+    fn sorted(self) -> Result<(Targets, Vec<Assignment>, TemplateRevision), String> {
         let (mut names, mut images) = (Vec::new(), Vec::new());
         for word in self.words {
             match word {
@@ -73,7 +76,7 @@ impl Args {
             all: self.all,
             filename: self.filename,
         };
-        Ok((targets, images))
+        Ok((targets, images, self.pin))
     }
 }
 
@@ -119,21 +122,24 @@ impl FromStr for Assignment {
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let dry_run = args.dry_run.dry_run;
-    let (targets, images) = args.sorted().map_err(Error::Refused)?;
+    let (targets, images, pin) = args.sorted().map_err(Error::Refused)?;
     let names = session.names(&targets).await?;
+    let pinned = pin.of(&names)?;
     let exits = each(&names, session, async |name, session| {
-        set_image(name, &images, dry_run, session).await
+        set_image(name, &images, pinned, dry_run, session).await
     });
-    Ok(Exit::of_all(&exits.await?))
+    Ok(Exit::worst(&exits.await?))
 }
 
 async fn set_image(
     name: &Name,
     assigned: &[Assignment],
+    pinned: Option<&str>,
     dry_run: DryRun,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let workload = session.workload(name).await?;
+    session.pinned(&workload, pinned).await?;
     consequence::objection(&workload.rollout).map_err(Error::Refused)?;
     let before = workload.template();
     let after = assign(&before, assigned)

@@ -1,28 +1,23 @@
-//! `status`: one line, and an exit code.
+//! `status`: one line, and an exit code. `watch` goes on until the end.
+
+mod watch;
 
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream};
-use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::Api;
-use kube::runtime::watcher::{self, watch_object};
-use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
 use stateward_api::duration;
 use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
 use crate::access::Access;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::hint;
 use crate::look::or_why;
-use crate::name::Name;
-use crate::rollout::{Rollout, parse};
+use crate::rollout::Rollout;
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::target::{Targets, each};
-use crate::watch::is_final;
 
 /// `status …`
 #[derive(Debug, clap::Args)]
@@ -47,30 +42,13 @@ impl Args {
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let Some(timeout) = args.timeout.filter(|timeout| !timeout.is_zero()) else {
-        return look(&args, &mut None, session).await;
-    };
-    let mut found = None;
-    let looked = tokio::time::timeout(timeout, look(&args, &mut found, session)).await;
-    match (looked, found) {
-        (Ok(ended), _) => ended,
-        (Err(_), Some(title)) => Err(Error::Late(format!("{title} has not ended within {timeout:?}"))),
-        (Err(_), None) => Err(Error::Late(format!(
-            "the API server has not said within {timeout:?} where {} stands",
-            args.targets.title()
-        ))),
+    if args.watch {
+        let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
+        return watch::run(&args.targets, timeout, session).await;
     }
-}
-
-/// All of it, for as long as it takes. `found` is the rollout, once that is so.
-async fn look(args: &Args, found: &mut Option<String>, session: &mut Session<'_>) -> Result<Exit, Error> {
     let names = session.names(&args.targets).await?;
     let exits = each(&names, session, async |name, session| {
         let rollout = session.rollout(name).await?;
-        *found = Some(rollout.title());
-        if args.watch {
-            return watch(name, &rollout, session).await;
-        }
         let (set, unread) = or_why(session.set(&rollout).await);
         let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref(), session.program);
         session.print(&verdict.line)?;
@@ -163,113 +141,6 @@ pub(crate) fn unseen_change(rollout: &Rollout) -> String {
 /// That nobody can tell whether there is such a change, in words.
 pub(crate) fn unknown_change(why: &str) -> String {
     format!("whether its latest change was looked at is not known: {why}")
-}
-
-/// What a watch shows.
-enum Sight {
-    Rollout(Result<Option<Box<Rollout>>, watcher::Error>),
-    /// The set, or why it cannot be read.
-    Set(Result<Option<Box<StatefulSet>>, String>),
-}
-
-fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight> + use<> {
-    let api = session.whole_rollouts(rollout.kind, false);
-    let rollouts = watch_object(api, &rollout.name_any())
-        .backoff(DefaultBackoff::default())
-        // What cannot be read now may be in a moment.
-        .filter_map(|seen| async {
-            Some(Sight::Rollout(match seen {
-                Ok(Some(object)) => Ok(Some(Box::new(parse(object).ok()?))),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
-            }))
-        });
-    let sets: BoxStream<'static, Sight> = if rollout.workload_kind == "StatefulSet" {
-        let (sets, name) = (session.sets(), rollout.workload.clone());
-        let watched = watch_object(sets.clone(), &name).backoff(DefaultBackoff::default());
-        // A connection that is lost is taken up again; what is refused is not ours to watch.
-        let watched = watched
-            .take_while(|set| std::future::ready(!matches!(set, Err(error) if is_final(error))))
-            .filter_map(|set| std::future::ready(set.ok()))
-            .map(|set| Sight::Set(Ok(set.map(Box::new))));
-        watched.chain(looks(sets, name)).boxed()
-    } else {
-        stream::iter([Sight::Set(Ok(None))])
-            .chain(stream::pending())
-            .boxed()
-    };
-    stream::select(rollouts, sets)
-}
-
-/// How often a set is read that may not be watched.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-
-/// For who may read a set but not watch it.
-fn looks(sets: Api<StatefulSet>, name: String) -> impl Stream<Item = Sight> {
-    let look = move |again: bool| {
-        let (sets, name) = (sets.clone(), name.clone());
-        async move {
-            if again {
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            let seen = loop {
-                let read = sets.get_opt(&name).await;
-                match read.map_err(Error::api(format!("read statefulset {name}"))) {
-                    Ok(set) => break Ok(set.map(Box::new)),
-                    // A connection that is lost says nothing about the set.
-                    Err(Error::Unreachable(_)) => tokio::time::sleep(LOOK_AGAIN).await,
-                    Err(error) => break Err(error.to_string()),
-                }
-            };
-            Some((Sight::Set(seen), true))
-        }
-    };
-    stream::unfold(false, look)
-}
-
-async fn watch(name: &Name, rollout: &Rollout, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let title = rollout.title();
-    let mut sights = std::pin::pin!(sights(session, rollout));
-    let (mut rollout, mut set) = (None, None);
-    let (mut said, mut lost) = (String::new(), false);
-    while let Some(sight) = sights.next().await {
-        match sight {
-            Sight::Set(seen) => set = Some(seen),
-            Sight::Rollout(Ok(Some(seen))) => (rollout, lost) = (Some(seen), false),
-            Sight::Rollout(Ok(None)) => return Err(session.not_found(name)),
-            Sight::Rollout(Err(error)) if is_final(&error) => {
-                return Err(Error::Watch {
-                    what: title,
-                    why: error::lost(&error),
-                });
-            }
-            Sight::Rollout(Err(error)) => {
-                if !lost {
-                    session.say(&format!(
-                        "the watch was lost and is taken up again: {}",
-                        error::lost(&error)
-                    ));
-                }
-                lost = true;
-            }
-        }
-        let (Some(rollout), Some(set)) = (&rollout, &set) else {
-            continue;
-        };
-        let (set, unread) = match set {
-            Ok(set) => (set.as_deref(), None),
-            Err(why) => (None, Some(why.as_str())),
-        };
-        let verdict = Verdict::of(rollout, set, unread, session.program);
-        if verdict.line != said {
-            session.print(&verdict.line)?;
-            said.clone_from(&verdict.line);
-        }
-        if verdict.ended {
-            return Ok(verdict.exit);
-        }
-    }
-    Ok(Exit::Error)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
+use crate::pin;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 use crate::target::Targets;
@@ -98,13 +99,14 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
             seen.push(object);
         }
     }
+    let revision = pin::for_one(args.revision.as_deref(), seen.len())?;
     if let [_] = seen.as_slice()
         && !args.targets.is_bulk()
         && let Some(one) = seen.pop()
     {
         let one = one?;
-        if let Some(wanted) = &args.revision {
-            pin(wanted, &one)?;
+        if let Some(wanted) = revision {
+            pin::rolled(wanted, &one)?;
         }
         let done = give(command, &one, args.manner(), deadline, interrupt, session).await;
         return tell(command, done, args.manner(), session);
@@ -121,6 +123,7 @@ async fn several(
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let bulk = args.targets.is_bulk();
+    let none = seen.is_empty();
     let (mut meant, mut exits) = (Vec::new(), Vec::new());
     for seen in seen {
         let objection = seen.map(|seen| {
@@ -136,6 +139,9 @@ async fn several(
                 exits.push(error.exit());
             }
         }
+    }
+    if none {
+        return Err(session.none_found(&args.targets));
     }
     if meant.is_empty() && exits.is_empty() {
         return Err(Error::Refused(format!(
@@ -164,7 +170,7 @@ async fn several(
             error.exit()
         }));
     }
-    Ok(Exit::of_all(&exits))
+    Ok(Exit::worst(&exits))
 }
 
 /// How many are asked and waited for together.
@@ -270,6 +276,12 @@ async fn give(
             seen.title()
         )));
     }
+    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        return Err(Error::Late(format!(
+            "{timeout:?} were over before {} was asked for anything; nothing was changed",
+            seen.title()
+        )));
+    }
     let unknown = |why: &str| unheard(why, &asked(command, seen), seen, dry_run, session.program);
     let written = tokio::select! {
         sent = within(deadline, send(command, seen, dry_run, session)) => {
@@ -333,23 +345,6 @@ fn tell(
     session.say(&dry_run.effect(&done.effect));
     session.print(&format!("{} {}{}", done.name, command.done(), dry_run.suffix()))?;
     Ok(Exit::Done)
-}
-
-/// Refuses to act on any other revision than the one that is meant.
-fn pin(wanted: &str, seen: &Rollout) -> Result<(), Error> {
-    let revision = seen
-        .status
-        .as_ref()
-        .and_then(|status| status.updated_revision.as_deref())
-        .unwrap_or("none");
-    let is_hash = revision.rsplit_once('-').is_some_and(|(_, hash)| hash == wanted);
-    if revision == wanted || is_hash {
-        return Ok(());
-    }
-    Err(Error::Refused(format!(
-        "{} is at revision {revision}, not at {wanted}; nothing was changed",
-        seen.title()
-    )))
 }
 
 /// What is not known where no answer was heard.
@@ -428,7 +423,9 @@ mod tests {
         Some("rolloutplugin db is at revision db-2, not at db-1; nothing was changed")
     )]
     fn a_pinned_revision_is_the_only_one_that_will_do(#[case] wanted: &str, #[case] refusal: Option<&str>) {
-        let refused = pin(wanted, &paused()).err().map(|error| error.to_string());
+        let refused = pin::rolled(wanted, &paused())
+            .err()
+            .map(|error| error.to_string());
         assert_eq!(refused.as_deref(), refusal);
     }
 

@@ -83,18 +83,23 @@ impl Session<'_> {
         let params = targets.params();
         let objects = self.list(false, &params).await?;
         if objects.is_empty() {
-            let labels = targets.selector.as_ref();
-            return Err(Error::NotFound {
-                name: labels.map_or_else(
-                    || "any rollout".into(),
-                    |labels| format!("a rollout with {labels}"),
-                ),
-                namespace: self.namespace.clone(),
-                hint: format!("see what is with: {} get -A", call::everywhere(self.program)),
-            });
+            return Err(self.none_found(targets));
         }
         let name = |object: &DynamicObject| Name::of(look::kind(object), object.name_any());
         Ok(objects.iter().map(name).collect())
+    }
+
+    /// That nothing is there of what was asked for.
+    pub(crate) fn none_found(&self, targets: &Targets) -> Error {
+        let labels = targets.selector.as_ref();
+        Error::NotFound {
+            name: labels.map_or_else(
+                || "any rollout".into(),
+                |labels| format!("a rollout with {labels}"),
+            ),
+            namespace: self.namespace.clone(),
+            hint: format!("see what is with: {} get -A", call::everywhere(self.program)),
+        }
     }
 
     fn said(&self, targets: &Targets) -> Result<Vec<Name>, Error> {

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::name::Name;
 use crate::outcome::{self, Outcome};
-use crate::revisions::{Revision, images};
+use crate::pin::{self, TemplateRevision};
+use crate::revisions::{Revision, images, number};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::target::{Targets, each};
@@ -24,8 +25,10 @@ pub struct Args {
     targets: Targets,
     /// The revision to go to, by its number in the history; unless given, the stable one while another is rolled or was turned
     /// down, and the one before otherwise
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["selector", "all"], add = crate::completion::revisions())]
+    #[arg(long, value_name = "NUMBER", value_parser = number, conflicts_with_all = ["selector", "all"], add = crate::completion::revisions())]
     to_revision: Option<i64>,
+    #[command(flatten)]
+    pin: TemplateRevision,
     #[command(flatten)]
     dry_run: DryRunFlag,
     #[command(flatten)]
@@ -48,21 +51,26 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
             "--to-revision is a number of one history; name one rollout".into(),
         ));
     }
+    let pinned = args.pin.of(&names)?;
     let exits = each(&names, session, async |name, session| {
-        undo(name, wanted, dry_run, session).await
+        undo(name, wanted, pinned, dry_run, session).await
     });
-    Ok(Exit::of_all(&exits.await?))
+    Ok(Exit::worst(&exits.await?))
 }
 
 async fn undo(
     name: &Name,
     wanted: Option<i64>,
+    pinned: Option<&str>,
     dry_run: DryRun,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let workload = session.workload(name).await?;
     consequence::objection(&workload.rollout).map_err(Error::Refused)?;
     let revisions = session.revisions(&workload.set).await?;
+    if let Some(pinned) = pinned {
+        pin::templated(pinned, &workload, &revisions)?;
+    }
     let goal = choose(&workload, &revisions, wanted, session.program).map_err(Error::Refused)?;
     session.give_template(&workload, &goal.template, dry_run).await?;
     let effect = consequence::in_words(&workload.rollout, &goal.title, goal.stable, session.program);
@@ -168,11 +176,13 @@ fn choose(
         (Some((before, _)), _) => Ok(goal(before)),
         (None, Some((last, outcome))) => Err(format!(
             "no former revision of statefulset {} has ever run on every pod; the last one, {}, was {}; to roll it again: \
-             {program} undo {name} --to-revision {}",
+             {program} undo {name} --to-revision {}{}",
             rollout.workload,
             goal(last).title,
             outcome.in_a_word(),
-            last.number
+            last.number,
+            pin::current(workload, revisions)
+                .map_or_else(String::new, |now| format!(" --revision {}", now.name))
         )),
         (None, None) => Err(format!(
             "statefulset {} has no former revision to go back to",
@@ -297,7 +307,7 @@ mod tests {
         1,
         revisions("queue", 2),
         None,
-        "no former revision of statefulset queue has ever run on every pod; the last one, revision 2 (queue-2), was turned down; to roll it again: stateward undo queue --to-revision 2"
+        "no former revision of statefulset queue has ever run on every pod; the last one, revision 2 (queue-2), was turned down; to roll it again: stateward undo queue --to-revision 2 --revision queue-1"
     )]
     #[case(
         paused(),

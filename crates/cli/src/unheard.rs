@@ -34,7 +34,7 @@ pub(crate) fn unheard(why: &str, what: &str, seen: &Rollout, dry_run: DryRun, pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::tests::to;
+    use crate::access::tests::{to, to_url};
     use rstest::rstest;
     use std::io::Read;
     use std::net::TcpListener;
@@ -64,6 +64,23 @@ mod tests {
         })
         .await;
         assert!(may_have_been_made(&error), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_never_comes_about_has_sent_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        // It listens, and never says its part of the handshake.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let mut access = to_url(&format!("https://{address}"), &dir);
+        access.request_timeout = Some(Duration::from_millis(50));
+        let (client, _) = access.connect().await.unwrap();
+        let error = client.apiserver_version().await.unwrap_err();
+        assert!(!may_have_been_made(&error), "{error:?}");
+        assert_eq!(
+            Error::api("ask")(error).to_string(),
+            format!("cannot reach https://{address}: no connection in time")
+        );
     }
 
     #[tokio::test]

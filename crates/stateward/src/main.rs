@@ -25,7 +25,7 @@ use stateward_cli::{Access, Exit, Verb, as_meant, completion};
 
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
-#[command(name = "stateward", version)]
+#[command(name = "stateward", version, after_help = stateward_cli::CODES)]
 struct Cli {
     #[command(subcommand)]
     action: Action,

@@ -40,7 +40,12 @@ What can be supposed, as often as you like:
   operator-down=5m        nobody decides for so long; from before the first step, or @step2
   metric=fails@step3      also inconclusive, silent, succeeds; metric=errors:fails is just that one
   people=10m              how long people take to answer; people=never
-  abort@step2             somebody aborts; at the first step where none is named")]
+  abort@step2             somebody aborts; at the first step where none is named
+
+Exit codes:
+  0  it was shown, whatever would come of the rollout
+  1  an error: no cluster, bad arguments, a file that is wrong, or a rollout that cannot be played
+  5  there is no such rollout")]
 pub(crate) struct Args {
     /// FILE… or the NAME of a rollout on the cluster: NAME, rp/NAME or phased/NAME
     #[arg(required_unless_present = "filename", value_name = "FILE|NAME", add = completion::rollout_names_and_files())]

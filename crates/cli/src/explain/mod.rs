@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::access::Access;
 use crate::columns::columns;
 use crate::error::Error;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output::Format;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -25,6 +25,7 @@ use self::facts::Facts;
 
 /// `explain …`
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit::LOOK_HELP)]
 pub struct Args {
     #[command(flatten)]
     targets: Targets,
@@ -57,6 +58,8 @@ struct Explanation {
     moves: Vec<String>,
     /// When something will happen by itself.
     until: Option<String>,
+    /// What the status says is older than what is asked for.
+    outdated: bool,
 }
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
@@ -88,7 +91,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         };
         session.print(&format.write(&value)?)?;
     }
-    Ok(Exit::of_all(&exits))
+    Ok(Exit::worst(&exits))
 }
 
 fn value(facts: &Facts, explanation: &Explanation, around: &[String]) -> Value {
@@ -96,7 +99,7 @@ fn value(facts: &Facts, explanation: &Explanation, around: &[String]) -> Value {
     json!({
         "name": facts.rollout.kind.full_name(&facts.rollout.name_any()), "phase": stage.phase(), "message": stage.message(),
         "waitsFor": explanation.waits_for, "since": explanation.since, "until": explanation.until,
-        "moves": explanation.moves, "seen": around,
+        "moves": explanation.moves, "seen": around, "outdated": explanation.outdated,
     })
 }
 
@@ -111,7 +114,11 @@ fn lines(
     let headline = vec![
         format!("{}/{}", facts.rollout.kind.word(), facts.rollout.name_any()),
         style.state(stage.phase()),
-        stage.progress_in_words().unwrap_or_default(),
+        if explanation.outdated {
+            "as it was before the latest change".into()
+        } else {
+            stage.progress_in_words().unwrap_or_default()
+        },
     ];
     let mut rows = vec![vec!["waits for".to_owned(), explanation.waits_for.clone()]];
     if let Some(since) = explanation.since {

@@ -92,6 +92,7 @@ impl Case<'_> {
         };
         let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let deleted = rollout.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+        let mut outdated = false;
         let (waits_for, since) = if deleted.is_some() {
             (
                 "the operator to let go of the workload, because it is being deleted".to_owned(),
@@ -100,15 +101,13 @@ impl Case<'_> {
         } else if status.phase.is_empty() {
             ("an operator: none has looked at it yet".to_owned(), created)
         } else if status.observed_generation != rollout.metadata.generation {
+            outdated = true;
             ("the operator to look at the latest spec".to_owned(), None)
         } else if commands(status) != Commands::default() {
             ("the operator to take a command that was given".to_owned(), None)
         } else if self.facts.set.as_ref().is_some_and(|set| self.is_unseen(set)) {
-            let set = &rollout.workload;
-            (
-                format!("the operator to look at the latest change of statefulset {set}"),
-                None,
-            )
+            outdated = true;
+            (self.latest_change(), None)
         } else {
             return None;
         };
@@ -116,8 +115,24 @@ impl Case<'_> {
             waits_for,
             since,
             moves: alive(),
-            until: None,
+            outdated,
+            ..Explanation::default()
         })
+    }
+
+    /// What nobody has looked at, and what the status is still about.
+    fn latest_change(&self) -> String {
+        let (set, facts) = (&self.facts.rollout.workload, self.facts);
+        let asked = facts.set.as_ref().and_then(|set| set.status.as_ref());
+        let asked = asked.and_then(|status| status.update_revision.as_ref());
+        let known = self.stage.status.updated_revision.as_ref();
+        match (asked, known) {
+            (Some(asked), Some(known)) if asked != known => format!(
+                "the operator to look at the latest change of statefulset {set}: it asks for {asked}, and what the operator says is \
+                 still about {known}"
+            ),
+            _ => format!("the operator to look at the latest change of statefulset {set}"),
+        }
     }
 
     /// Whether nobody has looked at the latest change of the set. In the middle of a rollout only another version tells: the
@@ -174,7 +189,7 @@ impl Case<'_> {
             waits_for,
             since,
             moves,
-            until: None,
+            ..Explanation::default()
         })
     }
 
@@ -192,7 +207,7 @@ impl Case<'_> {
                 waits_for: format!("somebody to say go on: spec.paused holds it at {place}"),
                 since: self.since("Paused", "True"),
                 moves: vec![self.command("resume", "it goes on where it is"), self.abort()],
-                until: None,
+                ..Explanation::default()
             };
         }
         match self.reason() {
@@ -205,7 +220,7 @@ impl Case<'_> {
                         "another template: its rollout begins at the first step".into(),
                         self.abort(),
                     ],
-                    until: None,
+                    ..Explanation::default()
                 };
             }
             "ProgressDeadlineExceeded" => {
@@ -218,7 +233,7 @@ impl Case<'_> {
                         self.abort(),
                         full(),
                     ],
-                    until: None,
+                    ..Explanation::default()
                 };
             }
             "ChecksFailed" => {
@@ -232,7 +247,7 @@ impl Case<'_> {
                         self.command("promote", "the next pod follows all the same"),
                         self.abort(),
                     ],
-                    until: None,
+                    ..Explanation::default()
                 };
             }
             "InconclusiveAnalysisRun" => {
@@ -251,7 +266,7 @@ impl Case<'_> {
                         self.command("promote", "it goes on without a verdict"),
                         self.abort(),
                     ],
-                    until: None,
+                    ..Explanation::default()
                 };
             }
             _ => {}
@@ -273,6 +288,7 @@ impl Case<'_> {
                         full(),
                     ],
                     until: over.map(|over| self.in_time(over)),
+                    ..Explanation::default()
                 }
             }
             Some(Step::Analysis(_)) => {
@@ -300,7 +316,7 @@ impl Case<'_> {
                     waits_for,
                     since: Some(attempt.entered),
                     moves,
-                    until: None,
+                    ..Explanation::default()
                 }
             }
             _ => {
@@ -316,6 +332,7 @@ impl Case<'_> {
                     ],
                     until: until
                         .map(|until| format!("{}; without progress it has failed then", self.in_time(until))),
+                    ..Explanation::default()
                 }
             }
         }
@@ -348,7 +365,7 @@ impl Case<'_> {
             waits_for: self.message(),
             since: Some(back.since),
             moves,
-            until: None,
+            ..Explanation::default()
         }
     }
 
@@ -360,7 +377,11 @@ impl Case<'_> {
             let mut moves = vec!["another template: its rollout begins at the first step".to_owned()];
             if !replaced {
                 moves.push(self.command("retry", &format!("{revision} is tried again")));
-                moves.push(self.command("undo", &format!("the template asks for {} again", self.stable())));
+                let undo = hint::command("undo", self.stage, self.program);
+                let stable = self.stable();
+                moves.push(format!(
+                    "{undo} --revision {revision}: the template asks for {stable} again"
+                ));
             }
             return Explanation {
                 waits_for: format!(
@@ -369,7 +390,7 @@ impl Case<'_> {
                 ),
                 since: status.aborted_at,
                 moves,
-                until: None,
+                ..Explanation::default()
             };
         }
         if self.stage.phase() == "Successful" {
@@ -382,14 +403,14 @@ impl Case<'_> {
                 } else {
                     vec!["another template: its rollout begins at the first step".into()]
                 },
-                until: None,
+                ..Explanation::default()
             };
         }
         Explanation {
             waits_for: self.message(),
             since: self.since("Progressing", "True"),
             moves: vec!["its pods: it goes on by itself when they are well".into()],
-            until: None,
+            ..Explanation::default()
         }
     }
 }

@@ -123,12 +123,10 @@ impl Document {
 pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
     let (mut findings, mut documents) = (Vec::new(), Vec::new());
     for (file, text) in read {
-        match yaml::documents(text) {
-            Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(file, node))),
-            Err(unreadable) => findings.push(unreadable.finding(file)),
-        }
+        take(file, text, &mut documents, &mut findings);
     }
     check(&documents, &mut findings);
+    sort(&mut findings, read.iter().map(|(file, _)| file));
     let wrong = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error);
@@ -136,7 +134,7 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
-    let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), 0);
+    let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for path in args.files.iter().chain(&args.filename) {
         let there = manifest::files(path, args.recursive)?;
         if there.is_empty() {
@@ -151,14 +149,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
             )));
         }
         for file in there {
-            files += 1;
-            match yaml::documents(&manifest::read(&file)?) {
-                Ok(nodes) => documents.extend(nodes.into_iter().flat_map(|node| objects(&file, node))),
-                Err(unreadable) => findings.push(unreadable.finding(&file)),
-            }
+            take(&file, &manifest::read(&file)?, &mut documents, &mut findings);
+            files.push(file);
         }
     }
     let checked = check(&documents, &mut findings);
+    sort(&mut findings, &files);
     let write = |out: &mut dyn Write, text: &str| writeln!(out, "{text}").map_err(Error::Output);
     let wrong = findings
         .iter()
@@ -172,7 +168,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
         }
     }
     let _ = match (checked, wrong) {
-        (0, 0) => writeln!(talk, "nothing to check in {}", count(files, "file")),
+        (0, 0) => writeln!(talk, "nothing to check in {}", count(files.len(), "file")),
         (checked, 0) => writeln!(talk, "nothing is wrong with {}", count(checked, "object")),
         (checked, wrong) => writeln!(
             talk,
@@ -182,6 +178,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
         ),
     };
     Ok(if wrong == 0 { Exit::Done } else { Exit::Error })
+}
+
+/// What can be read of a file, and what cannot.
+fn take(file: &Path, text: &str, documents: &mut Vec<Document>, findings: &mut Vec<Finding>) {
+    let (nodes, unreadable) = yaml::documents(text);
+    documents.extend(nodes.into_iter().flat_map(|node| objects(file, node)));
+    findings.extend(unreadable.into_iter().map(|unreadable| unreadable.finding(file)));
+}
+
+/// File by file as they were read, and from the first line on.
+fn sort<'f>(findings: &mut [Finding], files: impl IntoIterator<Item = &'f PathBuf>) {
+    let files: Vec<_> = files.into_iter().map(|file| file.display().to_string()).collect();
+    findings.sort_by_key(|finding| {
+        let place = files.iter().position(|file| *file == finding.file);
+        (place, finding.line)
+    });
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -38,16 +38,50 @@ pub(super) struct Unreadable {
     pub(super) why: String,
 }
 
-/// The documents of a file, without those that are empty.
-pub(super) fn documents(text: &str) -> Result<Vec<Node>, Unreadable> {
+/// The documents of a file, without those that are empty, and those that cannot be read.
+pub(super) fn documents(text: &str) -> (Vec<Node>, Vec<Unreadable>) {
+    if let Ok(documents) = read(text) {
+        return (documents, Vec::new());
+    }
+    // One that is broken says nothing about those beside it.
+    let (mut documents, mut unreadable) = (Vec::new(), Vec::new());
+    for (before, document) in apart(text) {
+        // As many empty lines keep every line its number.
+        match read(&format!("{}{document}", "\n".repeat(before))) {
+            Ok(read) => documents.extend(read),
+            Err(error) => unreadable.push(Unreadable {
+                line: error.location().map_or(1, |place| place.line()),
+                why: words(&error),
+            }),
+        }
+    }
+    (documents, unreadable)
+}
+
+fn read(text: &str) -> Result<Vec<Node>, serde_saphyr::Error> {
     let options = serde_saphyr::options! { with_snippet: false };
-    let documents: Result<Vec<Spanned<Data>>, _> = serde_saphyr::from_multiple_with_options(text, options);
-    documents
-        .map(|documents| documents.into_iter().map(Node::from).collect())
-        .map_err(|error| Unreadable {
-            line: error.location().map_or(1, |place| place.line()),
-            why: words(&error),
-        })
+    let documents: Vec<Spanned<Data>> = serde_saphyr::from_multiple_with_options(text, options)?;
+    Ok(documents.into_iter().map(Node::from).collect())
+}
+
+/// The texts of the documents, each with the number of lines before it. `---` at the beginning of a line stands inside of no value.
+fn apart(text: &str) -> Vec<(usize, &str)> {
+    let (mut apart, mut begin, mut before, mut at) = (Vec::new(), 0, 0, 0);
+    // What stands before a mark, such as %YAML, belongs to the document behind it as long as it is none itself.
+    let mut begun = false;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let marks = line
+            .strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        if marks && begun {
+            apart.push((before, &text[begin..at]));
+            (begin, before) = (at, number);
+        }
+        begun |= marks || !line.trim().is_empty() && !line.starts_with(['#', '%']);
+        at += line.len();
+    }
+    apart.push((before, &text[begin..]));
+    apart
 }
 
 /// Without what only a program could do about it.
@@ -227,20 +261,34 @@ kind: B
     #[case("spec.labels.a.b/c", 9)]
     #[case("nothing", 2)]
     fn a_path_leads_to_its_line(#[case] path: &str, #[case] line: u64) {
-        assert_eq!(documents(TEXT).unwrap()[0].line_of(path), line);
+        assert_eq!(documents(TEXT).0[0].line_of(path), line);
     }
 
     #[test]
     fn every_document_has_its_own_place() {
-        let documents = documents(TEXT).unwrap();
+        let documents = documents(TEXT).0;
         assert_eq!(documents[1].line_of("kind"), 11);
         assert_eq!(documents[0].value()["spec"]["steps"][0]["setWeight"], 20);
     }
 
     #[test]
     fn what_cannot_be_read_says_where() {
-        let unreadable = documents("a: 1\nb: [1\nc: 2\n").unwrap_err();
+        let unreadable = documents("a: 1\nb: [1\nc: 2\n").1.remove(0);
         assert!((2..=4).contains(&unreadable.line), "{unreadable:?}");
-        assert_eq!(documents("a: 1\na: 2\n").unwrap_err().line, 2);
+        assert_eq!(documents("a: 1\na: 2\n").1[0].line, 2);
+    }
+
+    #[test]
+    fn what_is_broken_takes_nothing_with_it() {
+        let text = "# first\n%YAML 1.2\n---\nkind: A\n---\nkind: [\n---\nkind: B\ntext: |\n  --- not a mark\n--- # again\nkind: B\nkind: B\n";
+        let (read, unreadable) = documents(text);
+        let kinds: Vec<_> = read
+            .iter()
+            .map(|node| (node.value()["kind"].clone(), node.line_of("kind")))
+            .collect();
+        assert_eq!(kinds, [("A".into(), 4), ("B".into(), 8)]);
+        let lines: Vec<_> = unreadable.iter().map(|unreadable| unreadable.line).collect();
+        assert_eq!(lines, [6, 13]);
+        assert!(unreadable[0].why.contains("line 6"), "{}", unreadable[0].why);
     }
 }

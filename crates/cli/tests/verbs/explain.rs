@@ -84,6 +84,19 @@ async fn a_third_version_that_nobody_looks_at_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_version_that_nobody_looks_at_is_not_passed_over() {
+    let mut world = World::with_operator().await;
+    world.stop_operator();
+    world.image("v2").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_snapshot!(
+        world
+            .transcript(&["explain db", "explain db -o yaml", "status db"])
+            .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_that_are_not_well_say_why() {
     let world = World::with_operator().await;
     world

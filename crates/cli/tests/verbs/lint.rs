@@ -49,6 +49,7 @@ async fn files_and_directories_are_found_and_missing_ones_told() {
             "lint @ -R",
             "lint @/more",
             "lint @/good.yaml @/more/broken.yaml",
+            "lint @/more/beside.yml",
             "lint @/nowhere.yaml",
             "lint",
         ])

@@ -162,6 +162,97 @@ async fn a_revision_that_is_not_the_one_is_refused() {
     assert_eq!(world.version().await, before);
 }
 
+/// Each has its own revisions: what is meant for one must not hit another, nor go unheard.
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_of_one_rollout() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let before = world.version().await;
+    for verb in [
+        "promote",
+        "abort",
+        "pause",
+        "undo",
+        "restart",
+        "set image db=db:v3",
+    ] {
+        let said = world.run(&format!("{verb} db nobody --revision db-other")).await;
+        assert_eq!(
+            (said.exit, said.talk.as_str()),
+            (
+                Exit::Error,
+                "--revision is of one rollout; name one; nothing was changed"
+            ),
+            "{verb}"
+        );
+    }
+    assert_eq!(world.version().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_several_that_is_not_there_is_not_found() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    for verb in [
+        "get",
+        "explain",
+        "history",
+        "undo --dry-run=client",
+        "set image db=db:v3 --dry-run=client",
+        "pause --dry-run=client",
+        "abort --dry-run=client",
+    ] {
+        let said = world.run(&format!("{verb} db nobody")).await;
+        assert_eq!(said.exit, Exit::NotFound, "{verb}: {said:?}");
+        assert!(
+            said.talk
+                .contains("rollout nobody is not there in namespace default"),
+            "{verb}: {said:?}"
+        );
+    }
+    for verb in [
+        "status",
+        "explain",
+        "history",
+        "undo",
+        "restart",
+        "abort",
+        "set image db=db:v3",
+    ] {
+        let said = world.run(&format!("{verb} -l app=nobody")).await;
+        assert_eq!(said.exit, Exit::NotFound, "{verb}: {said:?}");
+    }
+}
+
+/// They go on side by side: what is said comes as it happens, and it ends when the last one has.
+#[tokio::test(start_paused = true)]
+async fn several_are_watched_at_the_same_time() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.phase_web().await;
+    let late = world.run("status db web nobody --watch --timeout 1h").await;
+    assert_eq!(late.exit, Exit::NotFound, "{late:?}");
+    assert!(
+        late.talk.contains("rolloutplugin db has not ended within 3600s"),
+        "{late:?}"
+    );
+    let last = late.out.lines().last().unwrap();
+    assert!(last.starts_with("web: "), "{last}");
+    assert!(
+        late.out.lines().any(|line| line.starts_with("db: Paused")),
+        "{late:?}"
+    );
+    let late = world.run("status db web sts/db --watch --timeout 1h").await;
+    assert_eq!(late.exit, Exit::Failed, "{late:?}");
+    assert_eq!(late.out.matches("db: Paused").count(), 1, "{late:?}");
+    world.run("abort db").await;
+    let ended = world.run("status web db --watch").await;
+    assert_eq!((ended.exit, ended.talk.as_str()), (Exit::Failed, ""), "{ended:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_not_found() {
     let world = World::with_operator().await;

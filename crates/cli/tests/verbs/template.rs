@@ -68,6 +68,44 @@ async fn what_was_turned_down_is_taken_out_of_the_template_and_not_put_back() {
     );
 }
 
+/// Whoever pastes a command later must not hit a newer version.
+#[tokio::test(start_paused = true)]
+async fn a_change_for_another_revision_changes_nothing() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    let at = world.run("history db").await.out;
+    let revision = at
+        .lines()
+        .last()
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .to_owned();
+    world.image("v3").await;
+    for verb in ["undo", "set image db=db:v9", "restart"] {
+        for wanted in [revision.as_str(), "db-other", "1"] {
+            let said = world.run(&format!("{verb} db --revision {wanted}")).await;
+            assert_eq!(
+                (said.exit, said.out.as_str()),
+                (Exit::Error, ""),
+                "{verb}: {said:?}"
+            );
+            assert!(said.talk.starts_with("statefulset db "), "{verb}: {said:?}");
+            assert!(
+                said.talk.contains(&format!("not at {wanted}")),
+                "{verb}: {said:?}"
+            );
+            assert!(said.talk.ends_with("; nothing was changed"), "{verb}: {said:?}");
+        }
+    }
+    world.image("v2").await;
+    let hash = revision.strip_prefix("db-").unwrap();
+    let said = world.run(&format!("undo db --revision {hash}")).await;
+    assert_eq!(said.exit, Exit::Done, "{said:?}");
+}
+
 /// Another template than the one that was seen is never overwritten.
 #[tokio::test(start_paused = true)]
 async fn a_change_for_what_has_moved_on_changes_nothing() {

@@ -20,6 +20,10 @@ pub(super) fn pages(program: &Command) -> Pages {
         index.push_str(&format!("| [`{name}`]({file}) | {} |\n", cell(&about)));
         pages.insert(format!("verbs/{file}"), page(&name, command));
     }
+    index.push_str(&format!(
+        "\n## Exit codes\n\n```\n{}\n```\n",
+        stateward_cli::CODES
+    ));
     pages.insert("verbs/README.md".into(), index);
     pages
 }

@@ -1,0 +1,89 @@
+//! `--revision`: a command that is bound to the version its user saw, however much later it is typed.
+
+use crate::error::Error;
+use crate::name::Name;
+use crate::revisions::Revision;
+use crate::rollout::Rollout;
+use crate::session::Session;
+use crate::workload::{Workload, same};
+
+/// For what changes the template.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TemplateRevision {
+    /// Do it only if the template is that of this revision; the hash at its end will do
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
+    pub(crate) revision: Option<String>,
+}
+
+impl TemplateRevision {
+    /// The revision that is meant, of the one rollout that is named.
+    pub(crate) fn of(&self, names: &[Name]) -> Result<Option<&str>, Error> {
+        for_one(self.revision.as_deref(), names.len())
+    }
+}
+
+/// Every rollout has its own revisions: one that is named is of one.
+pub(crate) fn for_one(revision: Option<&str>, rollouts: usize) -> Result<Option<&str>, Error> {
+    if revision.is_some() && rollouts > 1 {
+        return Err(Error::Refused(
+            "--revision is of one rollout; name one; nothing was changed".into(),
+        ));
+    }
+    Ok(revision)
+}
+
+/// Whether this revision is meant, by its name or by the hash at its end.
+fn is(revision: &str, wanted: &str) -> bool {
+    revision == wanted || revision.rsplit_once('-').is_some_and(|(_, hash)| hash == wanted)
+}
+
+/// Refuses to act on any other revision than the one that is meant.
+pub(crate) fn rolled(wanted: &str, seen: &Rollout) -> Result<(), Error> {
+    let revision = seen
+        .status
+        .as_ref()
+        .and_then(|status| status.updated_revision.as_deref())
+        .unwrap_or("none");
+    if is(revision, wanted) {
+        return Ok(());
+    }
+    Err(Error::Refused(format!(
+        "{} is at revision {revision}, not at {wanted}; nothing was changed",
+        seen.title()
+    )))
+}
+
+/// The revision whose template a workload has.
+pub(crate) fn current<'r>(workload: &Workload, revisions: &'r [Revision]) -> Option<&'r Revision> {
+    let now = workload.template();
+    let mut newest = revisions.iter().rev();
+    newest.find(|revision| same(&revision.template, &now))
+}
+
+/// Refuses to change any other template than that of the revision that is meant.
+pub(crate) fn templated(wanted: &str, workload: &Workload, revisions: &[Revision]) -> Result<(), Error> {
+    let set = &workload.rollout.workload;
+    let at = match current(workload, revisions) {
+        Some(at) if is(&at.name, wanted) => return Ok(()),
+        Some(at) => format!("is at revision {}, not at {wanted}", at.name),
+        None => format!("has a template that is not that of {wanted}"),
+    };
+    let number = wanted.parse::<i64>().ok();
+    let meant = number.and_then(|number| revisions.iter().find(|revision| revision.number == number));
+    let meant = meant.map_or_else(String::new, |meant| {
+        format!(" (number {wanted} of its history is {})", meant.name)
+    });
+    Err(Error::Refused(format!(
+        "statefulset {set} {at}{meant}; nothing was changed"
+    )))
+}
+
+impl Session<'_> {
+    /// Refuses to change any other template than that of the revision that is meant, if one is.
+    pub(crate) async fn pinned(&self, workload: &Workload, wanted: Option<&str>) -> Result<(), Error> {
+        match wanted {
+            Some(wanted) => templated(wanted, workload, &self.revisions(&workload.set).await?),
+            None => Ok(()),
+        }
+    }
+}
