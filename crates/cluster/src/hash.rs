@@ -20,9 +20,13 @@ impl Hasher for Words {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        self.add(u64::from_le_bytes(last));
+        // The rest is read in one piece, together with some of what comes before it.
+        let last = match bytes.last_chunk::<8>() {
+            Some(_) if rest.is_empty() => return,
+            Some(last) => u64::from_le_bytes(*last),
+            None => rest.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)),
+        };
+        self.add(last);
     }
 
     fn write_u8(&mut self, byte: u8) {

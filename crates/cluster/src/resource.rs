@@ -218,7 +218,7 @@ fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
                 Shelf::new(group, &row.name)
             },
             model: Model::Builtin {
-                root: Kind::Struct(name.clone()),
+                root: Kind::Struct(name.as_str().into()),
                 name,
             },
             group: group.to_owned(),

@@ -248,7 +248,7 @@ mod tests {
         template: Value,
     ) -> Result<Value, ApplyError> {
         let config = json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t"}, "template": template});
-        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".to_owned());
+        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".into());
         apply(
             live,
             &config,

@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn updated(old: Option<&Value>, mut new: Value, write: &Write<'_>, name: &str) -> Value {
-        let kind = Kind::Struct(name.to_owned());
+        let kind = Kind::Struct(name.into());
         update(
             old,
             &mut new,

@@ -40,7 +40,7 @@ fn any_object() -> impl Strategy<Value = Value> {
 /// Applies and stores as the server does: with what the type does not keep dropped, and times kept if nothing
 /// is new.
 fn store(live: Option<&Value>, config: &Value, manager: &str, now: &str) -> Option<Value> {
-    let kind = Kind::Struct(POD_TEMPLATE.to_owned());
+    let kind = Kind::Struct(POD_TEMPLATE.into());
     let applied = apply(
         live,
         config,
@@ -72,7 +72,7 @@ fn is_valid(config: &Value) -> bool {
 proptest! {
     #[test]
     fn no_write_panics(old in any_object(), mut new in any_object(), is_create: bool, force: bool) {
-        let kind = Kind::Struct(POD_TEMPLATE.to_owned());
+        let kind = Kind::Struct(POD_TEMPLATE.into());
         for shape in [Shape::Builtin { kind: &kind, field: None }, Shape::Unknown] {
             let live = (!is_create).then_some(&old);
             let _ = apply(live, &new, force, &write("m", NOW), shape);

@@ -95,7 +95,7 @@ impl Step {
 #[case::custom(include_str!("testdata/thing.jsonl"), None)]
 fn the_real_server_made_the_same_of_every_write(#[case] steps: &str, #[case] built_in: Option<&str>) {
     let schema: Value = serde_json::from_str(include_str!("testdata/thing.schema.json")).unwrap();
-    let kind = Kind::Struct(built_in.unwrap_or_default().to_owned());
+    let kind = Kind::Struct(built_in.unwrap_or_default().into());
     let shape = if built_in.is_some() {
         Shape::Builtin {
             kind: &kind,

@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn patched(patch: &Value) -> Result<Value, PatchError> {
-        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".to_owned());
+        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".into());
         strategic(
             &template(),
             patch,
@@ -349,7 +349,7 @@ mod tests {
             live in super::super::arbitrary::pod_template(),
             patch in super::super::arbitrary::pod_template_patch(),
         ) {
-            let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".to_owned());
+            let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".into());
             let shape = Shape::Builtin { kind: &kind, field: None };
             let _ = strategic(&live, &patch, shape);
             let same = strategic(&live, &json!({}), shape).unwrap();

@@ -1,7 +1,7 @@
 //! What a type says about merging one of its fields.
 
 use super::error::PatchError;
-use crate::types::{Kind, Shape, builtin};
+use crate::types::{Kind, Shape};
 
 /// A field of a struct and what its type says about merging.
 #[derive(Clone, Copy)]
@@ -37,7 +37,10 @@ pub(super) fn lookup<'s>(shape: Shape<'s>, name: &str) -> Result<Field<'s>, Patc
             kind: Kind::Struct(owner),
             ..
         } => {
-            if builtin(owner).is_some_and(|described| described.fields.contains_key(name)) {
+            if owner
+                .described()
+                .is_some_and(|described| described.fields.contains_key(name))
+            {
                 return Ok(Field {
                     shape: shape.member(name),
                 });

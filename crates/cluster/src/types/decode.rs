@@ -253,7 +253,7 @@ impl Reader {
             }
             (Kind::IntOrString, Value::String(_)) => same,
             (Kind::IntOrString, Value::Number(number)) if number.is_i64() => same,
-            (Kind::Struct(name), Value::Object(_)) => match builtin(name) {
+            (Kind::Struct(name), Value::Object(_)) => match name.described() {
                 Some(described) => self.structure(described, given, stored, &at.inside(name)),
                 None => same,
             },
@@ -365,7 +365,7 @@ fn zero(kind: &Kind) -> Option<Value> {
         // A zero time is written as null.
         Kind::Time | Kind::MicroTime => Some(Value::Null),
         Kind::Struct(name) => {
-            let zeros = zeros(builtin(name)?).iter().cloned();
+            let zeros = zeros(name.described()?).iter().cloned();
             Some(Value::Object(zeros.collect()))
         }
         Kind::Bytes | Kind::Any | Kind::List(_) | Kind::Map(_) => None,

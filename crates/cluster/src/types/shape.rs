@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 
-use super::table::{Field, Kind, builtin};
+use super::table::{Field, Kind};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -42,7 +42,7 @@ impl<'s> Shape<'s> {
             Self::Builtin {
                 kind: Kind::Struct(owner),
                 ..
-            } => match builtin(owner).and_then(|described| described.fields.get(name)) {
+            } => match owner.described().and_then(|described| described.fields.get(name)) {
                 Some(field) => Self::Builtin {
                     kind: &field.kind,
                     field: Some(field),
@@ -124,7 +124,7 @@ impl<'s> Shape<'s> {
         match self {
             Self::Builtin { kind, field } => {
                 let by_type = match kind {
-                    Kind::Struct(name) => builtin(name).is_some_and(|described| described.atomic),
+                    Kind::Struct(name) => name.described().is_some_and(|described| described.atomic),
                     // Anything goes, so nobody can own a part of it.
                     Kind::Any => true,
                     _ => false,
@@ -170,8 +170,7 @@ impl<'s> Shape<'s> {
 
 /// The shape of every object's metadata.
 fn object_meta() -> Shape<'static> {
-    static KIND: std::sync::LazyLock<Kind> =
-        std::sync::LazyLock::new(|| Kind::Struct(OBJECT_META.to_owned()));
+    static KIND: std::sync::LazyLock<Kind> = std::sync::LazyLock::new(|| Kind::Struct(OBJECT_META.into()));
     Shape::Builtin {
         kind: &KIND,
         field: None,

@@ -1,6 +1,7 @@
 //! The built-in types, read once from the table beside the sources.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::hash::Table;
@@ -121,6 +122,45 @@ pub(crate) struct Field {
     pub(crate) enum_text: String,
 }
 
+/// The name of a struct, and the struct once somebody has asked for it: that is done at every step into an object.
+#[derive(Clone, Debug)]
+pub(crate) struct StructName {
+    name: String,
+    described: OnceLock<Option<&'static Struct>>,
+}
+
+impl StructName {
+    /// None when there is no such type.
+    pub(crate) fn described(&self) -> Option<&'static Struct> {
+        *self.described.get_or_init(|| builtin(&self.name))
+    }
+}
+
+impl From<&str> for StructName {
+    fn from(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            described: OnceLock::new(),
+        }
+    }
+}
+
+impl Deref for StructName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.name
+    }
+}
+
+impl PartialEq for StructName {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for StructName {}
+
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
@@ -140,7 +180,7 @@ pub(crate) enum Kind {
     IntOrString,
     /// Any JSON, kept as it is.
     Any,
-    Struct(String),
+    Struct(StructName),
     List(Box<Kind>),
     Map(Box<Kind>),
 }
@@ -164,7 +204,7 @@ impl From<String> for Kind {
             other => match (other.strip_prefix("[]"), other.strip_prefix("{}")) {
                 (Some(element), _) => Self::List(Box::new(Self::from(element.to_owned()))),
                 (_, Some(element)) => Self::Map(Box::new(Self::from(element.to_owned()))),
-                _ => Self::Struct(spelled),
+                _ => Self::Struct(spelled.as_str().into()),
             },
         }
     }
@@ -178,7 +218,7 @@ mod tests {
     fn every_type_that_a_field_names_is_in_the_table() {
         fn check(kind: &Kind, at: &str) {
             match kind {
-                Kind::Struct(name) => assert!(builtin(name).is_some(), "{at} names {name}"),
+                Kind::Struct(name) => assert!(name.described().is_some(), "{at} names {name:?}"),
                 Kind::List(element) | Kind::Map(element) => check(element, at),
                 _ => {}
             }

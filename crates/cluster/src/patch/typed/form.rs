@@ -3,7 +3,7 @@
 use crate::json::{Name, Value};
 
 use super::super::element::Element;
-use crate::types::{Kind, ListKind, Shape, builtin};
+use crate::types::{Kind, ListKind, Shape};
 
 /// How a value is walked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +115,9 @@ pub(crate) fn is_named(shape: Shape<'_>, name: &str) -> bool {
         Shape::Builtin {
             kind: Kind::Struct(owner),
             ..
-        } => builtin(owner).is_some_and(|described| described.fields.contains_key(name)),
+        } => owner
+            .described()
+            .is_some_and(|described| described.fields.contains_key(name)),
         Shape::Custom(schema) => is_meta(name) || schema["properties"].get(name).is_some(),
         Shape::Structural(schema) => {
             (is_meta(name) && schema["x-kubernetes-embedded-resource"] == true)
@@ -131,7 +133,9 @@ pub(super) fn declares(shape: Shape<'_>, name: &str) -> bool {
         Shape::Builtin {
             kind: Kind::Struct(owner),
             ..
-        } => builtin(owner).is_none_or(|described| described.fields.contains_key(name)),
+        } => owner
+            .described()
+            .is_none_or(|described| described.fields.contains_key(name)),
         Shape::Structural(schema) | Shape::Custom(schema) => {
             is_named(shape, name)
                 || match &schema["additionalProperties"] {

@@ -142,7 +142,7 @@ mod tests {
     #[case(json!({"spec": {"containers": [null]}}), ".spec.containers: element 0: associative list with keys may not have a null element")]
     #[case(json!({"spec": {"containers": ["x"]}}), ".spec.containers: element 0: associative list with keys may not have non-map elements")]
     fn what_does_not_fit_its_type_is_refused(#[case] template: Value, #[case] expected: &str) {
-        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".to_owned());
+        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".into());
         let config = json!({"template": template});
         let error = validate(
             &config,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn several_errors_are_listed() {
-        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".to_owned());
+        let kind = Kind::Struct("io.k8s.api.core.v1.PodTemplate".into());
         let config = json!({"metadata": {"name": 1}, "template": {"spec": 1}});
         let error = validate(
             &config,
