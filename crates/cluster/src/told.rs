@@ -1,6 +1,8 @@
-//! The texts of objects that were told last: what answers a write is what watches tell of it next.
+//! The texts of objects that were told last: what answers a write is what watches tell of it next, and most of what the next
+//! write of an object leaves alone is in the last text of it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -12,22 +14,45 @@ const REMEMBERED: usize = 64;
 
 /// Objects and their texts, oldest first.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<VecDeque<(Object, Bytes)>>);
+pub(crate) struct Told(Mutex<VecDeque<Telling>>);
+
+struct Telling {
+    object: Object,
+    text: Bytes,
+    /// Where in it the spec is.
+    spec: Range<usize>,
+}
 
 impl Told {
-    /// The text of an object, which `write` appends if it was not told lately.
-    pub(crate) fn text(&self, object: &Object, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    /// The text of an object. If it was not told lately, `write` appends it, with the text of its spec where that is known,
+    /// and says where the spec is.
+    pub(crate) fn text(
+        &self,
+        object: &Object,
+        write: impl FnOnce(&mut Vec<u8>, Option<&[u8]>) -> Range<usize>,
+    ) -> Bytes {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, text)) = told.iter().rev().find(|(known, _)| known.shares(object)) {
-            return text.clone();
+        if let Some(known) = told.iter().rev().find(|known| known.object.shares(object)) {
+            return known.text.clone();
         }
-        let mut text = Vec::with_capacity(4096);
-        write(&mut text);
+        let spec = &object["spec"];
+        let same = |known: &&Telling| spec.is_object() && known.object["spec"].shares(spec);
+        let known = told
+            .iter()
+            .rev()
+            .find(same)
+            .map(|known| &known.text[known.spec.clone()]);
+        let mut text = Vec::with_capacity(6 * 1024);
+        let spec = write(&mut text, known);
         let text = Bytes::from(text);
         if told.len() == REMEMBERED {
             told.pop_front();
         }
-        told.push_back((object.clone(), text.clone()));
+        told.push_back(Telling {
+            object: object.clone(),
+            text: text.clone(),
+            spec,
+        });
         text
     }
 }

@@ -144,12 +144,13 @@ pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Val
 
 /// The text of the object in that dress.
 pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object) -> Bytes {
-    let write = |shown: &Value, out: &mut Vec<u8>| text::write_object(out, shown, &object.managers);
     match dressed(resource, object) {
-        Cow::Borrowed(shown) => server.told.text(object, |out| write(shown, out)),
+        Cow::Borrowed(shown) => server.told.text(object, |out, spec| {
+            text::write_object(out, shown, &object.managers, spec)
+        }),
         Cow::Owned(shown) => {
             let mut out = Vec::with_capacity(4096);
-            write(&shown, &mut out);
+            text::write_object(&mut out, &shown, &object.managers, None);
             out.into()
         }
     }

@@ -1,5 +1,7 @@
 //! Objects as the text that clients get, with their `managedFields` where they belong.
 
+use std::ops::Range;
+
 use crate::json::{Map, Name, Value, write_name, write_text};
 
 use crate::object::Object;
@@ -16,9 +18,15 @@ pub(super) fn of(value: &Value) -> Vec<u8> {
     out
 }
 
-/// Appends an object as a resource shows it, which need not be as it is stored.
-pub(super) fn write_object(out: &mut Vec<u8>, shown: &Value, managers: &Managers) {
-    write_fields(out, shown, managers, |_| true);
+/// Appends an object as a resource shows it, which need not be as it is stored, and says where its spec is. The text of the
+/// spec is copied where it is known.
+pub(super) fn write_object(
+    out: &mut Vec<u8>,
+    shown: &Value,
+    managers: &Managers,
+    spec: Option<&[u8]>,
+) -> Range<usize> {
+    write_fields(out, shown, managers, spec, |_| true)
 }
 
 /// Appends the items of a list. Those of a built-in kind do not repeat what the list says of them.
@@ -32,26 +40,43 @@ pub(super) fn write_items<'o>(
         if index > 0 {
             out.push(b',');
         }
-        write_fields(out, &shown, &object.managers, |name| {
+        write_fields(out, &shown, &object.managers, None, |name| {
             !typed || !matches!(name, "kind" | "apiVersion")
         });
     }
     out.push(b']');
 }
 
-fn write_fields(out: &mut Vec<u8>, shown: &Value, managers: &Managers, wanted: impl Fn(&str) -> bool) {
+fn write_fields(
+    out: &mut Vec<u8>,
+    shown: &Value,
+    managers: &Managers,
+    spec: Option<&[u8]>,
+    wanted: impl Fn(&str) -> bool,
+) -> Range<usize> {
+    let mut place = 0..0;
     let Value::Object(fields) = shown else {
-        return write(out, shown);
+        write(out, shown);
+        return place;
     };
     let mut entries = Entries::begin(out);
     for (name, value) in fields.iter().filter(|(name, _)| wanted(name)) {
         let out = entries.next_of(name);
-        match (name.as_str(), value) {
-            ("metadata", Value::Object(metadata)) => write_metadata(out, metadata, managers),
+        match (name.as_str(), value, spec) {
+            ("metadata", Value::Object(metadata), _) => write_metadata(out, metadata, managers),
+            ("spec", value, spec) => {
+                let begin = out.len();
+                match spec {
+                    Some(known) => out.extend_from_slice(known),
+                    None => write(out, value),
+                }
+                place = begin..out.len();
+            }
             _ => write(out, value),
         }
     }
     entries.end();
+    place
 }
 
 fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
@@ -121,6 +146,7 @@ mod tests {
     #[case(json!({"a": 1, "metadata": {"labels": {}, "name": "x"}, "z": null}))]
     #[case(json!({"metadata": {"labels": {"a\"b": "<é>"}}}))]
     #[case(json!({"metadata": {}}))]
+    #[case(json!({"metadata": {}, "spec": {"a": [1]}, "status": {}}))]
     fn the_text_of_an_object_is_that_of_the_whole(#[case] mut value: Value) {
         let write = Write {
             manager: "m\"m",
@@ -133,7 +159,10 @@ mod tests {
         let managers = managed::update(None, &mut value, &write, Shape::Unknown);
         let object = Object::new(value, managers);
         let mut out = Vec::new();
-        write_object(&mut out, &object, &object.managers);
+        let spec = write_object(&mut out, &object, &object.managers, None);
         assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), object.whole());
+        let mut again = Vec::new();
+        write_object(&mut again, &object, &object.managers, Some(&out[spec]));
+        assert_eq!(again, out);
     }
 }
