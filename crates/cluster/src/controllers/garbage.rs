@@ -54,6 +54,12 @@ impl Controller for GarbageCollector {
             return Vec::new();
         }
         let mut graph = self.graph();
+        if let (Some(before), Some(after)) = (before, after)
+            && is_no_news(before, after)
+            && graph.identity(object::uid(after)).is_some()
+        {
+            return Vec::new();
+        }
         let mut uids = Vec::new();
         let replaced = |before: &&Arc<Value>| {
             after
@@ -84,6 +90,14 @@ impl Controller for GarbageCollector {
         self.attend(&key.name, access)?;
         Ok(Next::Wait)
     }
+}
+
+/// Whether nothing that the graph knows of an object has been touched, as in most writes.
+fn is_no_news(before: &Value, after: &Value) -> bool {
+    let (before, after) = (&before["metadata"], &after["metadata"]);
+    ["uid", "ownerReferences", "finalizers", "deletionTimestamp"]
+        .iter()
+        .all(|field| before[field].shares(&after[field]))
 }
 
 impl GarbageCollector {
