@@ -15,7 +15,7 @@ use stateward_clock::Clock;
 use tokio::sync::{mpsc, watch};
 use tracing::debug;
 
-use crate::api::{Key, Refusal, Scope, backoff, watch};
+use crate::api::{Key, Refusal, Scope, backoff, version, watch};
 use crate::claim::ClaimNews;
 use crate::life::after;
 use crate::node::Nodes;
@@ -129,15 +129,20 @@ impl Driver {
 
     /// Takes note of a pod as it is now; views older than what is known are ignored.
     fn see(&mut self, object: &Object) {
-        let pod = Pod::of(object);
-        let key = pod.key.clone();
-        let ours = self.is_ours(&pod);
-        match self.tasks.get_mut(&key) {
+        let (key, version) = (Key::of(object), version(object));
+        if let Some(task) = self.tasks.get(&key) {
+            let is_known = task.pod.version == version && version > 0;
             // What a write was answered with comes by once more.
-            Some(task) if task.pod.uid == pod.uid && task.pod.version == pod.version && pod.version > 0 => {
+            if is_known && object.metadata.uid.as_deref() == Some(task.pod.uid.as_str()) {
                 return;
             }
-            Some(task) if task.pod.version > pod.version => return,
+            if task.pod.version > version {
+                return;
+            }
+        }
+        let pod = Pod::of(object);
+        let ours = self.is_ours(&pod);
+        match self.tasks.get_mut(&key) {
             Some(task) if ours && task.pod.uid == pod.uid => task.pod = pod,
             _ => {
                 self.forget(&key, None);

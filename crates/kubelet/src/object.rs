@@ -169,14 +169,48 @@ pub(crate) struct Status {
 }
 
 /// A time as text: few are asked for, and reading them takes longer than all the rest.
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Moment(String);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    letters: [u8; LONGEST_TIME],
+    length: usize,
+}
+
+/// Longer than any time that the API writes; what does not fit is none.
+const LONGEST_TIME: usize = 40;
 
 impl Moment {
     /// None where it is no time.
     pub(crate) fn read(&self) -> Option<Timestamp> {
-        self.0.parse().ok()
+        let text = std::str::from_utf8(self.letters.get(..self.length)?).ok()?;
+        text.parse().ok()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Moment {
+    fn deserialize<D: serde::Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        struct Letters;
+
+        impl serde::de::Visitor<'_> for Letters {
+            type Value = Moment;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a time")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Moment, E> {
+                let mut letters = [0; LONGEST_TIME];
+                let length = match letters.get_mut(..text.len()) {
+                    Some(place) => {
+                        place.copy_from_slice(text.as_bytes());
+                        text.len()
+                    }
+                    None => 0,
+                };
+                Ok(Moment { letters, length })
+            }
+        }
+
+        source.deserialize_str(Letters)
     }
 }
 

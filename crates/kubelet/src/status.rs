@@ -419,25 +419,35 @@ fn init_status(pod: &Pod, life: &Life, container: &Container) -> ContainerStatus
 
 /// Empty until the image is there.
 fn image_id(container: &Container, is_pulled: bool) -> String {
-    match (is_pulled, &container.image) {
-        (true, image) => format!("docker-pullable://{image}@sha256:{}", digest(&[image])),
-        (false, _) => String::new(),
+    if !is_pulled {
+        return String::new();
     }
+    let image = container.image.as_str();
+    let mut id = ["docker-pullable://", image, "@sha256:"].concat();
+    push_digest(&mut id, &[image]);
+    id
 }
 
 fn container_id(pod: &Pod, container: &Container, restarts: u32) -> String {
-    format!(
-        "containerd://{}",
-        digest(&[&pod.uid, &container.name, &restarts.to_string()])
-    )
+    let mut id = String::with_capacity(80);
+    id.push_str("containerd://");
+    push_digest(&mut id, &[&pod.uid, &container.name, &restarts.to_string()]);
+    id
 }
 
-/// 64 made-up hexadecimal digits.
-fn digest(parts: &[&str]) -> String {
-    (0..4)
-        .map(|block| format!("{:016x}", chance::hash(block, parts.iter().copied())))
-        .collect()
+/// Appends 64 made-up hexadecimal digits.
+fn push_digest(out: &mut String, parts: &[&str]) {
+    for block in 0..4 {
+        let hash = chance::hash(block, parts.iter().copied());
+        // Formatting would take longer than the hash.
+        for byte in hash.to_be_bytes() {
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+        }
+    }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// A made-up address, new for each incarnation of a pod.
 fn pod_ip(pod: &Pod) -> String {

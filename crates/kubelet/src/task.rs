@@ -1,13 +1,14 @@
 //! One pod's next request: what its life asks for, against what the API server is known to have.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use jiff::Timestamp;
 
 use crate::adopt::adopt;
 use crate::api::Key;
 use crate::behaviour::Course;
+use crate::chance::Folded;
 use crate::life::{Life, Moment, Stage, after};
 use crate::node::Nodes;
 use crate::object::Object;
@@ -286,7 +287,7 @@ impl Task {
 }
 
 fn hash(what: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Folded::default();
     what.hash(&mut hasher);
     hasher.finish()
 }
