@@ -94,6 +94,10 @@ impl Controller for GarbageCollector {
 
 /// Whether nothing that the graph knows of an object has been touched, as in most writes.
 fn is_no_news(before: &Value, after: &Value) -> bool {
+    // A custom object may come in another version than before.
+    if before["apiVersion"] != after["apiVersion"] {
+        return false;
+    }
     let (before, after) = (&before["metadata"], &after["metadata"]);
     ["uid", "ownerReferences", "finalizers", "deletionTimestamp"]
         .iter()
