@@ -1,14 +1,14 @@
 //! One pod's next request: what its life asks for, against what the API server is known to have.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 
+use foldhash::fast::FixedState;
 use jiff::Timestamp;
 
 use crate::adopt::adopt;
 use crate::api::Key;
 use crate::behaviour::Course;
-use crate::chance::Folded;
 use crate::life::{Life, Moment, Stage, after};
 use crate::node::Nodes;
 use crate::object::Object;
@@ -287,9 +287,7 @@ impl Task {
 }
 
 fn hash(what: &impl Hash) -> u64 {
-    let mut hasher = Folded::default();
-    what.hash(&mut hasher);
-    hasher.finish()
+    FixedState::default().hash_one(what)
 }
 
 #[cfg(test)]
