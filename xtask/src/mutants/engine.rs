@@ -442,6 +442,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "",
     },
     Mutant {
+        name: "never excuses a crash loop that flaps",
+        file: "core/src/engine/deadline.rs",
+        truth: "let since = if pod.is_broken(self.world.now) {",
+        lie: "let since = if false {",
+    },
+    Mutant {
+        name: "excuses a crash loop for what another pod has held up",
+        file: "core/src/engine/deadline.rs",
+        truth: "Some(latest.max(at?))",
+        lie: "Some(latest)",
+    },
+    Mutant {
+        name: "believes a container by when the last one ended",
+        file: "plugin/src/statefulset/view.rs",
+        truth: "let times = [ended.finished_at.as_ref(), started];",
+        lie: "let times = [ended.finished_at.as_ref(), started.filter(|_| false)];",
+    },
+    Mutant {
+        name: "tells people to type what holds for any version",
+        file: "core/src/engine/step.rs",
+        truth: "format!(\"{} --revision {revision}\", self.command(verb))",
+        lie: "{ let _ = revision; self.command(verb) }",
+    },
+    Mutant {
         name: "excuses a pod that is only being replaced",
         file: "core/src/engine/step.rs",
         truth: "Some(pod) if plan.by_pod => pod.is_broken(now),",
@@ -456,7 +480,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lets a stuck old pod hold up its cure for ever",
         file: "core/src/engine/deadline.rs",
-        truth: "if attempt.held || !waited || overdue.is_none_or(|at| at > self.world.now) {",
+        truth: "if attempt.held || overdue.is_none_or(|at| at > self.world.now) {",
         lie: "if true {",
     },
     Mutant {
