@@ -124,10 +124,13 @@ impl Pod {
 
     /// Not Ready, and more than slow: its containers cannot begin, or have ended a moment ago.
     pub fn is_broken(&self, now: Timestamp) -> bool {
-        let crashes = self
-            .restarted_at
-            .is_some_and(|at| now.duration_since(at) < CRASHES_WITHIN);
-        !self.ready() && !self.terminating && (self.trouble.is_some() || crashes)
+        !self.ready() && !self.terminating && (self.trouble.is_some() || self.has_crashed_lately(now))
+    }
+
+    /// Whether it may be in a crash loop, also where it is Ready for a moment.
+    pub fn has_crashed_lately(&self, now: Timestamp) -> bool {
+        self.restarted_at
+            .is_some_and(|at| now.duration_since(at) < CRASHES_WITHIN)
     }
 
     /// When it will count as available if nothing happens to it. `None` while it is not Ready.

@@ -444,7 +444,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "never excuses a crash loop that flaps",
         file: "core/src/engine/deadline.rs",
-        truth: "let since = if pod.is_broken(self.world.now) {",
+        truth: "let since = if pod.trouble.is_some() {",
         lie: "let since = if false {",
     },
     Mutant {

@@ -8,6 +8,12 @@ use kube::CustomResourceExt;
 use super::PhasedRollout;
 use crate::schema::{at, column, rule, served, wide_column};
 
+/// `http://prometheus:9090/prefix`, or `prometheus:9090`.
+const ADDRESS: &str = r"^\s*([hH][tT][tT][pP][sS]?://)?([^/?#\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:0*(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[0-9]{1,4}))?([/?#]\S*)?$";
+
+/// The name of an object.
+const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
 /// The definition to apply to a cluster.
 pub fn definition() -> CustomResourceDefinition {
     served(PhasedRollout::crd(), &columns(), |schema| {
@@ -23,11 +29,24 @@ pub fn definition() -> CustomResourceDefinition {
                 "caCertificate and insecureSkipVerify are given: a certificate is checked or it is not",
             );
         }
+        // What the operator would refuse is refused here: a set whose object cannot be carried out is not held back.
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
+            url.pattern = Some(ADDRESS.into());
             url.x_kubernetes_validations = rule(
-                r"self.contains('://') ? self.matches('^\\s*[hH][tT][tT][pP][sS]?://[^/:\\s]\\S*$') : self.matches('^\\s*[^/:\\s]\\S*$')",
-                "must be the address of a Prometheus, such as http://prometheus:9090/prefix or prometheus:9090",
+                "!self.matches('/api/v1/query/*$')",
+                "must not end in /api/v1/query, which is put behind it by itself",
             );
+        }
+        if let Some(expr) = at(schema, &["spec", "check", "query", "expr"]) {
+            expr.pattern = Some(r"\S".into());
+        }
+        for path in [
+            &["spec", "targetRef"][..],
+            &["spec", "check", "query", "secretRef"],
+        ] {
+            if let Some(name) = at(schema, path) {
+                name.pattern = Some(NAME.into());
+            }
         }
     })
 }

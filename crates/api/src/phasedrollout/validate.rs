@@ -1,6 +1,6 @@
 //! What makes a PhasedRollout's spec valid, beyond its schema and including it.
 
-use url::Url;
+use url::{ParseError, Url};
 
 use super::{Check, PhasedRollout, PhasedRolloutSpec, Query};
 use crate::names::{OBJECT_NAME, is_object_name};
@@ -100,7 +100,7 @@ impl Query {
     }
 }
 
-/// What is wrong with the address of a Prometheus.
+/// What is wrong with the address of a Prometheus; nothing that the schema would let pass.
 fn objection(url: &str) -> Option<String> {
     if !is_address(url) {
         return Some("is not the address of a Prometheus".into());
@@ -112,7 +112,9 @@ fn objection(url: &str) -> Option<String> {
         format!("http://{url}")
     };
     match Url::parse(&full) {
-        Err(error) => Some(format!("is not a URL: {error}")),
+        Err(error @ ParseError::InvalidPort) => Some(format!("is not a URL: {error}")),
+        // Told when it is asked: the gate stands until then, and so does the guard.
+        Err(_) => None,
         Ok(parsed) if matches!(parsed.host_str(), Some("http" | "https")) && parsed.port().is_none() => {
             Some("has a scheme without two slashes behind it".into())
         }
@@ -123,7 +125,6 @@ fn objection(url: &str) -> Option<String> {
     }
 }
 
-/// The same as the rule of the schema.
 fn is_address(url: &str) -> bool {
     let url = url.trim_start();
     let rest = match url.split_once("://") {

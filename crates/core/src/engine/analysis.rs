@@ -113,6 +113,11 @@ impl Turn<'_> {
         const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
         let now = self.world.now;
         let (gate, why, progressed) = match plan.step(attempt.step) {
+            // Its record is gone with a spec or a workload that could not be read: what it came to is not known any more.
+            Some(Step::Analysis(_)) if attempt.pausing && self.run_of_step(attempt).is_none() => {
+                let why = "what was asked before is not on record any more".to_owned();
+                (Some(attempt.step), Some(why), attempt.progressed)
+            }
             Some(Step::Analysis(_)) => {
                 let run = self.run_of_step(attempt).filter(|_| !attempt.pausing);
                 let Some(began) = run.map(|run| run.began.unwrap_or(now)) else {

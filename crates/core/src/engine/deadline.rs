@@ -67,7 +67,9 @@ impl Turn<'_> {
         let abort = self.command_for(&attempt.target, "abort");
         if workload.members().any(unwell) {
             let replace = self.command_for(&attempt.target, "promote --full");
-            format!("{why}; replace it without checks with: {replace}, or give up with: {abort}")
+            format!(
+                "{why}; replace it and every other old pod without checks with: {replace}, or give up with: {abort}"
+            )
         } else {
             format!("{why}; go back with: {abort}")
         }
@@ -105,8 +107,8 @@ impl Turn<'_> {
         };
         let mut stuck = Vec::new();
         for pod in workload.members().filter(unwell) {
-            let since = if pod.is_broken(self.world.now) {
-                self.alone_in_the_way_since(pod, attempt, workload)
+            let since = if pod.trouble.is_some() {
+                self.crash_loops_in_the_way_since(attempt, workload)
             } else {
                 None
             };
@@ -137,16 +139,17 @@ impl Turn<'_> {
         attempt.progressed = self.world.now;
     }
 
-    /// Since when nothing but this one can have kept the gate shut. A crash loop is Ready for a moment at every turn, so that its own
-    /// times tell of the last turn only; but no checks have begun, and every other pod has been available since then.
-    fn alone_in_the_way_since(&self, pod: &Pod, attempt: &Attempt, workload: &Workload) -> Option<Timestamp> {
+    /// Since when nothing but crash loops can have kept the gate shut. One is Ready for a moment at every turn, so that its own times
+    /// tell of the last turn only; but no checks have begun, and every pod that does not crash has been available since then.
+    fn crash_loops_in_the_way_since(&self, attempt: &Attempt, workload: &Workload) -> Option<Timestamp> {
         if self.run_of_step(attempt).is_some() {
             return None;
         }
-        let others = (0..workload.replicas).filter(|index| *index != pod.index);
-        let others = others.filter(|index| !attempt.excused.contains(index));
+        let others = (0..workload.replicas).filter(|index| !attempt.excused.contains(index));
+        let others = others.map(|index| workload.at(index));
         others
-            .map(|index| workload.at(index)?.available_at(workload.min_ready))
+            .filter(|pod| !pod.is_some_and(|pod| pod.has_crashed_lately(self.world.now)))
+            .map(|pod| pod?.available_at(workload.min_ready))
             .try_fold(attempt.entered, |latest, at| Some(latest.max(at?)))
     }
 

@@ -125,6 +125,9 @@ impl Turn<'_> {
     /// That the spec cannot be carried out does not hide what became of the last rollout.
     fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
         let mut report = invalid(problems);
+        if workload.claim != Claim::Ours {
+            report.message += "; until that is mended nothing is held back, and a change of the template goes to every pod at once";
+        }
         let rejected = self.memory.rejected.as_ref();
         if let Some(rejected) = rejected.filter(|_| self.was_rejected(workload)) {
             let Rejection { revision, reason, .. } = rejected;

@@ -9,7 +9,7 @@ use crate::engine::fixture::{NOW, plan, rolling, settled};
 use crate::engine::{decide, name_of_step};
 use crate::memory::{Activity, Memory};
 use crate::plan::{OnFailure, Plan, Share, StepIndex, pod_by_pod};
-use crate::world::{Action, Phase, Reason, Run, World};
+use crate::world::{Action, Decision, Phase, Reason, Run, World};
 
 pub(super) fn pods(pods: u32) -> Plan {
     Plan {
@@ -50,6 +50,23 @@ pub(super) fn checked(world: &mut World, phase: Verdict) {
         ending: false,
         ended: phase.is_over().then_some(NOW),
     }];
+}
+
+/// Rule 22: a slip in the spec or in the workload's name takes the record of the checks with it.
+#[test]
+fn a_failed_gate_whose_checks_are_not_on_record_any_more_begins_anew() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Failed);
+    world.attempt().pausing = true;
+    let is_held = |decision: &Decision| matches!(&decision.memory.activity, Activity::Rolling(attempt) if attempt.pausing);
+    assert!(is_held(&decide(&world)), "while it is on record");
+    world.runs.clear();
+    let decision = decide(&world);
+    assert_eq!(notices(&decision), ["ChecksRestarted"]);
+    assert_eq!((step(&decision), is_held(&decision)), (2, false));
+    world.memory = decision.memory;
+    let action = decide(&world).action;
+    assert!(matches!(action, Some(Action::StartRun { .. })), "{action:?}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
     assert_eq!(attempt.excused, [0]);
 }
 
-/// Its own times tell of its last turn only, so it is the other pods that tell for how long it has been in the way.
+/// Their own times tell of their last turn only, so it is the other pods that tell for how long they have been in the way.
 #[rstest]
 #[case::alone(|_: &mut World| {}, &[0])]
 #[case::after_another(|world: &mut World| {
@@ -161,8 +161,19 @@ fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
     world.attempt().entered = a_minute_ago;
 }, &[])]
 #[case::while_checks_were_made(|world: &mut World| checked(world, Verdict::Running), &[])]
-#[case::only_slow(|world: &mut World| world.view().pods[0].restarted_at = None, &[])]
-fn a_crash_loop_that_flaps_is_excused_when_it_alone_was_in_the_way(
+#[case::crashed_once(|world: &mut World| world.view().pods[0].trouble = None, &[])]
+#[case::beside_another_crash_loop(|world: &mut World| {
+    let a_moment_ago = world.now - SignedDuration::from_secs(5);
+    world.crash(3);
+    world.view().pods[3].restarted_at = Some(a_moment_ago);
+    world.view().pods[3].unready_since = Some(a_moment_ago);
+}, &[0, 3])]
+#[case::beside_one_that_is_ready_for_a_moment(|world: &mut World| {
+    let a_moment_ago = world.now - SignedDuration::from_secs(5);
+    world.view().pods[3].restarted_at = Some(a_moment_ago);
+    world.view().pods[3].ready_since = Some(a_moment_ago);
+}, &[0])]
+fn crash_loops_that_flap_are_excused_when_nothing_else_was_in_the_way(
     #[case] befall: fn(&mut World),
     #[case] excused: &[u32],
 ) {
@@ -170,7 +181,7 @@ fn a_crash_loop_that_flaps_is_excused_when_it_alone_was_in_the_way(
     world.view().ordered = false;
     world.now += SignedDuration::from_mins(10);
     let a_moment_ago = world.now - SignedDuration::from_secs(5);
-    world.unready(0);
+    world.crash(0);
     world.view().pods[0].restarts = 6;
     world.view().pods[0].restarted_at = Some(a_moment_ago);
     world.view().pods[0].unready_since = Some(a_moment_ago);
