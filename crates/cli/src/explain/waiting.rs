@@ -46,7 +46,12 @@ impl Case<'_> {
     /// The status in words, without the commands at its end: they are told in their own place.
     fn message(&self) -> String {
         let message = hint::message(self.stage, self.program);
-        let commands = ["; go back with: ", "; go on with: ", "; check again with: "];
+        let commands = [
+            "; go back with: ",
+            "; go on with: ",
+            "; check again with: ",
+            "; replace it and ",
+        ];
         let end = commands.iter().filter_map(|command| message.find(command)).min();
         message[..end.unwrap_or(message.len())].to_owned()
     }
@@ -291,6 +296,17 @@ impl Case<'_> {
                     ..Explanation::default()
                 }
             }
+            // Nothing is asked before they are, and checks are all that a promotion can skip.
+            Some(Step::Analysis(_)) if self.waits_for_pods() => Explanation {
+                waits_for: message,
+                since: Some(attempt.entered),
+                moves: vec![
+                    "its pods: the checks begin by themselves when every one is available".into(),
+                    self.abort(),
+                    full(),
+                ],
+                ..Explanation::default()
+            },
             Some(Step::Analysis(_)) => {
                 let waits_for = match &self.facts.rollout.checks {
                     Some((check, checks)) => format!(
@@ -342,6 +358,12 @@ impl Case<'_> {
     fn in_time(&self, at: Timestamp) -> String {
         let left = at.duration_since(self.now).max(SignedDuration::ZERO);
         format!("{}, in {}", to_seconds(at), human_duration(left))
+    }
+
+    /// Whether a gate stands because of its pods, and not for its checks.
+    fn waits_for_pods(&self) -> bool {
+        let checks = self.facts.rollout.checks.as_ref();
+        checks.is_some_and(|(_, checks)| checks.status == "WaitForAllPodsToBeAvailable")
     }
 
     /// The runs with their last values.
@@ -418,7 +440,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, rollout, stepping};
+    use crate::fixtures::{NOW, phased, rollout, stepping};
     use crate::rollout::Rollout;
     use serde_json::{Value, json};
     use stateward_api::rolloutplugin::RolloutPlugin;
@@ -477,6 +499,35 @@ mod tests {
             "the analysis of step 1 of 1: errors is Running, 2 of 5 measured, last [0.01]"
         );
         assert_eq!(told.since, "2026-01-01T00:09:00Z".parse().ok());
+    }
+
+    /// Nothing is asked before every pod is available, and a promotion would be refused.
+    #[test]
+    fn a_gate_that_stands_because_of_its_pods_names_them_and_offers_no_promotion() {
+        let gate = |status: &str| {
+            let mut rollout = phased(2, 0);
+            let (_, checks) = rollout.checks.as_mut().unwrap();
+            checks.status = status.to_owned();
+            rollout.status.get_or_insert_default().message =
+                "step 1 of 5: checks begin when every pod is available: waiting for pod web-0 to be Ready"
+                    .into();
+            explained(rollout, json!([]))
+        };
+        let promotes = |it: &Explanation| {
+            it.moves
+                .iter()
+                .any(|moves| moves.starts_with("stateward promote web --revision"))
+        };
+        let checking = gate("WaitForChecks");
+        assert!(
+            promotes(&checking) && checking.waits_for.starts_with("the checks of"),
+            "{checking:?}"
+        );
+        let standing = gate("WaitForAllPodsToBeAvailable");
+        assert!(
+            !promotes(&standing) && standing.waits_for.ends_with("waiting for pod web-0 to be Ready"),
+            "{standing:?}"
+        );
     }
 
     #[test]
