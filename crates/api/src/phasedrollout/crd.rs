@@ -31,22 +31,19 @@ pub fn definition() -> CustomResourceDefinition {
         }
         // What the operator would refuse is refused here: a set whose object cannot be carried out is not held back.
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
-            url.pattern = Some(ADDRESS.into());
+            // What the rule costs is judged by the longest.
+            url.max_length = Some(2048);
+            let address = ADDRESS.replace('\\', r"\\");
             url.x_kubernetes_validations = rule(
-                "!self.matches('/api/v1/query/*$')",
-                "must not end in /api/v1/query, which is put behind it by itself",
+                &format!("self.matches('{address}') && !self.matches('/api/v1/query/*$')"),
+                "must be the address of a Prometheus, such as http://prometheus:9090/prefix or prometheus:9090, without /api/v1/query",
             );
         }
         if let Some(expr) = at(schema, &["spec", "check", "query", "expr"]) {
             expr.pattern = Some(r"\S".into());
         }
-        for path in [
-            &["spec", "targetRef"][..],
-            &["spec", "check", "query", "secretRef"],
-        ] {
-            if let Some(name) = at(schema, path) {
-                name.pattern = Some(NAME.into());
-            }
+        if let Some(name) = at(schema, &["spec", "check", "query", "secretRef"]) {
+            name.pattern = Some(NAME.into());
         }
     })
 }

@@ -106,6 +106,12 @@ fn objection(url: &str) -> Option<String> {
         return Some("is not the address of a Prometheus".into());
     }
     let url = url.trim();
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, "//"));
+    let is_scheme = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let is_port = rest.starts_with(|first: char| first.is_ascii_digit());
+    if is_scheme && !is_port && !rest.starts_with("//") {
+        return Some("has a scheme without two slashes behind it".into());
+    }
     let full = if url.contains("://") {
         url.to_owned()
     } else {
@@ -115,9 +121,6 @@ fn objection(url: &str) -> Option<String> {
         Err(error @ ParseError::InvalidPort) => Some(format!("is not a URL: {error}")),
         // Told when it is asked: the gate stands until then, and so does the guard.
         Err(_) => None,
-        Ok(parsed) if matches!(parsed.host_str(), Some("http" | "https")) && parsed.port().is_none() => {
-            Some("has a scheme without two slashes behind it".into())
-        }
         Ok(parsed) if parsed.path().trim_end_matches('/').ends_with("/api/v1/query") => {
             Some("ends in /api/v1/query, which is put behind it by itself".into())
         }

@@ -65,6 +65,11 @@ async fn numbers_out_of_bounds_are_refused(cluster: &mut Cluster) -> Outcome {
         (json!({"maxTries": 0}), "spec.check.maxTries"),
         (json!({"successThreshold": 0}), "spec.check.successThreshold"),
         (json!({"query": {"expr": ""}}), "spec.check.query.expr"),
+        (json!({"query": {"expr": " "}}), "spec.check.query.expr"),
+        (
+            json!({"query": {"secretRef": "Prom_Secret"}}),
+            "spec.check.query.secretRef",
+        ),
         (
             json!({"query": {"timeoutSeconds": 0}}),
             "spec.check.query.timeoutSeconds",
@@ -86,6 +91,12 @@ async fn an_address_that_is_none_is_refused(cluster: &mut Cluster) -> Outcome {
         "two words",
         ":9090",
         "://x",
+        "http:/prom",
+        "https:prom",
+        "http://[::1",
+        "prom:abc",
+        "prom:65536",
+        "http://prom:9090/api/v1/query",
     ] {
         let spec = json!({"check": {"query": {"url": url}}});
         expect_refused(cluster, spec, "spec.check.query.url").await?;
@@ -97,6 +108,7 @@ async fn an_address_that_is_none_is_refused(cluster: &mut Cluster) -> Outcome {
         "HTTPS://prom/x?y=z",
         "10.0.0.1:9090",
         "[::1]:9090",
+        "http://me:pass@prom:65535",
     ] {
         let said = answer(cluster, json!({"check": {"query": {"url": url}}})).await?;
         cluster.expect(&format!("{url} is an address: {said:?}"), said.is_ok())?;
