@@ -493,7 +493,13 @@ impl Play {
             "default" => String::new(),
             namespace => format!(" -n {namespace}"),
         };
-        format!("{} {verb} {}{namespace}", self.program, self.cast.subject.name())
+        let command = format!("{} {verb} {}{namespace}", self.program, self.cast.subject.name());
+        // Of what is under way, the version is known, and typed later the command must not mean the next one.
+        let under_way = matches!(self.cast.start, Start::Step(..)) && self.cast.replaced.is_none();
+        match self.cast.subject.status().updated_revision.filter(|_| under_way) {
+            Some(revision) => format!("{command} --revision {revision}"),
+            None => command,
+        }
     }
 
     async fn perform(&mut self, deed: Deed, said: String) -> Result<(), Error> {

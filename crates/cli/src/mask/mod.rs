@@ -38,7 +38,7 @@ impl Side {
 }
 
 /// Fields in which everything is a name that people have chosen.
-const FREE_NAMES: [&str; 2] = ["annotations", "labels"];
+const FREE_NAMES: [&str; 4] = ["annotations", "labels", "options", "volumeAttributes"];
 
 /// `around` is what tells which program a container runs: its image and its command.
 fn hide(value: &Value, other: Option<&Value>, side: Side, around: &[&str]) -> Value {
@@ -164,9 +164,9 @@ fn hide_word(word: &str, hidden: &dyn Fn() -> String) -> String {
 
 /// Where the value of the first secret name of a line begins.
 fn secret_from(line: &str) -> Option<usize> {
-    line.match_indices(['=', ':']).find_map(|(at, separator)| {
+    line.match_indices(['=', ':', '>']).find_map(|(at, separator)| {
         let value = at + separator.len();
-        let name = line[..at].trim_end_matches(['"', '\'']);
+        let name = line[..at].trim_end().trim_end_matches(['"', '\'']);
         let from = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)));
         let name = &name[from.map_or(0, |from| from + 1)..];
         let something = !line[value..].trim().is_empty() && !line[value..].starts_with("//");
@@ -223,6 +223,22 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_people_name_in_a_volume_says_what_is_secret() {
+        let template = json!({"spec": {"volumes": [
+            {"name": "a", "flexVolume": {"options": {"password": "s3cret", "share": "x"}}},
+            {"name": "b", "csi": {"volumeAttributes": {"secretAccessKey": "s3cret", "bucket": "y"}}},
+        ]}});
+        let (shown, _) = mask(&template, &template);
+        assert_eq!(
+            shown,
+            json!({"spec": {"volumes": [
+                {"name": "a", "flexVolume": {"options": {"password": "<hidden>", "share": "x"}}},
+                {"name": "b", "csi": {"volumeAttributes": {"secretAccessKey": "<hidden>", "bucket": "y"}}},
+            ]}})
+        );
+    }
+
     /// As people write them, under names that say nothing.
     #[test]
     fn secrets_are_known_by_their_look_and_by_the_flag_before_them() {
@@ -271,6 +287,9 @@ mod tests {
     )]
     #[case(r#"{"db": "x", "password": "y"}"#, r#"{"db": "x", "password":<hidden>"#)]
     #[case("https://h/?token=abc&x=1", "https://h/?token=<hidden>")]
+    #[case("password = \"y\"", "password =<hidden>")]
+    #[case("<db><password>y</password></db>", "<db><password><hidden>")]
+    #[case("a -> b", "a -> b")]
     #[case("https://a:b@c@h/x y", "https://<hidden>@h/x y")]
     #[case("-----BEGIN RSA PRIVATE KEY-----\nabc", "<hidden>")]
     #[case("http://token:8080", "http://token:<hidden>")]

@@ -25,8 +25,8 @@ const SECRET: [&str; 20] = [
 ];
 
 /// Words of names that do, by themselves.
-const SECRET_WORDS: [&str; 10] = [
-    "key", "keys", "auth", "pass", "cred", "dsn", "pin", "salt", "sas", "sig",
+const SECRET_WORDS: [&str; 11] = [
+    "key", "keys", "auth", "pass", "pw", "cred", "dsn", "pin", "salt", "sas", "sig",
 ];
 
 /// Words that only end as a password does: `COMPASS`, and not `PGPASS`.
@@ -83,6 +83,7 @@ mod tests {
     #[rstest]
     #[case("PGPASSWORD", true)]
     #[case("PGPASS", true)]
+    #[case("DB_PW", true)]
     #[case("CREDS", true)]
     #[case("GOOGLE_CREDS_JSON", true)]
     #[case("db_passwd", true)]
