@@ -27,7 +27,7 @@ fn a_rollout_under_way_is_played_from_where_it_stands() {
     assert_eq!(
         preview.entries[0].what,
         Happening::Waits {
-            command: "stateward promote db".into()
+            command: "stateward promote db --revision db-2".into()
         },
         "{}",
         text(&preview, PLAIN).join("\n")
