@@ -174,6 +174,7 @@ impl AskError {
             Self::CertificateNotTrusted { .. } => "CertificateNotTrusted",
             Self::Tls { .. } => "Tls",
             Self::Timeout { .. } => "Timeout",
+            Self::Status { status, .. } if *status < 400 => "UnexpectedStatus",
             Self::Status { status, .. } if *status < 500 => "ClientStatus",
             Self::Status { .. } => "ServerStatus",
             Self::QueryFailed { .. } => "QueryFailed",

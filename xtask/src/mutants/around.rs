@@ -34,6 +34,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "Some(ready.min(believed))",
     },
     Mutant {
+        name: "forgets whose an object was when its finalizer is gone",
+        file: "api/src/phasedrollout/mod.rs",
+        truth: "remembered || finalizers.any(",
+        lie: "finalizers.any(",
+    },
+    Mutant {
         name: "counts a pod that scaling takes away",
         file: "core/src/workload.rs",
         truth: "pod.index < self.replicas)",

@@ -564,8 +564,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "turns a version down for an old pod that takes long to stop",
         file: "core/src/engine/deadline.rs",
-        truth: "let stops = plan.by_pod && old.any(|pod| pod.terminating);",
-        lie: "let stops = plan.by_pod && old.any(|_| false);",
+        truth: "let stops = plan.by_pod && stopping.is_some();",
+        lie: "let stops = false;",
     },
     Mutant {
         name: "takes the template of a set for stable that was made anew around other pods",

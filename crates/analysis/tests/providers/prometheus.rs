@@ -116,6 +116,13 @@ async fn what_prometheus_refuses_is_told_in_its_words() {
 }
 
 #[tokio::test]
+async fn a_status_that_is_neither_an_answer_nor_a_refusal_is_told_apart() {
+    let server = StandIn::answering(|_| status(204, "")).await;
+    let error = ask(&providers(), metric(&server.url(""))).await.unwrap_err();
+    assert_eq!(error.kind(), "UnexpectedStatus");
+}
+
+#[tokio::test]
 async fn what_is_no_prometheus_is_told() {
     let server = StandIn::answering(|_| "<html>hello</html>").await;
     let error = ask(&providers(), metric(&server.url(""))).await.unwrap_err();

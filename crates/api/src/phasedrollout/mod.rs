@@ -32,7 +32,8 @@ pub struct PhasedRolloutSpec {
     /// The name of the StatefulSet to roll, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub target_ref: String,
-    /// Leave the StatefulSet to Kubernetes: its own rolling update goes on without any check until this is false again.
+    /// Leave the StatefulSet to Kubernetes: its own rolling update goes on without any check until this is false again, also
+    /// while `paused` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_check: Option<bool>,
     /// Another name of skipCheck.
@@ -40,7 +41,8 @@ pub struct PhasedRolloutSpec {
     pub standard_rolling_update: Option<bool>,
     /// What is asked before each pod and after the last.
     pub check: Check,
-    /// Stops the rollout where it is: no further pod is released until it is false again. Abort works all the same.
+    /// Stops the rollout where it is: no further pod is released until it is false again, unless `skipCheck` leaves them to Kubernetes.
+    /// Abort works all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// What becomes of a rollout whose checks fail, whose new pod is broken, or that does not get on: `Hold` it where it is, or
@@ -64,15 +66,16 @@ impl PhasedRolloutSpec {
 pub const PEER_FINALIZER: &str = "sts.plus/finalizer";
 
 impl PhasedRollout {
+    /// Whether sts-plus-operator has managed it. Its finalizer says so until somebody replaces the object without it.
+    pub fn is_taken_over(&self) -> bool {
+        let mut finalizers = self.metadata.finalizers.iter().flatten();
+        let remembered = self.status.as_ref().is_some_and(|status| status.taken_over);
+        remembered || finalizers.any(|finalizer| finalizer == PEER_FINALIZER)
+    }
+
     /// Which answer is a success.
     pub fn success_on(&self) -> SuccessOn {
-        let taken_over = self
-            .metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer == PEER_FINALIZER);
-        let otherwise = if taken_over {
+        let otherwise = if self.is_taken_over() {
             SuccessOn::Data
         } else {
             SuccessOn::NoData
@@ -174,6 +177,9 @@ pub struct PhasedRolloutStatus {
     /// Which answer is a success: `NoData` or `Data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_on: Option<SuccessOn>,
+    /// sts-plus-operator has managed it: without `spec.check.successOn` answers mean what they meant there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub taken_over: bool,
     /// The revision that is rolled out, or was last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,

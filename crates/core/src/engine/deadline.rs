@@ -41,9 +41,13 @@ impl Turn<'_> {
                 if untouched && ahead.passes_by_itself() {
                     return None;
                 }
-                let why = self.overdue(attempt, plan, workload, ahead)?;
+                let mut why = self.overdue(attempt, plan, workload, ahead)?;
                 let mut old = workload.members().filter(|pod| !pod.runs(&attempt.target));
-                let stops = plan.by_pod && old.any(|pod| pod.terminating);
+                let stopping = old.find(|pod| pod.terminating);
+                if let Some(pod) = stopping {
+                    why += &format!("; pod {} has not stopped", pod.name);
+                }
+                let stops = plan.by_pod && stopping.is_some();
                 // On the old version that pod would be in the way of the return, too.
                 let policy = if untouched || stops || ahead.is_held_up_by_old_trouble(attempt) {
                     OnFailure::Hold

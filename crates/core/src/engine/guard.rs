@@ -126,7 +126,14 @@ impl Turn<'_> {
     fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
         let mut report = invalid(problems);
         if workload.claim != Claim::Ours {
-            report.message += "; until that is mended nothing is held back, and a change of the template goes to every pod at once";
+            report.message += &if workload.released >= i64::from(workload.replicas) {
+                "; until that is mended nothing is held back, and a change of the template goes to every pod at once".to_owned()
+            } else {
+                let held = i64::from(workload.replicas) - workload.released.max(0);
+                format!(
+                    "; until that is mended nobody looks after the partition that is there, which holds back {held} pods"
+                )
+            };
         }
         let rejected = self.memory.rejected.as_ref();
         if let Some(rejected) = rejected.filter(|_| self.was_rejected(workload)) {

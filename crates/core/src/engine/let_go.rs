@@ -29,9 +29,11 @@ impl Turn<'_> {
         if !idle && !self.world.suspended {
             self.warn(
                 "RolloutFrozen",
-                "let go of the workload in the middle of a rollout: every pod stays as it is; go on by setting the \
-                 partition by hand, or by putting the object back"
-                    .into(),
+                format!(
+                    "let go of the workload in the middle of a rollout of {}: every pod stays as it is; go on by setting the \
+                     partition by hand, or by putting the object back",
+                    workload.update
+                ),
             );
         }
         let leave = if idle {

@@ -171,7 +171,9 @@ impl Turn<'_> {
                 .rev()
                 .find_map(|index| match workload.at(index) {
                     Some(pod) if pod.runs(home) && pod.ready() => None,
-                    Some(pod) if !pod.runs(home) => Some(format!("pod {} is next", pod.name)),
+                    Some(pod) if !pod.runs(home) && !pod.terminating => {
+                        Some(format!("pod {} is next", pod.name))
+                    }
                     Some(pod) => Some(unready(pod)),
                     None => Some(format!("waiting for pod {index} to be created")),
                 })

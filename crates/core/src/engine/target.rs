@@ -155,6 +155,14 @@ impl Turn<'_> {
         self.memory.withdrawn = None;
         if workload.replicas == 0 && self.memory.activity == Activity::Idle {
             // No pod runs the old version and none will run the new one before it is asked for.
+            self.warn(
+                "TakenOnUnchecked",
+                format!(
+                    "{} was applied while there are no pods: it is the stable version now, and pods that come run it without steps \
+                     or checks",
+                    workload.update
+                ),
+            );
             self.memory.stable = None;
             self.adopt(workload);
             return;

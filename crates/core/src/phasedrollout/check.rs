@@ -99,6 +99,11 @@ pub fn judge(object: &PhasedRollout, reply: &Reply, at: Timestamp) -> Checked {
     };
     let (verdict, reason, message) = match (object.success_on(), numbers) {
         (SuccessOn::NoData, []) => (Verdict::Successful, "NoData", "no data was returned".to_owned()),
+        (SuccessOn::NoData, numbers) if numbers.iter().any(|number| number.is_nan()) => (
+            Verdict::Failed,
+            "NaN",
+            format!("{answer} with NaN returned, where none is a success"),
+        ),
         (SuccessOn::NoData, _) => (
             Verdict::Failed,
             "DataReturned",

@@ -41,6 +41,7 @@ pub fn next_status(
     let mut new = PhasedRolloutStatus {
         rollout: shared,
         success_on: Some(object.success_on()),
+        taken_over: object.is_taken_over(),
         ..old.clone()
     };
     tell_times(&mut new, world, decision);
@@ -104,20 +105,14 @@ fn tell_times(new: &mut PhasedRolloutStatus, world: &World, decision: &Decision)
         Activity::Idle | Activity::Returning(_) => None,
     };
     let (before, after) = (target(&world.memory.activity), target(&decision.memory.activity));
-    match (&before, &after) {
-        (_, Some(_)) if before != after => {
-            new.rollout_start_time = Some(world.now);
-            new.rollout_end_time = None;
-            new.update_revision = after;
-        }
-        // Not when pods turn round: that is no end.
-        (Some(target), None) => {
-            let stable = decision.memory.stable.as_ref();
-            if stable.is_some_and(|stable| stable.revision.as_str() == target) {
-                new.rollout_end_time = Some(world.now);
-            }
-        }
-        _ => {}
+    if after.is_some() && before != after {
+        new.rollout_start_time = Some(world.now);
+        new.rollout_end_time = None;
+        new.update_revision = after;
+    }
+    // Not when pods turn round: it ends when they are back.
+    if world.memory.activity != Activity::Idle && decision.memory.activity == Activity::Idle {
+        new.rollout_end_time = Some(world.now);
     }
 }
 

@@ -131,7 +131,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 31] = [
+pub const EVENTS: [Event; 32] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
@@ -161,6 +161,10 @@ pub const EVENTS: [Event; 31] = [
     warning(
         "ScaledToZero",
         "the workload was scaled to zero in the middle of a rollout, and the stable template is put back",
+    ),
+    warning(
+        "TakenOnUnchecked",
+        "a version was applied while there were no pods, and is the stable one without any step or check",
     ),
     warning(
         "MadeAnew",

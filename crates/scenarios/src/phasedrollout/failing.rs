@@ -27,6 +27,7 @@ scenarios![
     a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down,
     a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure,
     a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate,
+    crash_loops_that_take_turns_do_not_hold_up_their_cure,
     a_version_is_not_turned_down_while_the_old_pod_stops,
     pods_that_return_are_progress,
 ];
@@ -252,7 +253,7 @@ async fn a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure(clust
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
     let rollout = cluster.phased("db").start().await?;
-    crashing(cluster, &db, Duration::from_secs(2), |restarts, ready| {
+    crashing(cluster, &db, 0, Duration::from_secs(2), |restarts, ready| {
         restarts > 0 && !ready
     })
     .await?;
@@ -270,7 +271,7 @@ async fn a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate(cluster: 
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
     let impatient = json!({"progressDeadlineSeconds": 8});
     let rollout = cluster.phased("db").spec(impatient).start().await?;
-    crashing(cluster, &db, Duration::from_secs(5), |restarts, ready| {
+    crashing(cluster, &db, 0, Duration::from_secs(5), |restarts, ready| {
         restarts > 1 && ready
     })
     .await?;
@@ -281,21 +282,41 @@ async fn a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate(cluster: 
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
-/// Pod db-0 is made anew and crashes at every turn, after it was Ready for `moment`; waits until it stands so.
+/// One of them is Ready whenever the other is not, so that neither is unwell for as long as the deadline.
+async fn crash_loops_that_take_turns_do_not_hold_up_their_cure(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
+    let impatient = json!({"progressDeadlineSeconds": 8});
+    let rollout = cluster.phased("db").spec(impatient).start().await?;
+    for (pod, moment) in [(0, 2), (1, 3)] {
+        crashing(cluster, &db, pod, Duration::from_secs(moment), |restarts, _| {
+            restarts > 0
+        })
+        .await?;
+    }
+    db.set_image("v2").await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
+    rollout
+        .expect_event("PodsExcused", "not waiting any longer for db-")
+        .await
+}
+
+/// A pod is made anew and crashes at every turn, after it was Ready for `moment`; waits until it stands so.
 async fn crashing(
     cluster: &Cluster,
     db: &Set<'_>,
+    pod: u32,
     moment: Duration,
     stands: fn(u32, bool) -> bool,
 ) -> Outcome {
-    let sick = Match::image("example.com/db:v1").ordinal(0);
+    let sick = Match::image("example.com/db:v1").ordinal(pod);
     cluster
         .pods()
         .program(sick, Behaviour::crash_loop().ready_for(moment));
-    db.delete_pod(0).await?;
-    db.eventually("pod db-0 crashes", |_, pods| {
-        let mut first = pods.iter().filter(|pod| pod.ordinal == Some(0));
-        if first.any(|pod| stands(pod.restarts as u32, pod.ready)) {
+    db.delete_pod(pod).await?;
+    db.eventually("the pod crashes", |_, pods| {
+        let mut sick = pods.iter().filter(|found| found.ordinal == Some(pod));
+        if sick.any(|pod| stands(pod.restarts as u32, pod.ready)) {
             Ok(())
         } else {
             Err("not yet".into())
@@ -320,8 +341,9 @@ async fn a_version_is_not_turned_down_while_the_old_pod_stops(cluster: &mut Clus
     cluster.pods().program(Match::image("example.com/db:v1"), slow);
     db.set_image("v2").await?;
     rollout
-        .expect_message("no progress for 3s at step 2 of 5")
+        .expect_message("no progress for 3s at step 2 of 5: waiting for pod db-1 to run")
         .await?;
+    rollout.expect_message("pod db-1 has not stopped").await?;
     expect_out::<2>(&db, &rollout, "v2").await
 }
 

@@ -60,8 +60,12 @@ impl Impostor {
     }
 }
 
-async fn answer(State(script): State<Script>, headers: HeaderMap) -> impl IntoResponse {
+async fn answer(State(script): State<Script>, headers: HeaderMap, form: String) -> impl IntoResponse {
     let line = script.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // Whoever says when it is has a clock of their own, and hears nothing of what is in the future of ours.
+    if form.contains("time=") {
+        return (StatusCode::BAD_REQUEST, Body::empty());
+    }
     if line.silent {
         std::future::pending::<()>().await;
     }
@@ -97,6 +101,8 @@ async fn what_is_no_answer_of_a_prometheus_is_no_success(cluster: &mut Cluster) 
     expect_unasked(&rollout, "ServerStatus", "503").await?;
     impostor.says(404, "no such page");
     expect_unasked(&rollout, "ClientStatus", "404").await?;
+    impostor.says(204, "");
+    expect_unasked(&rollout, "UnexpectedStatus", "204").await?;
     impostor.says(200, "<html>please log in</html>");
     expect_unasked(&rollout, "Malformed", "JSON").await?;
     impostor.says(
@@ -118,6 +124,17 @@ async fn what_is_no_answer_of_a_prometheus_is_no_success(cluster: &mut Cluster) 
         .eventually("an answer that is not whole is an error", |status| {
             let last = last_check(status.clone());
             if last.verdict == "Error" && last.message.contains("half of the stores") {
+                Ok(())
+            } else {
+                Err(format!("{last:?}"))
+            }
+        })
+        .await?;
+    impostor.says(200, answered(&json!([{"metric": {}, "value": [0, "NaN"]}])));
+    rollout
+        .eventually("data that is no number is told", |status| {
+            let last = last_check(status.clone());
+            if last.verdict == "Failed" && last.reason == "NaN" {
                 Ok(())
             } else {
                 Err(format!("{last:?}"))

@@ -11,6 +11,7 @@ use crate::scenarios;
 
 scenarios![
     a_rollout_of_another_operator_goes_on_where_it_was,
+    an_object_of_another_operator_that_is_replaced_keeps_its_meaning,
     a_rollout_that_another_operator_has_not_begun_waits_for_its_checks,
     a_prometheus_error_of_another_operator_is_found_again,
     a_pod_that_another_operator_waits_for_is_waited_for,
@@ -131,6 +132,33 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
     expect_partition(&db, 2).await?;
     let status = rollout.expect_phase("Rolling").await?;
     cluster.expect("that is told", status.success_on == Some(SuccessOn::Data))?;
+    expect_goes_on(cluster, &db, &rollout).await
+}
+
+/// `kubectl replace` with the manifest: nothing in it says whose it was.
+async fn an_object_of_another_operator_that_is_replaced_keeps_its_meaning(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let db = at_rest(cluster).await?;
+    db.set_image("v2").await?;
+    let rollout = object(cluster, "db", json!({}), rolling("WaitForChecks", 3, 0)).await?;
+    take_over(cluster, &db, async || expect_failed_check(&rollout).await).await?;
+    let bare = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let replaced = rollout.api().patch("db", &PatchParams::default(), &bare).await;
+    replaced.doing("replace phasedrollout db")?;
+    let asked = cluster.metrics().asked("healthy");
+    rollout
+        .eventually("more checks fail", |status| {
+            let again = cluster.metrics().asked("healthy") > asked + 3;
+            let failed = status.rolling_pod_status.as_ref();
+            let failed = failed.is_some_and(|checks| checks.consecutive_failed_checks > 0);
+            if again && failed && status.success_on == Some(SuccessOn::Data) {
+                Ok(())
+            } else {
+                Err(format!("{:?}", status.success_on))
+            }
+        })
+        .await?;
+    db.expect_rest(["v1"; 3]).await?;
     expect_goes_on(cluster, &db, &rollout).await
 }
 

@@ -15,6 +15,7 @@ scenarios![
     scaling_up_at_the_last_gate_keeps_every_pod_new,
     a_change_that_also_scales_waits_for_its_checks,
     scaling_to_zero_never_promotes,
+    a_version_that_is_applied_to_no_pods_is_taken_on_and_told,
     a_set_that_is_made_anew_is_another_one,
     a_set_that_is_made_anew_while_nobody_looks_has_its_gates,
     a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked,
@@ -123,6 +124,21 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     rollout.expect_message("apply it again to roll it out").await?;
     db.set_image("v2").await?;
     expect_out::<3>(&db, &rollout, "v2").await
+}
+
+/// There is no pod to check, and none to go back to.
+async fn a_version_that_is_applied_to_no_pods_is_taken_on_and_told(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = guarded(cluster).await?;
+    db.scale(0).await?;
+    rollout.expect_message("scaled to zero: pods will run").await?;
+    db.set_image("v2").await?;
+    rollout
+        .expect_event("TakenOnUnchecked", "was applied while there are no pods")
+        .await?;
+    db.scale(3).await?;
+    expect_out::<3>(&db, &rollout, "v2").await?;
+    expect_partition(&db, 3).await
 }
 
 async fn a_set_that_is_made_anew_is_another_one(cluster: &mut Cluster) -> Outcome {

@@ -330,7 +330,13 @@ fn no_version_is_turned_down_while_no_pod_has_run_it() {
     world.view().pods[4].terminating = true;
     world.count();
     world.now += SignedDuration::from_mins(10);
-    assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::DeadlineExceeded));
+    let decision = decide(&world);
+    assert_eq!(phase(&decision), (Phase::Failed, Reason::DeadlineExceeded));
+    let message = message(&decision);
+    assert!(
+        message.contains("; pod db-4 has not stopped; go back with"),
+        "{message}"
+    );
     world.view().pods.pop();
     world.count();
     let decision = decide(&world);
