@@ -13,7 +13,7 @@ use stateward_api::duration;
 use tower::BoxError;
 use tower::util::{MapErrLayer, MapFutureLayer};
 
-use crate::call::quoted;
+use crate::call::{self, quoted};
 use crate::completion;
 use crate::error::Error;
 use crate::name::is_label;
@@ -97,13 +97,26 @@ impl Access {
         Ok((builder.with_layer(&patient).with_layer(&told).build(), namespace))
     }
 
-    /// The namespace that was named, or `default`; an empty name is none, as with kubectl.
-    pub(crate) fn namespace_or(&self, default: &str) -> String {
-        let named = self.namespace.clone().filter(|named| !named.is_empty());
-        named.unwrap_or_else(|| default.to_owned())
+    /// The namespace that was named; an empty name is none, as with kubectl.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|named| !named.is_empty())
     }
 
-    /// How to call us for the same cluster again, as the same user.
+    /// The namespace that was named, or `default`.
+    pub(crate) fn namespace_or(&self, default: &str) -> String {
+        self.namespace().unwrap_or(default).to_owned()
+    }
+
+    /// How to call us for the same cluster again, as the same user, and for the namespace that is meant.
+    pub fn call(&self, program: &str, namespace: Option<&str>) -> String {
+        let program = self.again(program);
+        match namespace {
+            Some(namespace) => call::in_namespace(&program, namespace),
+            None => program,
+        }
+    }
+
+    /// The same, without a word about the namespace.
     pub(crate) fn again(&self, program: &str) -> String {
         let Self {
             kubeconfig,
@@ -361,7 +374,7 @@ pub(crate) mod tests {
         #[case] text: &str,
         #[case] expected: Result<&str, &str>,
     ) {
-        let meant = namespace(text).map(|namespace| {
+        let meant = super::namespace(text).map(|namespace| {
             let access = Access {
                 namespace: Some(namespace),
                 ..Access::default()

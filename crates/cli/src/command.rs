@@ -179,10 +179,17 @@ impl Command {
             }
             Self::PromoteFull => format!("{name} skips its remaining steps; every pod follows to {revision}"),
             Self::Abort => {
-                format!("{name} turns {revision} down; every pod that runs it returns to {stable}")
+                format!(
+                    "{name} turns {revision} down; every pod on another version than {stable} returns to it"
+                )
             }
-            Self::Retry if stage.step().is_some() => format!("{name} makes the checks of {here} again"),
-            Self::Retry => format!("{name} tries {revision} again, from its first step"),
+            Self::Retry => {
+                let when = if object.paused { ", once it is resumed" } else { "" };
+                match stage.step() {
+                    Some(_) => format!("{name} makes the checks of {here} again{when}"),
+                    None => format!("{name} tries {revision} again, from its first step{when}"),
+                }
+            }
             Self::Pause => match stage.step() {
                 Some(_) => format!(
                     "{name} stays where it is, {here}; no further pod is released until: {}",
@@ -197,6 +204,28 @@ impl Command {
                 Some(_) => format!("{name} goes on with {revision}, {here}"),
                 None => format!("{name} will roll the next version that its workload is given"),
             },
+        }
+    }
+
+    /// What will come of it where `asked` has taken the place of what was seen.
+    pub(crate) fn effect_on_the_next(self, object: &Rollout, asked: &str, program: &str) -> String {
+        let name = object.name_any();
+        match self {
+            Self::Pause => format!(
+                "the rollout of {asked}, which no operator has looked at yet, will stand at its start until: {} resume {name}",
+                call::about(program, object)
+            ),
+            _ => {
+                format!("{name} will roll {asked}, which no operator has looked at yet, from its first step")
+            }
+        }
+    }
+
+    /// Whether it means the version that is rolled, and no other: to hold whatever comes, and to let it go, is another matter.
+    pub(crate) fn is_for_a_version(self) -> bool {
+        match self {
+            Self::Promote | Self::PromoteFull | Self::Abort | Self::Retry => true,
+            Self::Pause | Self::Resume => false,
         }
     }
 
@@ -430,7 +459,7 @@ mod tests {
     #[case(
         Command::Abort,
         paused(),
-        "db turns db-2 down; every pod that runs it returns to db-1"
+        "db turns db-2 down; every pod on another version than db-1 returns to it"
     )]
     #[case(Command::Retry, aborted(), "queue tries queue-2 again, from its first step")]
     #[case(

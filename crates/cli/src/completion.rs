@@ -211,9 +211,18 @@ pub(crate) fn namespaces() -> ArgValueCompleter {
     })
 }
 
-/// Completes the revisions of the rollout that was named, with their images.
+/// Completes the numbers of the revisions of the rollout that was named, with their images.
 pub(crate) fn revisions() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
+    revisions_by(|revision| revision.number.to_string())
+}
+
+/// Completes their names.
+pub(crate) fn revision_names() -> ArgValueCompleter {
+    revisions_by(|revision| revision.name.clone())
+}
+
+fn revisions_by(word: fn(&Revision) -> String) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
         let Some(name) = named(typed()) else {
             return Vec::new();
         };
@@ -236,17 +245,18 @@ pub(crate) fn revisions() -> ArgValueCompleter {
         let current = current.to_string_lossy();
         let fitting = found
             .iter()
-            .filter(|revision| revision.number.to_string().starts_with(&*current));
+            .filter(|revision| word(revision).starts_with(&*current));
         let candidate = |revision: &Revision| {
-            CompletionCandidate::new(revision.number.to_string())
-                .help(Some(revision.images().join(",").into()))
+            CompletionCandidate::new(word(revision)).help(Some(revision.images().join(",").into()))
         };
         fitting.map(candidate).collect()
     })
 }
 
 /// The verbs that speak of revisions.
-const WITH_REVISIONS: [&str; 3] = ["undo", "diff", "history"];
+const WITH_REVISIONS: [&str; 10] = [
+    "undo", "diff", "history", "promote", "abort", "retry", "pause", "resume", "restart", "image",
+];
 
 /// The rollout that such a verb is about, among words that may be anything.
 fn named(words: Vec<OsString>) -> Option<Name> {
@@ -280,7 +290,7 @@ pub(crate) fn contexts() -> ArgValueCompleter {
 }
 
 /// Completes one of these.
-pub(crate) fn one_of(words: &'static [&'static str]) -> ArgValueCompleter {
+pub fn one_of(words: &'static [&'static str]) -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| begun(words.iter().map(ToString::to_string).collect(), current))
 }
 

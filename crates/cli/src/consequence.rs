@@ -77,6 +77,8 @@ fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
     }
     match (rollout.kind, stage.steps()) {
         (Kind::PhasedRollout, _) => "one pod after the other, with its checks".into(),
+        (Kind::RolloutPlugin, 0) if stage.plan.is_some() => "one pod after the other: it has no steps".into(),
+        (Kind::RolloutPlugin, 0) => "when its spec can be carried out".into(),
         (Kind::RolloutPlugin, 1) => "beginning at its only step".into(),
         (Kind::RolloutPlugin, steps) => format!("beginning at the first of its {steps} steps"),
     }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use kube::runtime::watcher;
+
 use crate::exit::Exit;
 use crate::reach::{self, Unreachable};
 
@@ -126,7 +128,7 @@ impl Error {
 }
 
 /// In the server's own words where it has said some; kube adds how they are kept.
-fn words(error: &kube::Error) -> String {
+pub(crate) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         unsent @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => reach::root(unsent),
@@ -136,7 +138,15 @@ fn words(error: &kube::Error) -> String {
 
 /// Why a watch was lost.
 pub(crate) fn lost(error: &(dyn std::error::Error + 'static)) -> String {
-    reach::Unreachable::among(error).map_or_else(|| error.to_string(), ToString::to_string)
+    if let Some(unreachable) = Unreachable::among(error) {
+        return unreachable.to_string();
+    }
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let said = causes.find_map(|cause| match cause.downcast_ref::<watcher::Error>() {
+        Some(watcher::Error::WatchError(status)) => Some(status.message.clone()),
+        _ => cause.downcast_ref().map(words),
+    });
+    said.unwrap_or_else(|| error.to_string())
 }
 
 /// A 404 that names no object is about the whole kind.
@@ -157,5 +167,13 @@ mod tests {
         let status = kube::core::Status::failure("you may not", "Forbidden").with_code(403);
         let error = Error::api("get rolloutplugin db")(kube::Error::Api(status.boxed()));
         assert_eq!(error.to_string(), "cannot get rolloutplugin db: you may not");
+        let status = || {
+            kube::core::Status::failure("you may not", "Forbidden")
+                .with_code(403)
+                .boxed()
+        };
+        let refused = watcher::Error::InitialListFailed(kube::Error::Api(status()));
+        assert_eq!(lost(&refused), "you may not");
+        assert_eq!(lost(&watcher::Error::WatchError(status())), "you may not");
     }
 }

@@ -110,7 +110,8 @@ async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<
         if session.terminal && output.is_none() {
             return live::run(parse(object)?, session).await;
         }
-        return rows(vec![object], Watched::Named, args, session).await;
+        let watched = Watched::named(std::slice::from_ref(&object));
+        return rows(vec![object], watched, args, session).await;
     }
     if Objects::One(Box::new(object.clone())).print(output, session)? {
         return Ok(Exit::Done);
@@ -140,8 +141,9 @@ async fn some(names: &[Name], args: &ListArgs, session: &mut Session<'_>) -> Res
             Err(error) => return Err(error),
         }
     }
-    if args.watch {
-        return rows(objects, Watched::Named, args, session).await;
+    if args.watch && !objects.is_empty() {
+        let watched = Watched::named(&objects);
+        return rows(objects, watched, args, session).await;
     }
     show(objects, args, session)?;
     Ok(missing.unwrap_or(Exit::Done))

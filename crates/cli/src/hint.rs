@@ -42,6 +42,18 @@ pub(crate) fn message(stage: &Stage<'_>, program: &str) -> String {
     })
 }
 
+/// The same without the commands at its end.
+pub(crate) fn without_commands(message: &str) -> &str {
+    let commands = [
+        "; go back with: ",
+        "; go on with: ",
+        "; check again with: ",
+        "; replace it and ",
+    ];
+    let end = commands.iter().filter_map(|command| message.find(command)).min();
+    &message[..end.unwrap_or(message.len())]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

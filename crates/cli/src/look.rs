@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
 
 use crate::call;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::name::Name;
 use crate::pod_row::PodRow;
 use crate::rollout::{Kind, Rollout, parse};
@@ -221,19 +221,25 @@ impl Session<'_> {
         let workload = async {
             let set = self.set(&rollout).await;
             let pods = match &set {
-                Ok(Some(set)) => self.pod_rows(set).await?,
-                Ok(None) | Err(_) => Vec::new(),
+                Ok(Some(set)) => self.pod_rows(set).await,
+                Ok(None) | Err(_) => Ok(Vec::new()),
             };
-            Ok::<_, Error>((set, pods))
+            (set, pods)
         };
-        let (workload, runs) = join(workload, self.runs(&rollout)).await;
-        let (set, pods) = workload?;
+        let ((set, pods), runs) = join(workload, self.runs(&rollout)).await;
         let (set, unread) = or_why(set);
+        let (pods, unseen_pods) = match pods {
+            Ok(pods) => (pods, None),
+            // That they are not ours to see says nothing about the rest.
+            Err(Error::Api { source, .. }) => (Vec::new(), Some(error::words(&source))),
+            Err(error) => return Err(error),
+        };
         Ok(Picture {
             rollout,
             set,
             unread,
             pods,
+            unseen_pods,
             runs,
         })
     }

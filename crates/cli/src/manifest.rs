@@ -20,7 +20,15 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 }
 
 /// The manifests under a path: itself, or the YAML and JSON files of a directory, sorted.
-pub(crate) fn files(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut unread = Vec::new();
+    let found = walk(path, false, &mut unread)?;
+    unread.pop().map_or(Ok(found), Err)
+}
+
+/// The same, perhaps with those of its directories, and what cannot be read of them. Links to directories are not followed, as with
+/// kubectl: they may lead back.
+pub(crate) fn walk(path: &Path, recursive: bool, unread: &mut Vec<Error>) -> Result<Vec<PathBuf>, Error> {
     if path == Path::new("-") || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -34,8 +42,11 @@ pub(crate) fn files(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, Error>
     for path in inside {
         let ending = path.extension().and_then(|ending| ending.to_str());
         if path.is_dir() {
-            if recursive {
-                found.extend(files(&path, recursive)?);
+            if recursive && !path.is_symlink() {
+                match walk(&path, recursive, unread) {
+                    Ok(more) => found.extend(more),
+                    Err(error) => unread.push(error),
+                }
             }
         } else if matches!(ending, Some("yaml" | "yml" | "json")) {
             found.push(path);
@@ -47,7 +58,7 @@ pub(crate) fn files(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, Error>
 /// The rollouts of a manifest: those in it, and those of StatefulSets in it that no rollout in it is for.
 pub(crate) fn names(path: &Path, namespace: &str) -> Result<Vec<Name>, Error> {
     let (mut rollouts, mut sets, mut covered) = (Vec::new(), Vec::new(), Vec::new());
-    for file in files(path, false)? {
+    for file in files(path)? {
         let documents: Vec<Value> = serde_saphyr::from_multiple(&read(&file)?)
             .map_err(|error| Error::Refused(format!("{}: {error}", file.display())))?;
         for object in documents {

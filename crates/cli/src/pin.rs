@@ -1,17 +1,21 @@
 //! `--revision`: a command that is bound to the version its user saw, however much later it is typed.
 
+use crate::command::Command;
+use crate::completion;
 use crate::error::Error;
 use crate::name::Name;
 use crate::revisions::Revision;
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, parse};
 use crate::session::Session;
+use crate::stage::Stage;
+use crate::status::asks_for_another;
 use crate::workload::{Workload, same};
 
 /// For what changes the template.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TemplateRevision {
     /// Do it only if the template is that of this revision; the hash at its end will do
-    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"], add = completion::revision_names())]
     pub(crate) revision: Option<String>,
 }
 
@@ -79,6 +83,33 @@ pub(crate) fn templated(wanted: &str, workload: &Workload, revisions: &[Revision
 }
 
 impl Session<'_> {
+    /// The version that the template asks for, where the status speaks of another and no operator has looked yet. Where the set
+    /// cannot be read, it is the operator who refuses.
+    pub(crate) async fn overtaken_by(&self, seen: &Rollout) -> Option<String> {
+        let set = self.set(seen).await.ok()??;
+        let overtaken = asks_for_another(&set, &Stage::of(seen));
+        set.status?.update_revision.filter(|_| overtaken)
+    }
+
+    /// Refuses what is meant for a version whose place another has taken.
+    pub(crate) async fn not_overtaken(&self, command: Command, seen: &Rollout) -> Result<(), Error> {
+        let Some(asked) = self.overtaken_by(seen).await else {
+            return Ok(());
+        };
+        // What was seen may be older than what the operator has looked at since.
+        let now = self.whole_rollouts(seen.kind, false).get(&seen.name_any()).await;
+        let now = now.ok().and_then(|now| parse(now).ok());
+        if let Some(what) = now.and_then(|now| command.moved_on(seen, &now)) {
+            return Err(Error::Refused(what));
+        }
+        let status = seen.status.clone().unwrap_or_default();
+        Err(Error::Refused(format!(
+            "statefulset {} asks for {asked} now, which no operator has looked at yet; this was meant for {}; nothing was changed",
+            seen.workload,
+            status.updated_revision.unwrap_or_default()
+        )))
+    }
+
     /// Refuses to change any other template than that of the revision that is meant, if one is.
     pub(crate) async fn pinned(&self, workload: &Workload, wanted: Option<&str>) -> Result<(), Error> {
         match wanted {

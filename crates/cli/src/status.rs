@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use stateward_api::duration;
+use stateward_api::rollout::RolloutStatus;
 use stateward_core::record::commands;
 use stateward_core::world::Commands;
 
@@ -84,8 +85,8 @@ impl Verdict {
         if stage.status.observed_generation != rollout.metadata.generation {
             return waiting("the operator has not seen the latest spec yet".into());
         }
-        if commands(&stage.status) != Commands::default() {
-            return waiting("a command waits for the operator".into());
+        if let Some(verb) = waiting_command(&stage.status) {
+            return waiting(untaken(verb));
         }
         let (exit, ended) = match stage.phase() {
             "Successful" => (Exit::Done, true),
@@ -128,6 +129,28 @@ pub(crate) fn is_ahead(set: &StatefulSet, stage: &Stage<'_>) -> bool {
 pub(crate) fn asks_for_another(set: &StatefulSet, stage: &Stage<'_>) -> bool {
     let status = set.status.clone().unwrap_or_default();
     status.observed_generation == set.metadata.generation && is_ahead(set, stage)
+}
+
+/// The command that was given and that no operator has taken yet, by its verb.
+pub(crate) fn waiting_command(status: &RolloutStatus) -> Option<&'static str> {
+    let Commands {
+        promote,
+        promote_full,
+        abort,
+        retry,
+    } = commands(status);
+    let given = [
+        (abort, "abort"),
+        (retry, "retry"),
+        (promote_full, "promote --full"),
+        (promote, "promote"),
+    ];
+    given.into_iter().find_map(|(given, verb)| given.then_some(verb))
+}
+
+/// That nobody has taken it, in words.
+pub(crate) fn untaken(verb: &str) -> String {
+    format!("{verb} was asked for and waits for the operator")
 }
 
 /// That nobody has looked at the latest change yet, in words.
@@ -245,7 +268,7 @@ mod tests {
         rollout.status.as_mut().unwrap().restart = true;
         assert_eq!(
             Verdict::of(&rollout, None, None, PROGRAM).line,
-            "queue: Progressing: a command waits for the operator"
+            "queue: Progressing: retry was asked for and waits for the operator"
         );
     }
 }

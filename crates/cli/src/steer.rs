@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::answer::{self, Answer};
 use crate::command::Command;
+use crate::completion;
 use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
@@ -29,7 +30,7 @@ pub struct Args {
     #[command(flatten)]
     targets: Targets,
     /// Do it only if this is the revision that is being rolled; the hash at its end will do
-    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"])]
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["selector", "all"], add = completion::revision_names())]
     revision: Option<String>,
     /// How long to wait for the API server and then the operator to answer; 0 does not wait for the operator
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, default_value = "10s")]
@@ -60,6 +61,7 @@ impl Args {
         Manner {
             dry_run: self.dry_run.dry_run,
             timeout: self.timeout,
+            pinned: self.revision.is_some(),
         }
     }
 }
@@ -208,6 +210,8 @@ struct Manner {
     dry_run: DryRun,
     /// How long to wait for the answer.
     timeout: Duration,
+    /// For the revision that was named, and no other.
+    pinned: bool,
 }
 
 /// Asks for what somebody has just confirmed, for the rollout that they saw, and says what came of it.
@@ -215,6 +219,7 @@ pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>
     let manner = Manner {
         dry_run: DryRun::None,
         timeout: Duration::from_secs(10),
+        pinned: false,
     };
     // On the whole screen, Ctrl-C is a key like any other.
     let nobody = std::future::pending().boxed().shared();
@@ -258,7 +263,7 @@ async fn give(
     interrupt: Interrupt,
     session: &Session<'_>,
 ) -> Result<Done, Error> {
-    let Manner { dry_run, timeout } = manner;
+    let Manner { dry_run, timeout, .. } = manner;
     command.objection(seen, session.program).map_err(Error::Refused)?;
     let mut done = Done {
         name: seen.kind.full_name(&seen.name_any()),
@@ -267,14 +272,26 @@ async fn give(
         answer: None,
         interrupted: false,
     };
+    let before = || {
+        Error::Refused(format!(
+            "interrupted before {} was asked for anything",
+            seen.title()
+        ))
+    };
+    let looked = tokio::select! {
+        looked = within(deadline, session.look_ahead(command, seen, manner.pinned, &mut done)) => looked,
+        () = interrupt.clone() => return Err(before()),
+    };
+    looked.ok_or_else(|| {
+        Error::Late(format!(
+            "the API server has not answered within {timeout:?}; nothing was changed"
+        ))
+    })??;
     if dry_run == DryRun::Client {
         return Ok(done);
     }
     if interrupt.clone().now_or_never().is_some() {
-        return Err(Error::Refused(format!(
-            "interrupted before {} was asked for anything",
-            seen.title()
-        )));
+        return Err(before());
     }
     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
         return Err(Error::Late(format!(
@@ -312,6 +329,25 @@ async fn give(
     }
 }
 
+impl Session<'_> {
+    /// Refuses what was meant for a version that the template has left, and tells what will come of anything else there.
+    async fn look_ahead(
+        &self,
+        command: Command,
+        seen: &Rollout,
+        pinned: bool,
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        if pinned || command.is_for_a_version() {
+            return self.not_overtaken(command, seen).await;
+        }
+        if let Some(asked) = self.overtaken_by(seen).await {
+            done.effect = command.effect_on_the_next(seen, &asked, self.program);
+        }
+        Ok(())
+    }
+}
+
 /// Says how it went.
 fn tell(
     command: Command,
@@ -320,7 +356,7 @@ fn tell(
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let done = done?;
-    let Manner { dry_run, timeout } = manner;
+    let Manner { dry_run, timeout, .. } = manner;
     // What nobody has taken yet is not told as if it were so.
     if done.interrupted {
         session.say(&format!(
@@ -475,6 +511,7 @@ mod tests {
         let manner = Manner {
             dry_run: DryRun::None,
             timeout: Duration::from_secs(10),
+            pinned: false,
         };
         let pressed = tokio::time::sleep(Duration::from_secs(after)).boxed().shared();
         let done = give(
@@ -493,7 +530,7 @@ mod tests {
             assert_eq!(
                 String::from_utf8(talk).unwrap(),
                 "interrupted; abort was given to rolloutplugin db and will be carried out when an operator runs: \
-                 db turns db-2 down; every pod that runs it returns to db-1\n"
+                 db turns db-2 down; every pod on another version than db-1 returns to it\n"
             );
         } else {
             assert_eq!(
@@ -505,8 +542,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_interrupt_ends_a_request_that_is_not_answered() {
-        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
-            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        let silent = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
+            if request.method() != http::Method::GET {
+                std::future::pending::<()>().await;
+            }
+            let nothing = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
+            let nothing = kube::client::Body::from(nothing.to_string().into_bytes());
+            http::Response::builder().status(404).body(nothing)
         });
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
@@ -522,6 +564,7 @@ mod tests {
         let manner = Manner {
             dry_run: DryRun::None,
             timeout: Duration::ZERO,
+            pinned: false,
         };
         let pressed = tokio::time::sleep(Duration::from_secs(1)).boxed().shared();
         let given = give(

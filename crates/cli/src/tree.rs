@@ -17,7 +17,7 @@ use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::stage::{self, Stage};
-use crate::status::{asks_for_another, unknown_change, unseen_change};
+use crate::status::{asks_for_another, unknown_change, unseen_change, untaken, waiting_command};
 use crate::style::{Lines, Style};
 use crate::table::age;
 
@@ -33,6 +33,8 @@ pub(crate) struct Picture {
     pub(crate) unread: Option<String>,
     /// By ordinal.
     pub(crate) pods: Vec<PodRow>,
+    /// Why they cannot be seen.
+    pub(crate) unseen_pods: Option<String>,
     /// Those that are waited for, or that decided last.
     pub(crate) runs: Vec<AnalysisRun>,
 }
@@ -50,6 +52,7 @@ pub fn tree(
         rollout: parse(rollout)?,
         set,
         unread: None,
+        unseen_pods: None,
         pods: pods.iter().filter_map(PodRow::of).collect(),
         runs: Vec::new(),
     };
@@ -61,12 +64,16 @@ impl Picture {
     pub(crate) fn draw(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let stage = Stage::of(&self.rollout);
         let lines = style.lines();
-        let mut tree = vec![
-            self.headline(&stage, style, now),
-            format!("  {}", hint::message(&stage, program)),
-        ];
         let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
+        let mut message = hint::message(&stage, program);
+        if unseen.is_some() {
+            // What it names is for a version whose place another has taken.
+            message = hint::without_commands(&message).to_owned();
+        }
+        let mut tree = vec![self.headline(&stage, style, now), format!("  {message}")];
         tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
+        let untaken = waiting_command(&stage.status).map(untaken);
+        tree.extend(untaken.map(|told| format!("  {told}; is one running?")));
         tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
         let steps = self.steps(&stage, style, &lines, now);
         if !steps.is_empty() {
@@ -88,7 +95,10 @@ impl Picture {
             }
         }
         tree.push(format!("{}{}", lines.last, self.workload(&stage)));
-        let pods = self.pods(&stage, style, now);
+        let unseen = self.unseen_pods.iter();
+        let unseen = unseen.map(|why| format!("its pods cannot be seen: {why}"));
+        let mut pods = self.pods(&stage, style, now);
+        pods.extend(unseen);
         for (index, pod) in pods.iter().enumerate() {
             let fork = fork(index, pods.len(), &lines);
             tree.push(format!("   {fork}{pod}"));
@@ -176,13 +186,13 @@ impl Picture {
         };
         let spec = set.spec.clone().unwrap_or_default();
         let status = set.status.clone().unwrap_or_default();
-        let partition = spec
-            .update_strategy
-            .and_then(|strategy| strategy.rolling_update)
-            .and_then(|rolling| rolling.partition)
-            .unwrap_or(0);
+        let strategy = spec.update_strategy.unwrap_or_default();
+        let partition = strategy.rolling_update.and_then(|rolling| rolling.partition);
         let mut words = vec![
-            format!("partition {partition}"),
+            match strategy.type_.as_deref() {
+                Some("OnDelete") => "OnDelete".into(),
+                _ => format!("partition {}", partition.unwrap_or(0)),
+            },
             format!(
                 "{} of {} ready",
                 status.ready_replicas.unwrap_or(0),
@@ -201,6 +211,18 @@ impl Picture {
         format!("{name}   {}", words.join(", "))
     }
 
+    /// What the revision of a pod is to the rollout. A version whose place another has taken may still have pods.
+    fn role(&self, pod: &PodRow, stage: &Stage<'_>) -> &'static str {
+        let status = self.set.as_ref().and_then(|set| set.status.as_ref());
+        let update = status.and_then(|status| status.update_revision.as_ref());
+        match (&pod.revision, &stage.status.stable_revision, update) {
+            (Some(revision), Some(stable), _) if revision == stable => "stable",
+            (Some(revision), Some(_), Some(update)) if revision != update => "superseded",
+            (Some(_), Some(_), _) => "new",
+            _ => "",
+        }
+    }
+
     fn pods(&self, stage: &Stage<'_>, style: Style, now: Timestamp) -> Vec<String> {
         let groups = if self.pods.len() > UNFOLDED {
             fold(&self.pods)
@@ -209,11 +231,7 @@ impl Picture {
         };
         let row = |group: &&[PodRow]| {
             let pod = group.first()?;
-            let role = match (&pod.revision, &stage.status.stable_revision) {
-                (Some(revision), Some(stable)) if revision == stable => "stable",
-                (Some(_), Some(_)) => "new",
-                _ => "",
-            };
+            let role = self.role(pod, stage);
             let name = match group.last() {
                 Some(last) if last.ordinal != pod.ordinal => {
                     format!("pod/{}..{} ({} pods)", pod.name, last.ordinal, group.len())
@@ -271,6 +289,7 @@ mod tests {
             rollout: paused(),
             set: Some(set("db", 4)),
             unread: None,
+            unseen_pods: None,
             pods: pods("db", &["db-1", "db-1", "db-1", "db-1", "db-2"]),
             runs: Vec::new(),
         };
@@ -299,6 +318,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             rollout: phased(5, 1),
             set: Some(set("web", 4)),
             unread: None,
+            unseen_pods: None,
             pods: pods("web", &["web-1", "web-1", "web-1", "web-1", "web-2"]),
             runs: Vec::new(),
         };
@@ -329,6 +349,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             rollout: paused(),
             set: Some(ahead),
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -337,6 +358,25 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             drawn.lines().nth(2),
             Some("  the latest change of statefulset db has not been looked at yet; is an operator running?")
         );
+    }
+
+    #[test]
+    fn a_version_whose_place_another_has_taken_is_not_the_new_one() {
+        let picture = Picture {
+            rollout: paused(),
+            set: Some(set("db", 5)),
+            unread: None,
+            unseen_pods: None,
+            pods: pods("db", &["db-0", "db-1", "db-2"]),
+            runs: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        let roles: Vec<_> = drawn
+            .lines()
+            .filter(|line| line.contains("pod/"))
+            .filter_map(|line| line.split_whitespace().nth(3))
+            .collect();
+        assert_eq!(roles, ["superseded", "stable", "new"]);
     }
 
     #[test]
@@ -353,6 +393,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             rollout,
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -370,6 +411,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             rollout: returning(),
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: rows,
             runs: Vec::new(),
         };
@@ -394,11 +436,30 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
     }
 
     #[test]
+    fn pods_that_may_not_be_seen_hide_nothing_else() {
+        let picture = Picture {
+            rollout: paused(),
+            set: Some(set("db", 4)),
+            unread: None,
+            unseen_pods: Some("you may not".into()),
+            pods: Vec::new(),
+            runs: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        assert!(drawn.starts_with("rolloutplugin/db   Paused"), "{drawn}");
+        assert!(
+            drawn.ends_with("└─ its pods cannot be seen: you may not"),
+            "{drawn}"
+        );
+    }
+
+    #[test]
     fn a_rollout_that_nobody_looked_at_says_so() {
         let picture = Picture {
             rollout: unseen(),
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -416,6 +477,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout,
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };
@@ -447,6 +509,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: paused(),
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: vec![serde_json::from_value(run).unwrap()],
         };
@@ -472,6 +535,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: paused(),
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: rows,
             runs: Vec::new(),
         };
@@ -494,6 +558,7 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             rollout: paused(),
             set: None,
             unread: None,
+            unseen_pods: None,
             pods: Vec::new(),
             runs: Vec::new(),
         };

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use crate::access::Access;
-use crate::call;
 use crate::command::Command;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -133,13 +132,11 @@ impl Verb {
             return self.perform_alone(session.out, session.talk);
         };
         session.namespace = access.namespace_or(&session.namespace);
-        let mut program = access.again(session.program);
         // Where rollouts of any namespace can be chosen, each command says which.
         let explicit =
             matches!(self, Self::Top(_)) || session.namespace != session.client.default_namespace();
-        if explicit {
-            program = call::in_namespace(&program, &session.namespace);
-        }
+        let named = explicit.then_some(session.namespace.as_str());
+        let program = access.call(session.program, named);
         let session = &mut session.called(&program);
         match self {
             Self::Get(args) => get::run(args, session).await,

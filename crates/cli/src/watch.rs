@@ -21,8 +21,8 @@ use crate::table::{View, heading, row};
 
 /// What is watched.
 pub(crate) enum Watched {
-    /// Those that were there by their names.
-    Named,
+    /// Those that were there by their names, which are of these kinds.
+    Named(Vec<Kind>),
     /// Those with these labels.
     Labelled {
         everywhere: bool,
@@ -34,6 +34,18 @@ pub(crate) enum Watched {
         everywhere: bool,
         selector: Option<String>,
     },
+}
+
+impl Watched {
+    /// These and no others.
+    pub(crate) fn named(objects: &[DynamicObject]) -> Self {
+        let kinds = Kind::ALL.into_iter();
+        Self::Named(
+            kinds
+                .filter(|kind| objects.iter().any(|object| look::kind(object) == *kind))
+                .collect(),
+        )
+    }
 }
 
 /// Which rollout: its kind, namespace and name.
@@ -64,7 +76,7 @@ pub(crate) async fn rows(
     let mut headed = !objects.is_empty();
     // By name, where only the set was named.
     let named: Option<Vec<Key>> = match watched {
-        Watched::Named => Some(objects.iter().map(key).collect()),
+        Watched::Named(_) => Some(objects.iter().map(key).collect()),
         Watched::Labelled { .. } | Watched::OfKind { .. } => None,
     };
     for object in objects {
@@ -178,7 +190,7 @@ type Changes = BoxStream<'static, (Kind, Result<Event<DynamicObject>, watcher::E
 /// The changes of every kind; one that is refused for good ends.
 pub(crate) fn streams(watched: &Watched, session: &Session<'_>) -> Vec<Changes> {
     let (kinds, everywhere, selector) = match watched {
-        Watched::Named => (&Kind::ALL[..], false, None),
+        Watched::Named(kinds) => (kinds.as_slice(), false, None),
         Watched::Labelled { everywhere, selector } => (&Kind::ALL[..], *everywhere, selector.as_deref()),
         Watched::OfKind {
             kind,

@@ -1,5 +1,7 @@
 //! Who acts when, until it is over.
 
+mod under_way;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +39,8 @@ const SETTLED_FOR: Duration = Duration::from_secs(600);
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// Plays a rollout in virtual time and says what came of it. `now` is when it begins in everybody's time, for a rollout that is
-/// under way; `program` is how the user calls us, for the commands that are named.
+/// under way; `program` is how the user calls us, with the flags that say which cluster and namespace are meant, for the commands
+/// that are named.
 ///
 /// Blocks for as long as it takes to compute, which is a fraction of a second; the time that is played has nothing to do with it.
 pub fn play(
@@ -144,7 +147,7 @@ impl Play {
     ) -> Result<Self, Error> {
         let answers = Answers::new(&what_ifs, &cast.subject);
         let world = World::open(namespace, pace.clone(), answers).await?;
-        let titles = plan.steps.iter().map(ToString::to_string).collect();
+        let titles = titles(&plan, &cast);
         let scribe = Scribe::new(cast.subject.clone(), namespace, cast.first_ordinal(), titles);
         Ok(Self {
             world,
@@ -209,12 +212,15 @@ impl Play {
                 self.suppose(|what_if| what_if.step.is_none() && !begins_before(what_if));
             }
         } else {
-            let replaced = self.cast.replaced.take();
+            let replaced = self.cast.replaced.clone();
             let rolled = replaced.as_ref().unwrap_or(&self.cast.after);
             self.world.retemplate(&self.cast.set, rolled).await?;
             self.reach_step().await?;
             self.what_ifs = what_ifs;
             self.pause_if_asked().await?;
+            if self.cast.overtaken {
+                self.overtake().await?;
+            }
             self.scribe.begin(self.now());
             // It is there already: that is where it begins.
             (self.at, self.asked) = (None, None);
@@ -222,9 +228,13 @@ impl Play {
             self.waited = 0.0;
             self.due.clear();
             self.before_the_first_step().await?;
-            if replaced.is_some() {
+            if self.cast.overtaken {
+                self.world.start_operator();
+                self.under_way = true;
+            } else if replaced.is_some() {
                 self.supersede().await?;
             }
+            self.give_what_waits().await?;
             self.supposed_pods();
             self.react();
         }
@@ -256,7 +266,12 @@ impl Play {
     }
 
     async fn pause_if_asked(&mut self) -> Result<(), Error> {
-        if self.cast.subject.is_paused() {
+        if self.verb_of_the_gate().is_some() {
+            let note =
+                "what is measured at this step has not been good; once somebody says so, it is measured anew";
+            self.cast.notes.push(note.into());
+        }
+        if self.cast.subject.is_paused() || self.verb_of_the_gate().is_some() {
             let patch = json!({"spec": {"paused": true}});
             self.world.patch(&self.cast.rollout, patch).await?;
             self.let_pass(Duration::from_secs(1)).await?;
@@ -267,54 +282,6 @@ impl Play {
     /// The template changes.
     async fn change(&mut self) -> Result<(), Error> {
         self.world.retemplate(&self.cast.set, &self.cast.after).await
-    }
-
-    /// The template changes while another is rolled; unless it is that one.
-    async fn supersede(&mut self) -> Result<(), Error> {
-        let rolled = self.scribe.revision.clone();
-        self.scribe.supersede();
-        self.change().await?;
-        self.let_pass(AT_ONCE).await?;
-        if self.scribe.revision.update == rolled.update {
-            self.scribe.carry_on(self.now());
-            return Ok(());
-        }
-        self.under_way = true;
-        self.cast
-            .notes
-            .push(if self.scribe.revision.update == rolled.stable {
-                "the template that was given is the stable one".into()
-            } else {
-                "the template that was given takes the place of the one that is rolled".into()
-            });
-        Ok(())
-    }
-
-    /// Plays, with nothing going wrong, up to the step that the rollout stands at.
-    async fn reach_step(&mut self) -> Result<(), Error> {
-        let Start::Step(step, since) = self.cast.start else {
-            return Ok(());
-        };
-        let deadline = self.now() + SignedDuration::from_hours(24 * 365);
-        // A year is long even where nothing happens in it.
-        let begun_by = self.now() + BEGINS_WITHIN;
-        while self.scribe.step().is_none() {
-            if self.now() > begun_by || !self.turn(begun_by).await? {
-                return Err(Error::Broken("the rollout that is under way never begins".into()));
-            }
-        }
-        while self.scribe.step() != Some(step) {
-            if self.now() > deadline || !self.turn(deadline).await? {
-                return Err(Error::Broken(format!("step {} is never reached", step + 1)));
-            }
-        }
-        if let Some(Step::Pause(Some(whole))) = self.plan.steps.get(step) {
-            let whole = Duration::try_from(*whole).unwrap_or_default();
-            // It is not over yet, or it would not stand there.
-            self.let_pass(since.min(whole.saturating_sub(Duration::from_secs(1))))
-                .await?;
-        }
-        Ok(())
     }
 
     fn now(&self) -> Timestamp {
@@ -448,7 +415,9 @@ impl Play {
         };
         let status = &self.scribe.status;
         if attempt.held {
-            return of("resume", Deed::Resume);
+            let gate = self.verb_of_the_gate();
+            let gate = gate.filter(|_| !self.cast.subject.is_paused());
+            return of(gate.unwrap_or("resume"), Deed::Resume);
         }
         // A pause ends by itself, unless an analysis came to no verdict beside it.
         let ends = attempt.pausing && matches!(self.plan.steps.get(step), Some(Step::Pause(Some(_))));
@@ -489,11 +458,7 @@ impl Play {
     }
 
     fn command(&self, verb: &str) -> String {
-        let namespace = match self.namespace.as_str() {
-            "default" => String::new(),
-            namespace => format!(" -n {namespace}"),
-        };
-        let command = format!("{} {verb} {}{namespace}", self.program, self.cast.subject.name());
+        let command = format!("{} {verb} {}", self.program, self.cast.subject.name());
         // Of what is under way, the version is known, and typed later the command must not mean the next one.
         let under_way = matches!(self.cast.start, Start::Step(..)) && self.cast.replaced.is_none();
         match self.cast.subject.status().updated_revision.filter(|_| under_way) {
@@ -550,6 +515,10 @@ impl Play {
         let horizon = later(self.now(), HORIZON + self.asked_to_wait());
         let outcome = loop {
             if let Some(outcome) = self.ended() {
+                if outcome == Outcome::RolledBack {
+                    // Pods that are back are waited for until they count as available.
+                    self.scribe.last = self.scribe.last.max(self.scribe.arrived);
+                }
                 break outcome;
             }
             let limit = horizon.min(later(self.last_stir(), patience));
@@ -572,7 +541,7 @@ impl Play {
         self.scribe.tell(Happening::Ends { outcome }, end);
         if self.scribe.revision.update == self.scribe.revision.stable && !self.under_way {
             return Err(Error::Subject(format!(
-                "StatefulSet {} runs what the file asks for already; nothing would be rolled",
+                "the pods of StatefulSet {} run what it asks for already; nothing would be rolled",
                 self.cast.subject.workload()
             )));
         }
@@ -652,7 +621,7 @@ impl Play {
             rollout: self.cast.subject.title(),
             workload: format!("statefulset/{}", self.cast.subject.workload()),
             replicas: self.cast.replicas(),
-            steps: self.plan.steps.iter().map(ToString::to_string).collect(),
+            steps: titles(&self.plan, &self.cast),
             assumptions,
             what_if: self.what_ifs.iter().map(ToString::to_string).collect(),
             outcome,
@@ -666,6 +635,23 @@ impl Play {
             namespace: self.namespace,
         }
     }
+}
+
+/// The steps in words. Where pods go one after the other, they are called by their names.
+fn titles(plan: &Plan, cast: &Cast) -> Vec<String> {
+    if !plan.by_pod {
+        return plan.steps.iter().map(ToString::to_string).collect();
+    }
+    let (set, after) = (cast.subject.workload(), cast.first_ordinal() + cast.replicas());
+    let title = |(index, step): (usize, &Step)| {
+        let place = (index / 2 + 1) as u32;
+        match step {
+            Step::Analysis(_) if index + 1 == plan.steps.len() => "the gate after the last pod".to_owned(),
+            Step::Analysis(_) => format!("the gate before pod {set}-{}", after.saturating_sub(place)),
+            Step::Share(_) | Step::Pause(_) => format!("pod {set}-{}", after.saturating_sub(place)),
+        }
+    };
+    plan.steps.iter().enumerate().map(title).collect()
 }
 
 fn too_much(seconds: Option<f64>) -> Error {

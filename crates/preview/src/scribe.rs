@@ -24,6 +24,8 @@ pub(crate) struct Scribe {
     began: Option<Timestamp>,
     /// When something last happened.
     pub(crate) last: Timestamp,
+    /// When the last way back was over.
+    pub(crate) arrived: Timestamp,
     pub(crate) status: RolloutStatus,
     pub(crate) activity: Activity,
     pub(crate) observed: bool,
@@ -90,6 +92,7 @@ impl Scribe {
             titles,
             began: None,
             last: Timestamp::UNIX_EPOCH,
+            arrived: Timestamp::UNIX_EPOCH,
             status: RolloutStatus::default(),
             activity: Activity::Idle,
             observed: false,
@@ -393,6 +396,9 @@ impl Scribe {
         let activity = record::memory(&status).activity;
         let before = self.step();
         let was_returning = matches!(self.activity, Activity::Returning(_));
+        if was_returning && activity == Activity::Idle {
+            self.arrived = now;
+        }
         self.observed = status.observed_generation.is_some();
         self.activity = activity;
         self.status = status;

@@ -190,9 +190,23 @@ impl Subject {
         let status = rollout.status();
         let (start, stable) = stand(&status, self.stable_template(), now, &mut notes, &rollout);
         let after = to_be["spec"]["template"].clone();
+        let overtaken = present.as_ref().filter(|present| is_overtaken(&status, present));
+        if overtaken.is_some() {
+            notes.push(
+                "no operator has looked at the template that the set has now; it does when this begins"
+                    .into(),
+            );
+        }
         let under_way = stable.is_some().then_some(present.as_ref()).flatten();
-        let replaced = under_way.filter(|_| self.set.is_some());
-        let replaced = replaced.map(|present| placed_anywhere(present["spec"]["template"].clone()));
+        let replaced = match (under_way, overtaken) {
+            // What is rolled is not there to be read any more.
+            (Some(_), Some(present)) => Some(stamped(present["spec"]["template"].clone(), "overtaken")),
+            (Some(present), None) if self.set.is_some() => Some(present["spec"]["template"].clone()),
+            _ => None,
+        };
+        let replaced = replaced.map(placed_anywhere);
+        let stands = overtaken.is_some() && under_way.is_some() && self.set.is_none();
+        let stable = stable.or_else(|| overtaken.and_then(|_| self.stable_template()));
         let (before, after) = match (stable, present, &self.set) {
             (Some(stable), ..) => (stable, after),
             (None, Some(present), Some(_)) => (present["spec"]["template"].clone(), after),
@@ -213,6 +227,7 @@ impl Subject {
         Ok(Cast {
             set: bare_set(to_be, present.as_ref(), &before, namespace),
             replaced,
+            overtaken: stands,
             after,
             rollout: rollout.bare(namespace),
             templates: self
@@ -271,6 +286,18 @@ fn stand(
     }
 }
 
+/// Whether the set asks for another version than the status speaks of, and its controller has seen that.
+fn is_overtaken(status: &RolloutStatus, present: &Value) -> bool {
+    let seen = present["status"]["observedGeneration"] == present["metadata"]["generation"];
+    match (
+        &status.updated_revision,
+        present["status"]["updateRevision"].as_str(),
+    ) {
+        (Some(known), Some(asked)) => seen && known != asked,
+        _ => false,
+    }
+}
+
 /// Everything that goes on stage.
 pub(crate) struct Cast {
     pub(crate) subject: Rollout,
@@ -278,6 +305,8 @@ pub(crate) struct Cast {
     pub(crate) set: Value,
     /// The template of the rollout that is under way, where a file may ask for another.
     pub(crate) replaced: Option<Value>,
+    /// The set has the new template already, and nobody has looked at it.
+    pub(crate) overtaken: bool,
     /// The new template.
     pub(crate) after: Value,
     pub(crate) rollout: Value,
@@ -543,9 +572,13 @@ pub(crate) const METRIC_OF_JOB: &str = "stateward.dev/preview-metric";
 /// When a tamed metric fails.
 const FAILS: &str = "result[0] == 0";
 
-/// The operator's words without the conditions and answers that nobody has written or measured.
+/// The operator's words without the conditions and answers that nobody has written or measured, and without the commands at their
+/// end: they are for a revision that is only played.
 pub(crate) fn as_supposed(words: &str) -> String {
-    words
+    let command = words.find("kubectl stateward ");
+    let before = command.and_then(|at| words[..at].rsplit_once("; "));
+    before
+        .map_or(words, |(before, _)| before)
         .replace(&format!("failureCondition {FAILS:?} holds of [0]"), "as supposed")
         .replace(
             "neither condition holds of [2]",

@@ -24,6 +24,17 @@ use crate::say;
 /// More pods than this are not asked how long they took.
 const ASKED: usize = 20;
 
+/// How what can be supposed begins.
+const SUPPOSED: [&str; 7] = [
+    "pod=",
+    "image=crash",
+    "scale=",
+    "operator-down=",
+    "metric=fails",
+    "people=",
+    "abort@step",
+];
+
 /// How many requests may be under way.
 const AT_ONCE: usize = 8;
 
@@ -54,7 +65,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<PathBuf>,
     /// Something that is supposed to happen
-    #[arg(long, value_name = "WHAT", value_parser = |text: &str| text.parse::<WhatIf>())]
+    #[arg(long, value_name = "WHAT", value_parser = |text: &str| text.parse::<WhatIf>(), add = completion::one_of(&SUPPOSED))]
     what_if: Vec<WhatIf>,
     /// Time from a new pod to a Ready one; otherwise as the pods took that are there, or a guess
     #[arg(long, value_name = "DURATION", value_parser = duration::typed)]
@@ -148,9 +159,13 @@ async fn played(
     for (file, text) in read {
         subject.add_manifests(objects(file, text)?)?;
     }
-    if let Some(name) = name {
-        look_up(&mut subject, name, &args.access, program).await?;
-    }
+    let program = match name {
+        Some(name) => look_up(&mut subject, name, &args.access, program).await?,
+        None => {
+            let namespace = subject.namespace().or_else(|| args.access.namespace());
+            args.access.call(program, namespace)
+        }
+    };
     let pace = subject.pace(args.ready_after, args.stop_after);
     let now = Clock::wall().now();
     Ok(stateward_preview::play(
@@ -158,7 +173,7 @@ async fn played(
         &args.what_if,
         pace,
         now,
-        program,
+        &program,
     )?)
 }
 
@@ -221,14 +236,16 @@ fn objects(file: &Path, text: &str) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// Reads from the cluster what the files do not have.
-async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &str) -> Result<()> {
+/// Reads from the cluster what the files do not have. Returns how to call us for the same rollout again.
+async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &str) -> Result<String> {
     let (client, namespace) = access.connect().await?;
+    let elsewhere = namespace != client.default_namespace();
+    let program = access.call(program, elsewhere.then_some(namespace.as_str()));
     let session = Session {
         client: client.clone(),
         namespace: namespace.clone(),
         clock: Clock::wall(),
-        program,
+        program: &program,
         style: Style::default(),
         terminal: false,
         out: &mut io::sink(),
@@ -269,7 +286,7 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         .collect()
         .await;
     subject.add_pods(pods);
-    Ok(())
+    Ok(program)
 }
 
 /// In the words of the server, once.

@@ -83,7 +83,7 @@ fn files_are_played_without_any_cluster() {
     assert!(
         out.ends_with(
             "outcome      Successful\nduration     24s, and the time that people take\n\
-             unavailable  1 of 2 pods at most\npeople       step 2: stateward promote db -n prod\n"
+             unavailable  1 of 2 pods at most\npeople       step 2: stateward -n prod promote db\n"
         ),
         "{out}"
     );
@@ -104,7 +104,7 @@ fn machines_and_eyes_get_their_own_forms() {
         (&read["outcome"], &read["whatIf"][0]),
         (&"Held".into(), &"image=crash".into())
     );
-    assert_eq!(read["people"][0]["command"], "stateward abort db -n prod");
+    assert_eq!(read["people"][0]["command"], "stateward -n prod abort db");
     let (picture, _) = texts(&plan(
         &dir,
         &["-f", "rollout.yaml", "-f", "set.yaml", "-o", "svg"],

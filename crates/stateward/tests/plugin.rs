@@ -218,7 +218,7 @@ async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
         .says(
             "plan db --as reader --ready-after 10s",
             0,
-            &format!("people       step 2: kubectl stateward promote db -n {namespace}"),
+            &format!("people       step 2: kubectl stateward --as reader -n {namespace} promote db"),
         )
         .await?;
     shell

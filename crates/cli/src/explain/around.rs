@@ -1,6 +1,7 @@
 //! What else is worth knowing: pods that are not well, and what the cluster says about it.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 
@@ -11,13 +12,18 @@ use crate::status::unknown_change;
 use crate::table::age;
 
 use super::facts::{Facts, is_ready, node};
+use super::to_seconds;
 
 /// What people read at once.
 const MOST: usize = 5;
 
+/// Four times as long as a lease is held without a sign of life.
+const LONG: SignedDuration = SignedDuration::from_secs(60);
+
 /// Line by line, without what is `said` already.
 pub(super) fn lines(facts: &Facts, said: &str, now: Timestamp) -> Vec<String> {
-    let mut lines: Vec<_> = facts.unread.iter().map(|why| unknown_change(why)).collect();
+    let mut lines: Vec<_> = silence(&facts.leases, now).into_iter().collect();
+    lines.extend(facts.unread.iter().map(|why| unknown_change(why)));
     let unwell: Vec<_> = facts.pods.iter().filter(|pod| !is_ready(pod)).collect();
     for pod in unwell.iter().take(MOST) {
         lines.push(pod_in_words(pod, now));
@@ -97,9 +103,40 @@ fn pod_in_words(pod: &Pod, now: Timestamp) -> String {
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     words.extend(unscheduled.and_then(|condition| condition.message.clone()));
     words.extend(node(pod).map(|node| format!("on {node}")));
-    words.push(format!("for {}", age(row.created, now)));
+    words.push(match unwell_since(pod) {
+        Some(since) => format!("for {}", age(Some(since), now)),
+        None => format!("{} old", age(row.created, now)),
+    });
     let revision = row.revision.unwrap_or_else(|| "an unknown revision".into());
     format!("pod {} of {revision}: {}", row.name, words.join(", "))
+}
+
+/// That no operator shows a sign of life, where there was one. Clocks differ, and one that has just stopped is told to be gone soon
+/// enough.
+fn silence(leases: &[Lease], now: Timestamp) -> Option<String> {
+    let renewed = |lease: &Lease| Some(lease.spec.as_ref()?.renew_time.as_ref()?.0);
+    let last = leases.iter().max_by_key(|lease| renewed(lease))?;
+    let since = renewed(last)?;
+    (now.duration_since(since) > LONG).then(|| {
+        format!(
+            "no operator has renewed lease {} in namespace {} since {}, {} ago",
+            last.name_any(),
+            last.namespace().unwrap_or_default(),
+            to_seconds(since),
+            age(Some(since), now)
+        )
+    })
+}
+
+/// When it was told to stop, or ceased to be Ready.
+fn unwell_since(pod: &Pod) -> Option<Timestamp> {
+    if let Some(end) = &pod.metadata.deletion_timestamp {
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+        return end.0.checked_sub(SignedDuration::from_secs(grace)).ok();
+    }
+    let mut conditions = pod.status.as_ref()?.conditions.iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready")?;
+    Some(ready.last_transition_time.as_ref()?.0)
 }
 
 /// The claims of a pod that have no volume.
@@ -179,6 +216,7 @@ mod tests {
             pod_events: Vec::new(),
             budgets: Vec::new(),
             claims: Vec::new(),
+            leases: Vec::new(),
         };
         change(&mut facts);
         lines(&facts, "", NOW.parse().unwrap())
@@ -219,11 +257,44 @@ mod tests {
         assert_eq!(
             told,
             [
-                "pod queue-4 of queue-2: Unschedulable, 0/3 nodes are available, for 60s",
+                "pod queue-4 of queue-2: Unschedulable, 0/3 nodes are available, 60s old",
                 "  FailedScheduling 20s ago: unbound claims",
                 "  its claim data-queue-4 is Pending",
             ]
         );
+    }
+
+    #[test]
+    fn a_pod_is_unwell_since_it_ceased_to_be_ready_or_was_told_to_stop() {
+        let mut unready = pod(false);
+        unready["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-01-01T00:09:50Z");
+        let mut stopping = unready.clone();
+        stopping["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:10:15Z");
+        stopping["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+        let told = facts(json!([unready, stopping]), |_| {});
+        assert!(told[0].ends_with("for 10s"), "{told:?}");
+        assert!(told[1].ends_with("for 15s"), "{told:?}");
+    }
+
+    #[test]
+    fn an_operator_that_shows_no_sign_of_life_is_told() {
+        let lease = |renewed: &str| {
+            let lease = json!({
+                "metadata": {"name": "stateward", "namespace": "ops"}, "spec": {"renewTime": format!("2026-01-01T00:{renewed}.000000Z")},
+            });
+            serde_json::from_value(lease).unwrap()
+        };
+        let told = facts(json!([]), |facts| {
+            facts.leases = vec![lease("07:00"), lease("05:00")]
+        });
+        assert_eq!(
+            told,
+            ["no operator has renewed lease stateward in namespace ops since 2026-01-01T00:07:00Z, 3m ago"]
+        );
+        let alive = facts(json!([]), |facts| {
+            facts.leases = vec![lease("05:00"), lease("09:50")]
+        });
+        assert_eq!(alive, [""; 0]);
     }
 
     #[test]

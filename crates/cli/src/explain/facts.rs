@@ -1,7 +1,8 @@
 //! Everything that an explanation is drawn from.
 
-use futures::future::{join, join_all, join3};
+use futures::future::{join, join_all, join4};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
@@ -34,6 +35,8 @@ pub(super) struct Facts {
     pub(super) budgets: Vec<PodDisruptionBudget>,
     /// The claims of pods that have no node yet.
     pub(super) claims: Vec<PersistentVolumeClaim>,
+    /// Those that operators hold.
+    pub(super) leases: Vec<Lease>,
 }
 
 /// As many pods are asked about: the first ones tell it.
@@ -54,8 +57,13 @@ impl Session<'_> {
             let told = join_all(unready.map(|pod| self.events_of(pod.uid()))).await;
             (set, pods, events, told.concat())
         };
-        let (workload, runs, events) =
-            join3(workload, self.runs(&rollout), self.events_of(rollout.uid())).await;
+        let (workload, runs, events, leases) = join4(
+            workload,
+            self.runs(&rollout),
+            self.events_of(rollout.uid()),
+            self.leases(),
+        )
+        .await;
         let (set, pods, set_events, pod_events) = workload;
         let (set, unread) = or_why(set);
         let returning = matches!(Stage::of(&rollout).activity, Activity::Returning(_));
@@ -86,7 +94,16 @@ impl Session<'_> {
             pod_events,
             budgets,
             claims,
+            leases,
         }
+    }
+
+    /// The leases of operators, wherever they run, under the name that they have unless they are told another.
+    async fn leases(&self) -> Vec<Lease> {
+        let api: Api<Lease> = Api::all(self.client.clone());
+        let named = ListParams::default().fields("metadata.name=stateward");
+        let listed = api.list(&named).await;
+        listed.map_or_else(|_| Vec::new(), |list| list.items)
     }
 
     async fn all<K>(&self) -> Vec<K>

@@ -5,14 +5,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use stateward_clock::human_duration;
 use stateward_core::memory::{Activity, Attempt, Cause};
 use stateward_core::plan::Step;
-use stateward_core::record::commands;
-use stateward_core::world::Commands;
 
 use crate::call;
 use crate::hint;
 use crate::runs;
 use crate::stage::Stage;
-use crate::status::{asks_for_another, is_ahead};
+use crate::status::{asks_for_another, is_ahead, waiting_command};
 
 use super::facts::Facts;
 use super::{Explanation, to_seconds};
@@ -45,15 +43,7 @@ struct Case<'f> {
 impl Case<'_> {
     /// The status in words, without the commands at its end: they are told in their own place.
     fn message(&self) -> String {
-        let message = hint::message(self.stage, self.program);
-        let commands = [
-            "; go back with: ",
-            "; go on with: ",
-            "; check again with: ",
-            "; replace it and ",
-        ];
-        let end = commands.iter().filter_map(|command| message.find(command)).min();
-        message[..end.unwrap_or(message.len())].to_owned()
+        hint::without_commands(&hint::message(self.stage, self.program)).to_owned()
     }
 
     /// `stateward promote db --revision db-2: what comes of it`
@@ -108,8 +98,11 @@ impl Case<'_> {
         } else if status.observed_generation != rollout.metadata.generation {
             outdated = true;
             ("the operator to look at the latest spec".to_owned(), None)
-        } else if commands(status) != Commands::default() {
-            ("the operator to take a command that was given".to_owned(), None)
+        } else if let Some(verb) = waiting_command(status) {
+            (
+                format!("the operator to take a command that was given: {verb}"),
+                None,
+            )
         } else if self.facts.set.as_ref().is_some_and(|set| self.is_unseen(set)) {
             outdated = true;
             (self.latest_change(), None)
@@ -457,6 +450,7 @@ mod tests {
             pod_events: Vec::new(),
             budgets: Vec::new(),
             claims: Vec::new(),
+            leases: Vec::new(),
         };
         explain(&facts, NOW.parse().unwrap(), "stateward")
     }

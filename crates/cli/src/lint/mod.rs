@@ -135,23 +135,28 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
     let (mut findings, mut documents, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    // One that cannot be read is no reason to be silent about the others.
+    let mut unread = Vec::new();
     for path in args.files.iter().chain(&args.filename) {
-        let there = manifest::files(path, args.recursive)?;
-        if there.is_empty() {
-            let deeper = if args.recursive {
-                ""
-            } else {
-                "; -R looks into its directories too"
-            };
-            return Err(Error::Refused(format!(
-                "{} has no manifests in it: no file that ends in .yaml, .yml or .json{deeper}",
-                path.display()
-            )));
-        }
+        let there = manifests(path, args.recursive, &mut unread).unwrap_or_else(|error| {
+            unread.push(error);
+            Vec::new()
+        });
         for file in there {
-            take(&file, &manifest::read(&file)?, &mut documents, &mut findings);
-            files.push(file);
+            match manifest::read(&file) {
+                Ok(text) => {
+                    take(&file, &text, &mut documents, &mut findings);
+                    files.push(file);
+                }
+                Err(error) => unread.push(error),
+            }
         }
+    }
+    if files.is_empty()
+        && let Some(error) = unread.pop()
+    {
+        tell(&unread, talk);
+        return Err(error);
     }
     let checked = check(&documents, &mut findings);
     sort(&mut findings, &files);
@@ -177,7 +182,36 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
             count(checked, "object")
         ),
     };
-    Ok(if wrong == 0 { Exit::Done } else { Exit::Error })
+    tell(&unread, talk);
+    Ok(if wrong == 0 && unread.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Error
+    })
+}
+
+/// That nobody listens is no failure.
+fn tell(errors: &[Error], talk: &mut dyn Write) {
+    for error in errors {
+        let _ = writeln!(talk, "{error}");
+    }
+}
+
+/// The manifests that are there; a place without any is a mistake.
+fn manifests(path: &Path, recursive: bool, unread: &mut Vec<Error>) -> Result<Vec<PathBuf>, Error> {
+    let there = manifest::walk(path, recursive, unread)?;
+    if there.is_empty() && unread.is_empty() {
+        let deeper = if recursive {
+            ""
+        } else {
+            "; -R looks into its directories too"
+        };
+        return Err(Error::Refused(format!(
+            "{} has no manifests in it: no file that ends in .yaml, .yml or .json{deeper}",
+            path.display()
+        )));
+    }
+    Ok(there)
 }
 
 /// What can be read of a file, and what cannot.
@@ -260,6 +294,9 @@ fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
         } else if set {
             checked += 1;
             told.extend(meta::problems(&document.value).iter().map(finding));
+        } else if document.text("/kind").is_empty() && !document.value.is_null() {
+            let none = "no object of Kubernetes, which has a kind; it was passed over";
+            told.push(document.finding(Severity::Note, "", none));
         }
         told.extend(neighbours::findings(document, documents, &known));
         told.sort_by_key(|finding| finding.line);

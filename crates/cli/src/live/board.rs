@@ -62,6 +62,8 @@ pub(crate) struct Board {
     pub(crate) lost: Option<(Timestamp, String)>,
     /// Why the rollout may not be watched.
     pub(crate) unwatched: Option<String>,
+    /// Why events may not be seen.
+    pub(crate) unseen_events: Option<String>,
     pub(crate) gone: bool,
     pub(crate) style: Style,
     pub(crate) program: String,
@@ -80,6 +82,7 @@ impl Board {
                 rollout,
                 set: None,
                 unread: None,
+                unseen_pods: None,
                 pods: Vec::new(),
                 runs: Vec::new(),
             },
@@ -89,6 +92,7 @@ impl Board {
             said: None,
             lost: None,
             unwatched: None,
+            unseen_events: None,
             gone: false,
             style,
             program: program.to_owned(),
@@ -135,8 +139,11 @@ impl Board {
                 self.picture.set = set.map(|set| *set);
             }
             Sight::Unread(why) => self.picture.unread = Some(why),
+            Sight::UnseenPods(why) => self.picture.unseen_pods = Some(why),
+            Sight::UnseenEvents(why) => self.unseen_events = Some(why),
             Sight::NoPods => self.pods.clear(),
             Sight::Pod(pod) => {
+                self.picture.unseen_pods = None;
                 let uid = pod.uid().unwrap_or_default();
                 if let Some(row) = PodRow::of(&pod) {
                     self.pods.insert(row.ordinal, (uid, row));
@@ -149,6 +156,7 @@ impl Board {
                 self.picture.runs.push(*run);
             }
             Sight::Event(event) => {
+                self.unseen_events = None;
                 self.events.insert(event.name_any(), told(&event));
             }
         }

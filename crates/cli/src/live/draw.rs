@@ -31,11 +31,16 @@ const KEYS: [(&str, &str); 10] = [
 /// Draws everything.
 pub(crate) fn draw(frame: &mut Frame<'_>, board: &mut Board, now: Timestamp) {
     let whole = frame.area();
-    let told = board.timeline().len() as u16;
-    let (trouble, foot) = (trouble(board, whole.width, now), foot(board, whole.width));
+    let told = timeline(board, whole.width, now);
+    let (trouble, mut foot) = (trouble(board, whole.width, now), foot(board, whole.width));
+    // What is asked stands at the end, and has to be read.
+    let room = usize::from(whole.height.saturating_sub(1).max(1));
+    foot.drain(..foot.len().saturating_sub(room));
     // What is asked has to be read, whatever else there is room for.
     let spare = usize::from(whole.height).saturating_sub(trouble.len() + foot.len() + 1);
-    let timeline = (told + 1).min(TIMELINE).min(whole.height / 3).min(spare as u16);
+    let room = TIMELINE.min(whole.height / 3).min(spare as u16);
+    let told = fitting(told, usize::from(room.saturating_sub(1)));
+    let timeline = (told.len() as u16 + 1).min(room);
     let [head, tree, events, below] = Layout::vertical([
         Constraint::Length(trouble.len() as u16),
         Constraint::Min(1),
@@ -45,7 +50,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, board: &mut Board, now: Timestamp) {
     .areas(whole);
     frame.render_widget(Paragraph::new(trouble), head);
     draw_tree(frame, board, tree, now);
-    draw_timeline(frame, board, events, now);
+    draw_timeline(frame, board, told, events);
     frame.render_widget(Paragraph::new(foot), below);
     if board.mode == Mode::Help {
         draw_help(frame, whole);
@@ -99,7 +104,8 @@ fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestam
     frame.render_widget(Paragraph::new(shown), area);
 }
 
-fn draw_timeline(frame: &mut Frame<'_>, board: &Board, area: Rect, now: Timestamp) {
+/// Every event in as many lines as it takes, the latest first.
+fn timeline(board: &Board, width: u16, now: Timestamp) -> Vec<Vec<Line<'static>>> {
     let line = |told: &&Told| {
         let times = if told.times > 1 {
             format!(" ({} times)", told.times)
@@ -111,23 +117,43 @@ fn draw_timeline(frame: &mut Frame<'_>, board: &Board, area: Rect, now: Timestam
         } else {
             Span::raw(told.reason.clone())
         };
-        Line::from(vec![
+        let line = Line::from(vec![
             Span::raw(format!("{:>6}  ", age(told.at, now))),
             reason,
             Span::raw(format!("  {}{times}", told.message)),
-        ])
+        ]);
+        wrapped(&line, usize::from(width.max(1)))
     };
+    let unseen = board.unseen_events.iter();
+    let unseen = unseen.map(|why| folded(format!("        events cannot be seen: {why}"), width));
+    unseen.chain(board.timeline().iter().map(line)).collect()
+}
+
+/// Those that fit as a whole: what is cut off at the end may be what binds a command to its revision. Where not even the latest fits,
+/// it says how much is missing.
+fn fitting(events: Vec<Vec<Line<'static>>>, height: usize) -> Vec<Line<'static>> {
+    if let Some(latest) = events.first()
+        && latest.len() > height
+        && height > 1
+    {
+        let missing = latest.len() - (height - 1);
+        let more = Line::raw(format!("   {missing} more lines"));
+        return latest.iter().take(height - 1).cloned().chain([more]).collect();
+    }
+    let mut room = height;
+    let whole = events.into_iter().map_while(|lines| {
+        room = room.checked_sub(lines.len())?;
+        Some(lines)
+    });
+    whole.flatten().collect()
+}
+
+fn draw_timeline(frame: &mut Frame<'_>, board: &Board, told: Vec<Line<'static>>, area: Rect) {
     let mut lines = vec![Line::styled(
         rule("events", area.width, board.style.ascii),
         Style::new().add_modifier(Modifier::DIM),
     )];
-    let width = usize::from(area.width);
-    lines.extend(
-        board
-            .timeline()
-            .iter()
-            .flat_map(|told| wrapped(&line(told), width)),
-    );
+    lines.extend(told);
     frame.render_widget(Paragraph::new(lines), area);
 }
 

@@ -51,8 +51,9 @@ impl Args {
 
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     if !session.terminal {
+        let name = args.name.map_or_else(String::new, |name| format!(" {name}"));
         return Err(Error::Refused(format!(
-            "top needs a terminal that can be drawn on; elsewhere there is: {} get --watch",
+            "top needs a terminal that can be drawn on; elsewhere there is: {} get{name} --watch",
             session.program
         )));
     }

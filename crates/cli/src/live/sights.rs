@@ -40,6 +40,10 @@ pub(crate) enum Sight {
     NoPods,
     Pod(Box<Pod>),
     PodGone(String),
+    /// They are not ours to watch, for this reason.
+    UnseenPods(String),
+    /// Nor are these.
+    UnseenEvents(String),
     Run(Box<AnalysisRun>),
     Event(Box<Event>),
 }
@@ -101,9 +105,12 @@ impl Sights {
         let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
         let about = format!("involvedObject.uid={}", rollout.uid().unwrap_or_default());
         let events = watcher(events, watcher::Config::default().fields(&about)).default_backoff();
-        let told = events
-            .applied_objects()
-            .filter_map(|event| async { Some(Sight::Event(Box::new(event.ok()?))) });
+        let told = events.applied_objects().filter_map(|event| async {
+            match event {
+                Ok(event) => Some(Sight::Event(Box::new(event))),
+                Err(error) => refusal(&error).map(Sight::UnseenEvents),
+            }
+        });
         streams.push(told.boxed());
         Self {
             streams,
@@ -152,7 +159,11 @@ impl Sights {
         self.pods = Some(selector);
         let pods = watcher(api, config).default_backoff();
         let seen = pods.filter_map(|event| async {
-            Some(match event.ok()? {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => return refusal(&error).map(Sight::UnseenPods),
+            };
+            Some(match event {
                 watcher::Event::Init => Sight::NoPods,
                 watcher::Event::InitApply(pod) | watcher::Event::Apply(pod) => Sight::Pod(Box::new(pod)),
                 watcher::Event::Delete(pod) => Sight::PodGone(pod.name_any()),
@@ -293,7 +304,7 @@ mod tests {
         while seen.len() < count {
             let sight = sights.next().await;
             sights.follow(&sight, &paused(), &session);
-            if !matches!(sight, Sight::Unread(_)) {
+            if !matches!(sight, Sight::Unread(_) | Sight::UnseenEvents(_)) {
                 seen.push(sight);
             }
         }

@@ -201,6 +201,34 @@ fn a_set_that_may_not_be_watched_is_told_until_it_may() {
     assert!(!screen(&mut board, 120, 20).contains(told));
 }
 
+/// A command whose end is cut off is not bound to its revision any more.
+#[test]
+fn an_event_is_shown_as_a_whole_or_not_at_all() {
+    let mut board = board(paused());
+    let long = |name: &str| {
+        let event = json!({
+            "metadata": {"name": name, "resourceVersion": name}, "involvedObject": {}, "reason": "RolloutPaused",
+            "message": "db-2: paused until somebody says: kubectl stateward promote db -n prod --revision db-2",
+            "lastTimestamp": "2026-01-01T00:07:00Z", "type": "Normal",
+        });
+        Sight::Event(Box::new(serde_json::from_value(event).unwrap()))
+    };
+    for name in ["1", "2", "3", "4", "5"] {
+        board.see(long(name), now());
+    }
+    for height in 10..40 {
+        let shown = screen(&mut board, 50, height);
+        let timeline = shown.split_once("events").map_or("", |(_, timeline)| timeline);
+        let (said, whole) = (
+            timeline.matches("RolloutPaused"),
+            timeline.matches("--revision db-2"),
+        );
+        let cut = timeline.contains("more lines");
+        assert_eq!(said.count(), whole.count() + usize::from(cut), "{shown}");
+    }
+    assert!(screen(&mut board, 50, 30).matches("--revision db-2").count() > 3);
+}
+
 /// Whoever is asked has to know what for.
 #[test]
 fn what_is_asked_said_and_lost_can_be_read_on_a_narrow_screen() {
@@ -213,6 +241,11 @@ fn what_is_asked_said_and_lost_can_be_read_on_a_narrow_screen() {
             promote? y to go ahead, any other key to leave it";
         assert!(asked.ends_with(question), "{asked}");
     }
+    let tiny = one_line(screen(&mut board, 20, 5));
+    assert!(
+        tiny.ends_with("y to go ahead, any other key to leave it"),
+        "{tiny}"
+    );
     press(&mut board, 'n');
     board.see(
         Sight::Lost("the API server has not answered within 5s".into()),
@@ -239,6 +272,23 @@ fn what_may_not_be_watched_is_told_with_the_reason() {
     assert!(
         told.starts_with("rolloutplugin db may not be watched and is read every 5s: you may not"),
         "{told}"
+    );
+}
+
+#[test]
+fn pods_and_events_that_may_not_be_seen_are_told() {
+    let mut board = board(paused());
+    board.see(Sight::NoPods, now());
+    board.see(Sight::UnseenPods("you may not list pods".into()), now());
+    board.see(Sight::UnseenEvents("you may not list events".into()), now());
+    let shown = screen(&mut board, 120, 24);
+    assert!(
+        shown.contains("its pods cannot be seen: you may not list pods"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("events cannot be seen: you may not list events"),
+        "{shown}"
     );
 }
 

@@ -50,7 +50,9 @@ async fn files_and_directories_are_found_and_missing_ones_told() {
             "lint @/more",
             "lint @/good.yaml @/more/broken.yaml",
             "lint @/more/beside.yml",
+            "lint @/more/unkind.yml",
             "lint @/nowhere.yaml",
+            "lint @/nowhere.yaml @/bad.yaml @/none-either.yaml",
             "lint",
         ])
         .await

@@ -477,6 +477,31 @@ async fn what_was_printed_for_one_version_is_refused_for_the_next(#[case] look: 
     assert_eq!(world.version().await, before);
 }
 
+/// What the status speaks of is not what the set asks for any more, and nobody is there to say no.
+#[tokio::test(start_paused = true)]
+async fn what_is_meant_for_a_version_that_was_overtaken_is_refused() {
+    let mut world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.stop_operator();
+    world.image("v3").await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let before = world.version().await;
+    let mut seen = String::new();
+    for line in [
+        "promote db",
+        "promote db --dry-run=client",
+        "promote db --full",
+        "abort db",
+        "retry db",
+        "pause db --revision db-545b4548c",
+    ] {
+        seen.push_str(&world.run(line).await.shown(line));
+    }
+    assert_eq!(world.version().await, before);
+    assert_snapshot!(seen);
+}
+
 /// A command, or a template, that may have been taken or not.
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_and_not_answered_is_not_known() {

@@ -523,7 +523,7 @@ fn a_file_is_played_against_what_the_cluster_has() {
     again.add_present_set(present);
     assert_eq!(
         played(&again, &[]).unwrap_err(),
-        "StatefulSet db runs what the file asks for already; nothing would be rolled"
+        "the pods of StatefulSet db run what it asks for already; nothing would be rolled"
     );
 }
 

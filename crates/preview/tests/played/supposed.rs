@@ -20,6 +20,15 @@ fn what_is_unavailable_is_counted_among_the_pods_there_are() {
     assert!(svg(&preview).contains("at most 1 of 7 pods unavailable"));
 }
 
+/// What is played has revisions that no cluster has.
+#[test]
+fn no_command_is_told_that_is_for_a_played_revision() {
+    let preview = preview(vec![set(5), four_steps()], &["image=crash"]);
+    let told = text(&preview, PLAIN).join("\n");
+    assert!(told.contains("CrashLoopBackOff"), "{told}");
+    assert!(!told.contains("--revision"), "{told}");
+}
+
 #[rstest]
 #[case("metric=fails")]
 #[case("metric=inconclusive")]
