@@ -540,8 +540,12 @@ mod tests {
         }
     }
 
+    /// What was sent may have been heard.
+    #[rstest]
+    #[case::pressed(Duration::ZERO, "interrupted")]
+    #[case::late(Duration::from_secs(1), "the API server has not answered within 1s")]
     #[tokio::test(start_paused = true)]
-    async fn an_interrupt_ends_a_request_that_is_not_answered() {
+    async fn of_a_request_that_is_not_answered_nothing_is_known(#[case] timeout: Duration, #[case] why: &str) {
         let silent = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
             if request.method() != http::Method::GET {
                 std::future::pending::<()>().await;
@@ -563,10 +567,10 @@ mod tests {
         };
         let manner = Manner {
             dry_run: DryRun::None,
-            timeout: Duration::ZERO,
+            timeout,
             pinned: false,
         };
-        let pressed = tokio::time::sleep(Duration::from_secs(1)).boxed().shared();
+        let pressed = tokio::time::sleep(Duration::from_secs(2)).boxed().shared();
         let given = give(
             Command::Abort,
             &paused(),
@@ -578,7 +582,7 @@ mod tests {
         .await;
         assert_eq!(
             given.err().unwrap().to_string(),
-            "interrupted; whether rolloutplugin db was asked to abort is not known, see with: stateward status db"
+            format!("{why}; whether rolloutplugin db was asked to abort is not known, see with: stateward status db")
         );
     }
 

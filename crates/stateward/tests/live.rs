@@ -136,8 +136,9 @@ async fn a_connection_that_hangs_is_told_and_survived(cluster: &mut Cluster) -> 
     screen.type_keys("p")?;
     screen.shows("promote? y to go ahead").await?;
     screen.type_keys("y")?;
+    // It is looked first, so that nothing was sent.
     screen
-        .shows("whether rolloutplugin db was asked to promote is not known")
+        .shows("the API server has not answered within 10s; nothing was changed")
         .await?;
     screen.shows("no connection for ").await?;
     screen.shows("seen last: the API server has not answered").await?;
@@ -149,7 +150,9 @@ async fn a_connection_that_hangs_is_told_and_survived(cluster: &mut Cluster) -> 
     list.ends_clean().await?;
     screen.misses("no connection for ").await?;
     screen.type_keys("q")?;
-    screen.ends_clean().await
+    screen.ends_clean().await?;
+    rollout.expect_step(1, "Paused").await?;
+    Ok(())
 }
 
 async fn a_view_that_is_told_to_stop_gives_the_terminal_back(cluster: &mut Cluster) -> Outcome {
