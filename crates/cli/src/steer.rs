@@ -545,7 +545,10 @@ mod tests {
     #[case::pressed(Duration::ZERO, "interrupted")]
     #[case::late(Duration::from_secs(1), "the API server has not answered within 1s")]
     #[tokio::test(start_paused = true)]
-    async fn of_a_request_that_is_not_answered_nothing_is_known(#[case] timeout: Duration, #[case] why: &str) {
+    async fn of_a_request_that_is_not_answered_nothing_is_known(
+        #[case] timeout: Duration,
+        #[case] why: &str,
+    ) {
         let silent = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
             if request.method() != http::Method::GET {
                 std::future::pending::<()>().await;
@@ -582,7 +585,9 @@ mod tests {
         .await;
         assert_eq!(
             given.err().unwrap().to_string(),
-            format!("{why}; whether rolloutplugin db was asked to abort is not known, see with: stateward status db")
+            format!(
+                "{why}; whether rolloutplugin db was asked to abort is not known, see with: stateward status db"
+            )
         );
     }
 

@@ -8,7 +8,7 @@ use crate::pod::{Pod, condition};
 
 /// The life that this status tells of; none when no kubelet has written one yet.
 pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> {
-    let status = object.status.as_ref()?;
+    let status = object.status.as_deref()?;
     let started = status.start_time.as_ref().and_then(Moment::read);
     pod.place.node().and(started)?;
 

@@ -136,7 +136,7 @@ impl Driver {
             if is_known && object.metadata.uid.as_deref() == Some(task.pod.uid.as_str()) {
                 return;
             }
-            if task.pod.version > version {
+            if task.pod.version.max(task.answered) > version {
                 return;
             }
         }
@@ -285,7 +285,8 @@ impl Driver {
                     task.failed(after(now, backoff(task.failures() + 1)));
                 }
                 match answer {
-                    Answer::Written(pod) | Answer::Reread(pod) => self.see(&pod),
+                    Answer::Written(version) => task.answered = version,
+                    Answer::Reread(pod) => self.see(&pod),
                     Answer::Bound(node) => task.bound_to = Some(node),
                     Answer::Deleted => task.deleted = true,
                     Answer::Gone => return self.forget(&key, Some(&uid)),

@@ -28,6 +28,7 @@ mod rules;
 mod scheduler;
 mod status;
 mod task;
+mod version;
 mod volume;
 
 pub use behaviour::{Behaviour, ClaimBehaviour};

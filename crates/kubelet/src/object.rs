@@ -10,25 +10,25 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::de::IgnoredAny;
 
-/// A pod.
+/// A pod. Small, because a watch hands it on many times.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(from = "Sent")]
 pub(crate) struct Object {
     /// Without labels and owners, of which little is read.
-    pub(crate) metadata: ObjectMeta,
+    pub(crate) metadata: Box<ObjectMeta>,
     /// The revision that its set has made it of.
     pub(crate) revision: Option<String>,
     pub(crate) owners: Vec<Owner>,
-    pub(crate) spec: Option<Spec>,
-    pub(crate) status: Option<Status>,
+    pub(crate) spec: Option<Box<Spec>>,
+    pub(crate) status: Option<Box<Status>>,
 }
 
 /// The same as it is sent.
 #[derive(serde::Deserialize)]
 struct Sent {
     metadata: Metadata,
-    spec: Option<Spec>,
-    status: Option<Status>,
+    spec: Option<Box<Spec>>,
+    status: Option<Box<Status>>,
 }
 
 impl kube::Resource for Object {
@@ -102,7 +102,7 @@ impl From<Sent> for Object {
             deletion_grace_period_seconds,
         } = sent.metadata;
         Self {
-            metadata: ObjectMeta {
+            metadata: Box::new(ObjectMeta {
                 name,
                 namespace,
                 uid,
@@ -111,7 +111,7 @@ impl From<Sent> for Object {
                 deletion_timestamp,
                 deletion_grace_period_seconds,
                 ..ObjectMeta::default()
-            },
+            }),
             revision: labels.and_then(|labels| labels.revision),
             owners: owner_references.unwrap_or_default(),
             spec: sent.spec,

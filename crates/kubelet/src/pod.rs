@@ -113,7 +113,7 @@ pub(crate) struct Seen {
 impl Pod {
     pub(crate) fn of(pod: &Object) -> Self {
         let key = Key::of(pod);
-        let spec = pod.spec.as_ref();
+        let spec = pod.spec.as_deref();
         let owner = owner(pod);
         let ordinal = match &owner {
             Owner::Set(set) => key
@@ -148,7 +148,7 @@ impl Pod {
                     .and_then(|grace| u64::try_from(grace).ok())
                     .unwrap_or_default()
             }),
-            seen: pod.status.as_ref().map(Seen::of).unwrap_or_default(),
+            seen: pod.status.as_deref().map(Seen::of).unwrap_or_default(),
             owner,
             key,
         }

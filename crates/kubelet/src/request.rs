@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::api::{Key, MANAGER, Refusal};
 use crate::object::Object;
 use crate::status::PodStatus;
+use crate::version::version_in;
 
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -30,7 +31,8 @@ struct Incarnation<'a> {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Bound(String),
-    Written(Box<Object>),
+    /// As this version; what it is like comes by in the watch.
+    Written(u64),
     Deleted,
     /// The request was refused because the pod is not as it was seen; this is how it is.
     Reread(Box<Object>),
@@ -91,8 +93,11 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
                 field_manager: Some(MANAGER.into()),
                 ..PatchParams::default()
             };
-            let pod = pods.patch_status(name, &params, &patch).await?;
-            Ok(Answer::Written(Box::new(pod)))
+            let request = kube::core::Request::new(pods.resource_url());
+            let request = request.patch_subresource("status", name, &params, &patch);
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            let written = pods.clone().into_client().request_text(request).await?;
+            Ok(Answer::Written(version_in(&written)))
         }
         Request::Delete => {
             let preconditions = Preconditions {

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::chance;
 use crate::life::{End, Ended, Flip, Life, Run, Stage, back_off};
-use crate::pod::{Container, Pod};
+use crate::pod::{Container, Pod, Seen};
 
 /// A status as it is written: fields in the order of their names, and null for what an earlier write may have left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -26,29 +26,101 @@ impl PodStatus {
         }
         self
     }
+
+    /// What has to be written where `before` was. A field that is not there any more stays, as it does in any merge.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        match (self, before) {
+            (Self::OnNode(now), Self::OnNode(before)) => Self::OnNode(Box::new(now.since(before))),
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether nobody has written another one since, as far as pods are looked at here.
+    pub(crate) fn is_seen(&self, seen: &Seen) -> bool {
+        match self {
+            Self::OnNode(status) => {
+                let ready = status
+                    .conditions
+                    .iter()
+                    .find(|condition| condition.kind == "Ready");
+                let ready = ready.map(|condition| condition.status == "True");
+                status.phase == Some(seen.phase.as_str()) && ready == seen.ready
+            }
+            Self::Unplaced(_) => false,
+        }
+    }
+}
+
+/// A new value, where it is one.
+fn changed<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
+    now.clone().filter(|_| now != before)
+}
+
+/// A list that is replaced as a whole.
+fn changed_list<T: Clone + PartialEq>(now: &Vec<T>, before: &Vec<T>) -> Vec<T> {
+    if now == before { Vec::new() } else { now.clone() }
+}
+
+impl OnNode {
+    fn since(&self, before: &Self) -> Self {
+        let Self {
+            conditions,
+            container_statuses,
+            host_ip,
+            host_ips,
+            init_container_statuses,
+            message,
+            observed_generation,
+            phase,
+            pod_ip,
+            pod_ips,
+            reason,
+            start_time,
+        } = self;
+        let conditions = conditions.iter();
+        let conditions = conditions.filter(|condition| !before.conditions.contains(condition));
+        Self {
+            conditions: conditions.cloned().collect(),
+            container_statuses: changed_list(container_statuses, &before.container_statuses),
+            host_ip: changed(host_ip, &before.host_ip),
+            host_ips: changed(host_ips, &before.host_ips),
+            init_container_statuses: changed_list(init_container_statuses, &before.init_container_statuses),
+            message: changed(message, &before.message),
+            observed_generation: *observed_generation,
+            phase: changed(phase, &before.phase),
+            pod_ip: changed(pod_ip, &before.pod_ip),
+            pod_ips: changed(pod_ips, &before.pod_ips),
+            reason: changed(reason, &before.reason),
+            start_time: changed(start_time, &before.start_time),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnNode {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     container_statuses: Vec<ContainerStatus>,
-    #[serde(rename = "hostIP")]
-    host_ip: String,
-    #[serde(rename = "hostIPs")]
-    host_ips: [Address; 1],
+    #[serde(rename = "hostIP", skip_serializing_if = "Option::is_none")]
+    host_ip: Option<String>,
+    #[serde(rename = "hostIPs", skip_serializing_if = "Option::is_none")]
+    host_ips: Option<[Address; 1]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     init_container_statuses: Vec<ContainerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
     observed_generation: Option<i64>,
-    phase: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'static str>,
     #[serde(rename = "podIP", skip_serializing_if = "Option::is_none")]
     pod_ip: Option<String>,
     #[serde(rename = "podIPs", skip_serializing_if = "Option::is_none")]
     pod_ips: Option<[Address; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     start_time: Option<Second>,
 }
 
@@ -173,12 +245,12 @@ pub(crate) fn status(pod: &Pod, life: &Life, host_ip: &str) -> PodStatus {
     PodStatus::OnNode(Box::new(OnNode {
         conditions: conditions(pod, life),
         container_statuses: containers.collect(),
-        host_ip: host_ip.to_owned(),
-        host_ips: [address(host_ip)],
+        host_ip: Some(host_ip.to_owned()),
+        host_ips: Some([address(host_ip)]),
         init_container_statuses: inits.collect(),
         message: evicted.then_some(EVICTED),
         observed_generation: None,
-        phase: phase(life),
+        phase: Some(phase(life)),
         pod_ips: pod_ip.as_deref().map(|ip| [address(ip)]),
         pod_ip,
         reason: evicted.then_some("Evicted"),

@@ -27,14 +27,18 @@ pub(crate) struct Task {
     life: Life,
     /// A hash of the status that was last written.
     written: Option<u64>,
-    /// A hash of the status that is being written, while a request is under way.
-    under_way: Option<Option<u64>>,
+    /// That status, unless somebody else may have written another one since.
+    known: Option<PodStatus>,
+    /// While a request is under way, the status that it writes, if it does, and its hash.
+    under_way: Option<Option<(u64, PodStatus)>>,
     /// A hash of what a status is made of, and one of the status that was made of it.
     shown: Option<(u64, u64)>,
     /// The node of a binding whose effect the watch has yet to show.
     pub(crate) bound_to: Option<String>,
     /// Deleted for good; only somebody's finalizer still holds it.
     pub(crate) deleted: bool,
+    /// The version that the last write has made; older views show what was before it.
+    pub(crate) answered: u64,
     /// The version in which somebody else last contradicted what was written.
     contradicted: u64,
     failures: u32,
@@ -65,10 +69,12 @@ impl Task {
             written: adopted.as_ref().map(|life| hash(&status(&pod, life, host_ip))),
             life: adopted.unwrap_or_else(|| Life::new(&pod, now)),
             pod,
+            known: None,
             under_way: None,
             shown: None,
             bound_to: None,
             deleted: false,
+            answered: 0,
             contradicted: 0,
             failures: 0,
             not_before: None,
@@ -83,7 +89,10 @@ impl Task {
 
     /// The request under way was carried out.
     pub(crate) fn succeeded(&mut self) {
-        self.written = self.under_way.take().flatten().or(self.written);
+        if let Some((written, status)) = self.under_way.take().flatten() {
+            self.written = Some(written);
+            self.known = Some(status);
+        }
         self.failures = 0;
         self.not_before = None;
     }
@@ -91,6 +100,7 @@ impl Task {
     /// The request under way was not, as far as we know, carried out.
     pub(crate) fn failed(&mut self, not_before: Timestamp) {
         self.under_way = None;
+        self.known = None;
         self.failures += 1;
         self.not_before = Some(not_before);
     }
@@ -118,16 +128,26 @@ impl Task {
                 self.next_unplaced(&wanted, around, now)
             }
         };
-        if let Some(request) = &request {
-            self.under_way = Some(match request {
-                Request::Status(status) => Some(match (&self.pod.place, self.shown) {
-                    (Place::On(_), Some((_, shown))) => shown,
-                    _ => hash(status),
-                }),
-                Request::Bind { .. } | Request::Delete => None,
-            });
-        }
-        (request.map(|request| self.with_generation(request)), wake)
+        (request.map(|request| self.under_way(request)), wake)
+    }
+
+    /// Takes note of a request that is sent now. Of a status, only what has changed since the last one is sent, as a kubelet does.
+    fn under_way(&mut self, request: Request) -> Request {
+        let Request::Status(status) = request else {
+            self.under_way = Some(None);
+            return request;
+        };
+        let hash = match (&self.pod.place, self.shown) {
+            (Place::On(_), Some((_, shown))) => shown,
+            _ => hash(&status),
+        };
+        let sent = match self.known.take().filter(|known| known.is_seen(&self.pod.seen)) {
+            Some(known) => status.since(&known),
+            None => status.clone(),
+        };
+        self.under_way = Some(Some((hash, status)));
+        // The generation travels with a status but is no reason to write one.
+        Request::Status(sent.observing(self.pod.generation))
     }
 
     fn next_on_node(
@@ -195,8 +215,9 @@ impl Task {
     /// A node controller may call a pod unready while its node is away. One answer to each such write: if it has no
     /// effect, another would have none either.
     fn is_contradicted(&self) -> bool {
-        let seen = &self.pod.seen;
-        seen.ready.is_some_and(|ready| ready != self.life.ready.on) && self.pod.version > self.contradicted
+        let Pod { seen, version, .. } = &self.pod;
+        let is_news = *version >= self.answered && *version > self.contradicted;
+        is_news && seen.ready.is_some_and(|ready| ready != self.life.ready.on)
     }
 
     fn next_unplaced(
@@ -276,14 +297,6 @@ impl Task {
         let unwritten = self.written != Some(hash(&condition));
         (unwritten.then_some(Request::Status(condition)), None)
     }
-
-    /// The generation travels with a status but is no reason to write one.
-    fn with_generation(&self, request: Request) -> Request {
-        match request {
-            Request::Status(status) => Request::Status(status.observing(self.pod.generation)),
-            other @ (Request::Bind { .. } | Request::Delete) => other,
-        }
-    }
 }
 
 fn hash(what: &impl Hash) -> u64 {
@@ -294,6 +307,7 @@ fn hash(what: &impl Hash) -> u64 {
 mod tests {
     use std::time::Duration;
 
+    use rstest::rstest;
     use serde_json::{Value, json};
 
     use super::*;
@@ -373,10 +387,10 @@ mod tests {
             loop {
                 match self.next() {
                     (Some(Request::Status(status)), _) => {
-                        let status = json!(status);
-                        done.push(status["phase"].as_str().unwrap_or("unschedulable").to_owned());
                         self.task.succeeded();
-                        self.change(|object| object["status"] = status);
+                        self.change(|object| merge(&mut object["status"], &json!(status)));
+                        let phase = self.object["status"]["phase"].as_str();
+                        done.push(phase.unwrap_or("unschedulable").to_owned());
                     }
                     (Some(Request::Bind { node }), _) => {
                         done.push(format!("bind to {node}"));
@@ -391,6 +405,21 @@ mod tests {
                     (None, Some(time)) => self.now = time,
                     (None, None) => return done,
                 }
+            }
+        }
+    }
+
+    /// As a strategic merge does it.
+    fn merge(status: &mut Value, patch: &Value) {
+        for (field, value) in patch.as_object().unwrap() {
+            match (field.as_str(), status[field].as_array_mut()) {
+                ("conditions", Some(known)) => {
+                    for condition in value.as_array().unwrap() {
+                        known.retain(|known| known["type"] != condition["type"]);
+                        known.push(condition.clone());
+                    }
+                }
+                _ => status[field] = value.clone(),
             }
         }
     }
@@ -431,6 +460,46 @@ mod tests {
         stand.change(delete);
         assert_eq!(stand.settle(), ["Succeeded", "delete"]);
     }
+
+    fn fields(request: (Option<Request>, Option<Timestamp>)) -> Vec<String> {
+        let (Some(Request::Status(status)), _) = request else {
+            panic!("no status is written")
+        };
+        json!(status).as_object().unwrap().keys().cloned().collect()
+    }
+
+    #[rstest]
+    #[case::as_it_was(|_: &mut Value| {}, &["conditions", "containerStatuses", "observedGeneration", "phase"])]
+    #[case::written_by_somebody_else(|object: &mut Value| object["status"]["phase"] = "Pending".into(), WHOLE)]
+    fn what_was_written_and_is_still_there_is_not_written_again(
+        #[case] change: impl Fn(&mut Value),
+        #[case] written: &[&str],
+    ) {
+        let mut stand = Stand::of(set_pod_json("db", 0));
+        stand.settle();
+        stand.change(|object| {
+            delete(object);
+            change(object);
+        });
+        assert!(stand.next().0.is_none(), "its containers stop");
+        stand.wait(Duration::from_secs(60));
+        assert_eq!(fields(stand.next()), written);
+        // What became of it is not known.
+        stand.task.failed(stand.now);
+        assert_eq!(fields(stand.next()), WHOLE);
+    }
+
+    const WHOLE: &[&str] = &[
+        "conditions",
+        "containerStatuses",
+        "hostIP",
+        "hostIPs",
+        "observedGeneration",
+        "phase",
+        "podIP",
+        "podIPs",
+        "startTime",
+    ];
 
     #[test]
     fn a_pod_on_a_vanished_node_freezes() {

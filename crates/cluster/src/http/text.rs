@@ -80,17 +80,12 @@ fn write_fields(
 }
 
 fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
-    let mut managed = managers.text();
     let mut entries = Entries::begin(out);
     for (name, value) in metadata {
-        if name.as_str() > MANAGED_FIELDS
-            && let Some(managed) = managed.take()
-        {
-            entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
-        }
         write(entries.next_of(name), value);
     }
-    if let Some(managed) = managed {
+    // Last, as a real server has it.
+    if let Some(managed) = managers.text() {
         entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
     }
     entries.end();
