@@ -162,7 +162,7 @@ impl From<serde_json::Value> for Shown {
 }
 
 /// Commits in their order. They wait here until they are asked for.
-pub struct Commits(UnboundedReceiver<(Shelf, Change)>);
+pub struct Commits(UnboundedReceiver<(Shelf, Arc<Change>)>);
 
 impl Iterator for Commits {
     type Item = Commit;
@@ -180,14 +180,14 @@ impl Commits {
     }
 }
 
-impl From<(Shelf, Change)> for Commit {
-    fn from((shelf, change): (Shelf, Change)) -> Self {
+impl From<(Shelf, Arc<Change>)> for Commit {
+    fn from((shelf, change): (Shelf, Arc<Change>)) -> Self {
         Self {
             revision: change.revision,
             resource: shelf.name(),
-            namespace: change.key.namespace,
-            name: change.key.name,
-            object: change.object.value.into(),
+            namespace: change.key.namespace.clone(),
+            name: change.key.name.clone(),
+            object: change.object.value.clone().into(),
             deleted: change.deleted,
         }
     }

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::json::Value;
 use tokio::sync::{mpsc, watch};
 
+use crate::hash::Table;
 use crate::object::{self, Object};
 use crate::patch::Managers;
 
 /// Where objects of one kind are kept. Kinds that share storage, such as the two Events, share a shelf.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shelf(Arc<str>);
 
 impl Shelf {
@@ -49,7 +50,7 @@ impl Key {
 }
 
 /// One committed write.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Key,
@@ -77,13 +78,14 @@ pub(crate) struct Store {
 #[derive(Default)]
 struct Inner {
     revision: u64,
-    shelves: BTreeMap<Shelf, Contents>,
-    feeds: Vec<mpsc::UnboundedSender<(Shelf, Change)>>,
+    shelves: Table<Shelf, Contents>,
+    feeds: Vec<mpsc::UnboundedSender<(Shelf, Arc<Change>)>>,
 }
 
 impl Inner {
     /// Writes a change down and tells everybody who follows the store.
     fn record(&mut self, shelf: &Shelf, change: Change) {
+        let change = Arc::new(change);
         self.feeds
             .retain(|feed| feed.send((shelf.clone(), change.clone())).is_ok());
         self.shelves.entry(shelf.clone()).or_default().record(change);
@@ -94,7 +96,7 @@ struct Contents {
     objects: BTreeMap<Key, Object>,
     /// The objects of a namespace by the UID of their controller, and by name. Orphans are under none.
     families: BTreeMap<(String, String), BTreeMap<String, Object>>,
-    log: VecDeque<Change>,
+    log: VecDeque<Arc<Change>>,
     /// The newest revision the log has forgotten.
     forgotten: u64,
     grown: watch::Sender<u64>,
@@ -180,7 +182,7 @@ impl Store {
     }
 
     /// What was committed to a shelf after `revision`, oldest first, and the revision that this is complete up to.
-    pub(crate) fn since(&self, shelf: &Shelf, revision: u64) -> Result<(Vec<Change>, u64), Expired> {
+    pub(crate) fn since(&self, shelf: &Shelf, revision: u64) -> Result<(Vec<Arc<Change>>, u64), Expired> {
         let inner = self.inner();
         match inner.shelves.get(shelf) {
             Some(contents) => Ok((contents.since(revision)?.cloned().collect(), inner.revision)),
@@ -199,7 +201,7 @@ impl Store {
     }
 
     /// Every change to every shelf from now on, in order: what controllers live on.
-    pub(crate) fn feed(&self) -> mpsc::UnboundedReceiver<(Shelf, Change)> {
+    pub(crate) fn feed(&self) -> mpsc::UnboundedReceiver<(Shelf, Arc<Change>)> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.inner().feeds.push(sender);
         receiver
@@ -271,7 +273,7 @@ impl Contents {
         }
     }
 
-    fn since(&self, revision: u64) -> Result<impl DoubleEndedIterator<Item = &Change>, Expired> {
+    fn since(&self, revision: u64) -> Result<impl DoubleEndedIterator<Item = &Arc<Change>>, Expired> {
         if revision < self.forgotten {
             return Err(Expired);
         }
@@ -279,7 +281,7 @@ impl Contents {
         Ok(self.log.range(first..))
     }
 
-    fn record(&mut self, change: Change) {
+    fn record(&mut self, change: Arc<Change>) {
         if self.log.len() == LOG_LIMIT
             && let Some(oldest) = self.log.pop_front()
         {

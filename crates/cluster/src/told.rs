@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::json::Value;
 use crate::object::Object;
 
 /// As many writes as clients have under way at once.
@@ -19,8 +20,9 @@ pub(crate) struct Told(Mutex<VecDeque<Telling>>);
 struct Telling {
     object: Object,
     text: Bytes,
-    /// Where in it the spec is.
-    spec: Range<usize>,
+    spec: Value,
+    /// Where in the text that is.
+    place: Range<usize>,
 }
 
 impl Told {
@@ -36,14 +38,14 @@ impl Told {
             return known.text.clone();
         }
         let spec = &object["spec"];
-        let same = |known: &&Telling| spec.is_object() && known.object["spec"].shares(spec);
+        let same = |known: &&Telling| spec.is_object() && known.spec.shares(spec);
         let known = told
             .iter()
             .rev()
             .find(same)
-            .map(|known| &known.text[known.spec.clone()]);
+            .map(|known| &known.text[known.place.clone()]);
         let mut text = Vec::with_capacity(6 * 1024);
-        let spec = write(&mut text, known);
+        let place = write(&mut text, known);
         let text = Bytes::from(text);
         if told.len() == REMEMBERED {
             told.pop_front();
@@ -51,7 +53,8 @@ impl Told {
         told.push_back(Telling {
             object: object.clone(),
             text: text.clone(),
-            spec,
+            spec: spec.clone(),
+            place,
         });
         text
     }

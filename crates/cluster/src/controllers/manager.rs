@@ -192,7 +192,10 @@ impl Manager {
     }
 
     /// Waits for a change or for the next sleeper; `false` when there can be no more changes.
-    async fn sleep(&mut self, feed: &mut mpsc::UnboundedReceiver<(Shelf, crate::store::Change)>) -> bool {
+    async fn sleep(
+        &mut self,
+        feed: &mut mpsc::UnboundedReceiver<(Shelf, Arc<crate::store::Change>)>,
+    ) -> bool {
         let next = self.sleepers.first().map_or(Timestamp::MAX, |(at, _)| *at);
         let server = self.server.clone();
         tokio::select! {

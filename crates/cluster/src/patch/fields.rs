@@ -15,13 +15,21 @@ pub(crate) struct FieldSet {
     nodes: Vec<(Element, Node)>,
 }
 
+/// Whether a path is in a set, and what is below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Node {
-    member: bool,
-    children: FieldSet,
+pub(super) struct Node {
+    pub(super) member: bool,
+    pub(super) children: FieldSet,
 }
 
 impl Node {
+    /// Puts what was found at an element, if anything was, below the node of the whole.
+    pub(super) fn put_below(self, whole: &mut Self, element: &Element) {
+        if self.member || !self.children.nodes.is_empty() {
+            *whole.children.entry(element) = self;
+        }
+    }
+
     fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }

@@ -39,21 +39,31 @@ pub(super) fn merge_list(
     } else {
         without_duplicates(old.iter().chain(&new).cloned().collect())
     };
-    // Whoever reports on the same things again names them in their order.
-    if maps && are_in_order(&merged, &new, list.key()) {
+    // Whoever reports on the same things again, or on some of them, names them in their order.
+    let is_complete = merged.len() == old.len() || merged.len() == new.len();
+    if maps && is_complete && are_in_order(&merged, &new, list.key()) {
+        debug_assert!({
+            let (named, rest) = split(merged.clone(), &new, list.key())?;
+            order.arrange(named, rest, &new, &old)? == merged
+        });
         return Ok(merged);
     }
     let (named, rest) = split(merged, &new, list.key())?;
     order.arrange(named, rest, &new, &old)
 }
 
-/// Whether the items are those of a patch, one for one.
+/// Whether a patch names some of the items in their order, no two of which are the same.
 fn are_in_order(items: &[Value], patch: &[Value], key: &str) -> bool {
-    let is_same = |(item, new): (&Value, &Value)| {
+    let mut named = patch.iter().map(|item| item.get(key)).peekable();
+    let mut met = Vec::with_capacity(items.len());
+    let is_first = items.iter().all(|item| {
         let value = item.get(key);
-        value.is_some() && value == new.get(key) && !is_deletion(item)
-    };
-    items.len() == patch.len() && items.iter().zip(patch).all(is_same)
+        let is_first = value.is_some() && !met.contains(&value) && !is_deletion(item);
+        met.push(value);
+        named.next_if_eq(&value);
+        is_first
+    });
+    is_first && named.next().is_none()
 }
 
 /// Deletes and replaces what items with a `$patch` say, and takes those items out of the patch.

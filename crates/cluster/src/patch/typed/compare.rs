@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::json::Value;
 
 use super::super::element::{Element, same};
-use super::super::fields::FieldSet;
+use super::super::fields::{FieldSet, Node};
 use super::form::{Form, element_of, fields, forms, items};
 use crate::types::{ListKind, Shape};
 
@@ -29,12 +29,13 @@ impl Comparison {
 
 /// Compares two values of one shape.
 pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Comparison {
-    let mut walk = Walk {
-        found: Comparison::default(),
-        path: Vec::new(),
-    };
-    walk.visit(Some(old), Some(new), shape);
-    walk.found
+    let mut found = Found::default();
+    found.visit(Some(old), Some(new), shape);
+    Comparison {
+        removed: found.removed.children,
+        modified: found.modified.children,
+        added: found.added.children,
+    }
 }
 
 /// Whether two lists have the same items in the same places, as those of a status mostly do: each with a text for the
@@ -53,12 +54,15 @@ fn are_aligned(old: &[Value], new: &[Value], shape: Shape<'_>) -> bool {
         })
 }
 
-struct Walk {
-    found: Comparison,
-    path: Vec<Element>,
+/// What a write changed at one place and below.
+#[derive(Default)]
+struct Found {
+    removed: Node,
+    modified: Node,
+    added: Node,
 }
 
-impl Walk {
+impl Found {
     fn visit(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
         let mut is_leaf = false;
         for form in forms(shape, old, new) {
@@ -85,8 +89,8 @@ impl Walk {
         }
         if !is_leaf {
             match (old, new) {
-                (None, _) => self.found.added.insert(&self.path),
-                (_, None) => self.found.removed.insert(&self.path),
+                (None, _) => self.added.member = true,
+                (_, None) => self.removed.member = true,
                 _ => {}
             }
         }
@@ -94,9 +98,9 @@ impl Walk {
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
-            (None, _) => self.found.added.insert(&self.path),
-            (_, None) => self.found.removed.insert(&self.path),
-            (Some(old), Some(new)) if !same(old, new) => self.found.modified.insert(&self.path),
+            (None, _) => self.added.member = true,
+            (_, None) => self.removed.member = true,
+            (Some(old), Some(new)) if !same(old, new) => self.modified.member = true,
             _ => {}
         }
     }
@@ -147,34 +151,35 @@ impl Walk {
                 // Duplicates are one value, however many there are.
                 ([_, _, ..], [_, _, ..]) => {
                     if old.len() != new.len() || old.iter().zip(&new).any(|(old, new)| !same(old, new)) {
-                        self.mark(element, |found| &mut found.modified);
+                        self.modified.children.insert(&[element]);
                     }
                 }
                 ([_, _, ..], rest) => {
                     if let [new] = rest {
                         self.step(element.clone(), None, Some(new), item);
                     }
-                    self.mark(element, |found| &mut found.removed);
+                    self.removed.children.insert(&[element]);
                 }
                 (rest, _) => {
                     if let [old] = rest {
                         self.step(element.clone(), Some(old), None, item);
                     }
-                    self.mark(element, |found| &mut found.added);
+                    self.added.children.insert(&[element]);
                 }
             }
         }
     }
 
     fn step(&mut self, element: Element, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
-        self.path.push(element);
-        self.visit(old, new, shape);
-        self.path.pop();
-    }
-
-    fn mark(&mut self, element: Element, set: impl FnOnce(&mut Comparison) -> &mut FieldSet) {
-        self.path.push(element);
-        set(&mut self.found).insert(&self.path);
-        self.path.pop();
+        let mut below = Self::default();
+        below.visit(old, new, shape);
+        let Self {
+            removed,
+            modified,
+            added,
+        } = below;
+        removed.put_below(&mut self.removed, &element);
+        modified.put_below(&mut self.modified, &element);
+        added.put_below(&mut self.added, &element);
     }
 }
