@@ -23,6 +23,10 @@ use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Commits, Options};
 use stateward_kubelet::Kubelet;
 
+/// What is shipped has the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let arguments: Vec<_> = std::env::args()
         .skip(1)
@@ -163,7 +167,7 @@ fn settle(count: usize) -> (f64, u64, u64) {
 
 fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime");

@@ -23,6 +23,10 @@ use clap::parser::ValueSource;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stateward_cli::{Access, Exit, Verb, as_meant, completion};
 
+/// A cluster in this process makes and drops small things all the time; the operator less so.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Progressive delivery for stateful workloads on Kubernetes
 #[derive(Parser)]
 #[command(name = "stateward", version, after_help = stateward_cli::CODES)]

@@ -23,6 +23,10 @@ use std::fmt::Display;
 
 use stateward_scenarios::harness::Backend;
 
+/// What is shipped has the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PARTS: [&str; 6] = ["decide", "simulated", "steps", "many", "analysis", "large"];
 
 fn main() {
