@@ -132,18 +132,18 @@ impl Driver {
         let (key, version) = (Key::of(object), version(object));
         if let Some(task) = self.tasks.get(&key) {
             let is_known = task.pod.version == version && version > 0;
-            // What a write was answered with comes by once more.
+            // What was read again comes by once more.
             if is_known && object.metadata.uid.as_deref() == Some(task.pod.uid.as_str()) {
                 return;
             }
-            if task.pod.version.max(task.answered) > version {
+            if task.pod.version > version {
                 return;
             }
         }
         let pod = Pod::of(object);
         let ours = self.is_ours(&pod);
         match self.tasks.get_mut(&key) {
-            Some(task) if ours && task.pod.uid == pod.uid => task.pod = pod,
+            Some(task) if ours && task.pod.uid == pod.uid => task.see(pod),
             _ => {
                 self.forget(&key, None);
                 if !ours {
@@ -285,7 +285,7 @@ impl Driver {
                     task.failed(after(now, backoff(task.failures() + 1)));
                 }
                 match answer {
-                    Answer::Written(version) => task.answered = version,
+                    Answer::Written(version) => task.answered(version),
                     Answer::Reread(pod) => self.see(&pod),
                     Answer::Bound(node) => task.bound_to = Some(node),
                     Answer::Deleted => task.deleted = true,

@@ -18,6 +18,7 @@ mod behaviour;
 mod chance;
 mod claim;
 mod driver;
+mod hash;
 mod kubelet;
 mod life;
 mod node;

@@ -156,20 +156,23 @@ pub(crate) struct Claim {
     pub(crate) claim_name: String,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Status {
     pub(crate) phase: Option<String>,
     pub(crate) reason: Option<String>,
     #[serde(rename = "hostIP")]
     pub(crate) host_ip: Option<String>,
+    /// Only to see whether it is as it was.
+    #[serde(rename = "podIP")]
+    pub(crate) pod_ip: Option<String>,
     pub(crate) start_time: Option<Moment>,
     pub(crate) conditions: Option<Vec<Condition>>,
     pub(crate) container_statuses: Option<Vec<ContainerStatus>>,
 }
 
 /// A time as text: few are asked for, and reading them takes longer than all the rest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Moment {
     letters: [u8; LONGEST_TIME],
     length: usize,
@@ -214,7 +217,7 @@ impl<'de> serde::Deserialize<'de> for Moment {
     }
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Condition {
     #[serde(rename = "type")]
@@ -224,7 +227,7 @@ pub(crate) struct Condition {
 }
 
 /// The conditions that every pod has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub(crate) enum ConditionKind {
     PodScheduled,
     Initialized,
@@ -235,7 +238,7 @@ pub(crate) enum ConditionKind {
     Other,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub(crate) enum Truth {
     True,
     /// False or Unknown.
@@ -243,7 +246,7 @@ pub(crate) enum Truth {
     Other,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContainerStatus {
     pub(crate) name: String,
@@ -253,25 +256,25 @@ pub(crate) struct ContainerStatus {
     pub(crate) last_state: Option<State>,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 pub(crate) struct State {
     pub(crate) waiting: Option<Waiting>,
     pub(crate) running: Option<Running>,
     pub(crate) terminated: Option<Terminated>,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 pub(crate) struct Waiting {
     pub(crate) reason: Option<String>,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Running {
     pub(crate) started_at: Option<Moment>,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Hash, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Terminated {
     #[serde(default)]

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1 as k8s;
 use kube::ResourceExt;
 
 use crate::api::{Key, version};
+use crate::hash::hash;
 use crate::object::{self, ConditionKind, Moment, Object, Truth};
 
 /// A pod as last seen.
@@ -108,6 +109,8 @@ pub(crate) struct Seen {
     pub(crate) phase: String,
     pub(crate) ready: Option<bool>,
     pub(crate) scheduled: Option<(bool, Timestamp)>,
+    /// A hash of all of it that is read.
+    pub(crate) hash: u64,
 }
 
 impl Pod {
@@ -161,6 +164,7 @@ impl Seen {
             phase: status.phase.clone().unwrap_or_default(),
             ready: find(status, ConditionKind::Ready).map(|ready| ready.status == Truth::True),
             scheduled: condition(status, ConditionKind::PodScheduled),
+            hash: hash(status),
         }
     }
 }
@@ -316,14 +320,13 @@ mod tests {
         );
         assert_eq!((pod.owner.set(), pod.ordinal), (Some("db-x"), Some(12)));
         assert_eq!((pod.version, pod.deleting), (7, Some(30)));
-        assert_eq!(
-            pod.seen,
-            Seen {
-                phase: "Running".into(),
-                ready: Some(true),
-                scheduled: None
-            }
-        );
+        let Seen {
+            phase,
+            ready,
+            scheduled,
+            ..
+        } = pod.seen;
+        assert_eq!((phase.as_str(), ready, scheduled), ("Running", Some(true), None));
     }
 
     #[test]

@@ -95,9 +95,7 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
             };
             let request = kube::core::Request::new(pods.resource_url());
             let request = request.patch_subresource("status", name, &params, &patch);
-            let request = request.map_err(kube::Error::BuildRequest)?;
-            let written = pods.clone().into_client().request_text(request).await?;
-            Ok(Answer::Written(version_in(&written)))
+            Ok(Answer::Written(version_in(&text(pods, request).await?)))
         }
         Request::Delete => {
             let preconditions = Preconditions {
@@ -109,9 +107,17 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
                 .preconditions(preconditions);
             // The answer is the pod or a Status, and nothing of either matters.
             let request = kube::core::Request::new(pods.resource_url()).delete(name, &params);
-            let request = request.map_err(kube::Error::BuildRequest)?;
-            pods.clone().into_client().request_text(request).await?;
+            text(pods, request).await?;
             Ok(Answer::Deleted)
         }
     }
+}
+
+/// The answer as it came.
+async fn text(
+    pods: &Api<Object>,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> kube::Result<String> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    pods.clone().into_client().request_text(request).await
 }

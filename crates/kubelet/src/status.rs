@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::chance;
 use crate::life::{End, Ended, Flip, Life, Run, Stage, back_off};
-use crate::pod::{Container, Pod, Seen};
+use crate::pod::{Container, Pod};
 
 /// A status as it is written: fields in the order of their names, and null for what an earlier write may have left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -32,21 +32,6 @@ impl PodStatus {
         match (self, before) {
             (Self::OnNode(now), Self::OnNode(before)) => Self::OnNode(Box::new(now.since(before))),
             _ => self.clone(),
-        }
-    }
-
-    /// Whether nobody has written another one since, as far as pods are looked at here.
-    pub(crate) fn is_seen(&self, seen: &Seen) -> bool {
-        match self {
-            Self::OnNode(status) => {
-                let ready = status
-                    .conditions
-                    .iter()
-                    .find(|condition| condition.kind == "Ready");
-                let ready = ready.map(|condition| condition.status == "True");
-                status.phase == Some(seen.phase.as_str()) && ready == seen.ready
-            }
-            Self::Unplaced(_) => false,
         }
     }
 }

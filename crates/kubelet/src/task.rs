@@ -1,14 +1,13 @@
 //! One pod's next request: what its life asks for, against what the API server is known to have.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::FixedState;
 use jiff::Timestamp;
 
 use crate::adopt::adopt;
 use crate::api::Key;
 use crate::behaviour::Course;
+use crate::hash::hash;
 use crate::life::{Life, Moment, Stage, after};
 use crate::node::Nodes;
 use crate::object::Object;
@@ -27,8 +26,7 @@ pub(crate) struct Task {
     life: Life,
     /// A hash of the status that was last written.
     written: Option<u64>,
-    /// That status, unless somebody else may have written another one since.
-    known: Option<PodStatus>,
+    known: Option<Known>,
     /// While a request is under way, the status that it writes, if it does, and its hash.
     under_way: Option<Option<(u64, PodStatus)>>,
     /// A hash of what a status is made of, and one of the status that was made of it.
@@ -37,8 +35,8 @@ pub(crate) struct Task {
     pub(crate) bound_to: Option<String>,
     /// Deleted for good; only somebody's finalizer still holds it.
     pub(crate) deleted: bool,
-    /// The version that the last write has made; older views show what was before it.
-    pub(crate) answered: u64,
+    /// The version that the last write has made; nothing is decided on an older view.
+    answered: u64,
     /// The version in which somebody else last contradicted what was written.
     contradicted: u64,
     failures: u32,
@@ -46,6 +44,13 @@ pub(crate) struct Task {
     pub(crate) timer: Option<Timestamp>,
     /// The claim to be woken for.
     pub(crate) waits_for: Option<Key>,
+}
+
+/// The status that was last written, of which only changes are written next.
+struct Known {
+    status: PodStatus,
+    /// A hash of how the watch has shown it, once it has. What is shown later has that too, unless somebody else has written.
+    shown: Option<u64>,
 }
 
 /// What a pod's next request depends on besides the pod.
@@ -91,10 +96,31 @@ impl Task {
     pub(crate) fn succeeded(&mut self) {
         if let Some((written, status)) = self.under_way.take().flatten() {
             self.written = Some(written);
-            self.known = Some(status);
+            self.known = Some(Known { status, shown: None });
         }
         self.failures = 0;
         self.not_before = None;
+    }
+
+    /// What it wrote is this version.
+    pub(crate) fn answered(&mut self, version: u64) {
+        self.answered = self.answered.max(version);
+        self.recognise();
+    }
+
+    /// Takes note of the pod as it is now.
+    pub(crate) fn see(&mut self, pod: Pod) {
+        self.pod = pod;
+        self.recognise();
+    }
+
+    /// Either of a write's answer and its event may come first.
+    fn recognise(&mut self) {
+        if self.pod.version == self.answered
+            && let Some(known) = &mut self.known
+        {
+            known.shown = Some(self.pod.seen.hash);
+        }
     }
 
     /// The request under way was not, as far as we know, carried out.
@@ -118,6 +144,10 @@ impl Task {
         if let Some(time) = self.not_before.filter(|time| now < *time) {
             return (None, Some(time));
         }
+        if self.pod.version < self.answered {
+            // What was written is on its way.
+            return (None, None);
+        }
         let (request, wake) = match &self.pod.place {
             Place::On(node) => match around.nodes.get(node).filter(|node| node.is_live()) {
                 Some(node) => self.next_on_node(&node.ip, around, now),
@@ -128,11 +158,11 @@ impl Task {
                 self.next_unplaced(&wanted, around, now)
             }
         };
-        (request.map(|request| self.under_way(request)), wake)
+        (request.map(|request| self.sent(request)), wake)
     }
 
-    /// Takes note of a request that is sent now. Of a status, only what has changed since the last one is sent, as a kubelet does.
-    fn under_way(&mut self, request: Request) -> Request {
+    /// Takes note of a request that is sent now. Of a status, only what is not there yet is sent, as a kubelet does.
+    fn sent(&mut self, request: Request) -> Request {
         let Request::Status(status) = request else {
             self.under_way = Some(None);
             return request;
@@ -141,8 +171,9 @@ impl Task {
             (Place::On(_), Some((_, shown))) => shown,
             _ => hash(&status),
         };
-        let sent = match self.known.take().filter(|known| known.is_seen(&self.pod.seen)) {
-            Some(known) => status.since(&known),
+        let is_there = |known: &Known| known.shown == Some(self.pod.seen.hash);
+        let sent = match self.known.take().filter(is_there) {
+            Some(known) => status.since(&known.status),
             None => status.clone(),
         };
         self.under_way = Some(Some((hash, status)));
@@ -216,8 +247,7 @@ impl Task {
     /// effect, another would have none either.
     fn is_contradicted(&self) -> bool {
         let Pod { seen, version, .. } = &self.pod;
-        let is_news = *version >= self.answered && *version > self.contradicted;
-        is_news && seen.ready.is_some_and(|ready| ready != self.life.ready.on)
+        seen.ready.is_some_and(|ready| ready != self.life.ready.on) && *version > self.contradicted
     }
 
     fn next_unplaced(
@@ -299,10 +329,6 @@ impl Task {
     }
 }
 
-fn hash(what: &impl Hash) -> u64 {
-    FixedState::default().hash_one(what)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -378,7 +404,7 @@ mod tests {
             change(&mut self.object);
             let version = self.task.pod.version + 1;
             self.object["metadata"]["resourceVersion"] = version.to_string().into();
-            self.task.pod = Pod::of(&parse(self.object.clone()));
+            self.task.see(Pod::of(&parse(self.object.clone())));
         }
 
         /// Carries out requests until there are none; the phases they wrote.
@@ -388,6 +414,11 @@ mod tests {
                 match self.next() {
                     (Some(Request::Status(status)), _) => {
                         self.task.succeeded();
+                        self.task.answered(self.task.pod.version + 1);
+                        let now = self.now;
+                        self.wait(Duration::from_secs(1));
+                        assert!(matches!(self.next(), (None, None)), "the write is not seen yet");
+                        self.now = now;
                         self.change(|object| merge(&mut object["status"], &json!(status)));
                         let phase = self.object["status"]["phase"].as_str();
                         done.push(phase.unwrap_or("unschedulable").to_owned());
@@ -470,7 +501,9 @@ mod tests {
 
     #[rstest]
     #[case::as_it_was(|_: &mut Value| {}, &["conditions", "containerStatuses", "observedGeneration", "phase"])]
-    #[case::written_by_somebody_else(|object: &mut Value| object["status"]["phase"] = "Pending".into(), WHOLE)]
+    #[case::another_phase(|object: &mut Value| object["status"]["phase"] = "Pending".into(), WHOLE)]
+    #[case::another_address(|object: &mut Value| object["status"]["podIP"] = "10.9.9.9".into(), WHOLE)]
+    #[case::no_conditions(|object: &mut Value| object["status"]["conditions"] = json!([]), WHOLE)]
     fn what_was_written_and_is_still_there_is_not_written_again(
         #[case] change: impl Fn(&mut Value),
         #[case] written: &[&str],

@@ -84,7 +84,7 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
     for (name, value) in metadata {
         write(entries.next_of(name), value);
     }
-    // Last, as a real server has it.
+    // Last, as a real server has it in built-in kinds: most who read do not want it, and some read no further than the version.
     if let Some(managed) = managers.text() {
         entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
     }

@@ -1,15 +1,12 @@
 //! The fields of an object, sorted by name.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Name, Value};
 
-/// Fields by name, in one piece with their number and count. Shared until one is changed.
+/// Fields by name. Shared until one is changed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Map(Arc<[Field]>);
-
-type Field = (Name, Value);
+pub(crate) struct Map(Arc<Vec<(Name, Value)>>);
 
 /// Up to here, asking each name for its length and then itself is faster than halving.
 const FEW: usize = 24;
@@ -17,6 +14,12 @@ const FEW: usize = 24;
 impl Map {
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// Fields that are in order already, no two of the same name.
+    pub(crate) fn of_sorted(fields: Vec<(Name, Value)>) -> Self {
+        debug_assert!(fields.is_sorted_by(|(left, _), (right, _)| left < right));
+        Self(Arc::new(fields))
     }
 
     /// Whether the two are one.
@@ -35,31 +38,8 @@ impl Map {
         }
     }
 
-    fn fields(&mut self) -> &mut [Field] {
+    fn fields(&mut self) -> &mut Vec<(Name, Value)> {
         Arc::make_mut(&mut self.0)
-    }
-
-    /// Takes fields out at a place and puts others in there. What nobody shares is moved.
-    fn replace(&mut self, taken: Range<usize>, with: impl IntoIterator<Item = Field>) {
-        self.0 = match Arc::get_mut(&mut self.0) {
-            Some(own) => {
-                let (before, after) = own.split_at_mut(taken.end);
-                let before = before[..taken.start].iter_mut().map(std::mem::take);
-                before
-                    .chain(with)
-                    .chain(after.iter_mut().map(std::mem::take))
-                    .collect()
-            }
-            None => {
-                let (before, after) = (&self.0[..taken.start], &self.0[taken.end..]);
-                before
-                    .iter()
-                    .cloned()
-                    .chain(with)
-                    .chain(after.iter().cloned())
-                    .collect()
-            }
-        };
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -90,7 +70,7 @@ impl Map {
             Ok(at) if self.0[at].1.shares(&value) => Some(value),
             Ok(at) => Some(std::mem::replace(&mut self.fields()[at].1, value)),
             Err(at) => {
-                self.replace(at..at, [(name, value)]);
+                self.fields().insert(at, (name, value));
                 None
             }
         }
@@ -98,12 +78,7 @@ impl Map {
 
     pub(crate) fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.find(name)?;
-        let value = match Arc::get_mut(&mut self.0) {
-            Some(own) => std::mem::take(&mut own[at].1),
-            None => self.0[at].1.clone(),
-        };
-        self.replace(at..at + 1, []);
-        Some(value)
+        Some(self.fields().remove(at).1)
     }
 
     pub(crate) fn entry(&mut self, name: impl AsRef<str> + Into<Name>) -> Entry<'_> {
@@ -144,9 +119,7 @@ impl Map {
     }
 
     pub(crate) fn retain(&mut self, mut wanted: impl FnMut(&Name, &mut Value) -> bool) {
-        let fields = std::mem::take(self).into_iter();
-        let kept = fields.filter_map(|(name, mut value)| wanted(&name, &mut value).then_some((name, value)));
-        self.0 = kept.collect();
+        self.fields().retain_mut(|(name, value)| wanted(name, value));
     }
 }
 
@@ -159,11 +132,6 @@ type IterMut<'m> = std::iter::Map<
     std::slice::IterMut<'m, (Name, Value)>,
     for<'f> fn(&'f mut (Name, Value)) -> (&'f Name, &'f mut Value),
 >;
-
-/// Whether every name comes after the one before.
-fn is_sorted(fields: &[Field]) -> bool {
-    fields.is_sorted_by(|(left, _), (right, _)| left < right)
-}
 
 /// The place of a field that may be missing.
 pub(crate) enum Entry<'m> {
@@ -180,8 +148,9 @@ impl<'m> Entry<'m> {
         match self {
             Self::Occupied(there) => there,
             Self::Vacant { map, at, name } => {
-                map.replace(at..at, [(name, value())]);
-                &mut map.fields()[at].1
+                let fields = map.fields();
+                fields.insert(at, (name, value()));
+                &mut fields[at].1
             }
         }
     }
@@ -196,20 +165,18 @@ impl PartialEq for Map {
 impl FromIterator<(Name, Value)> for Map {
     /// Of two fields with one name the last counts.
     fn from_iter<I: IntoIterator<Item = (Name, Value)>>(fields: I) -> Self {
-        let fields: Arc<[Field]> = fields.into_iter().collect();
-        if is_sorted(&fields) {
-            return Self(fields);
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        if !fields.is_sorted_by(|(left, _), (right, _)| left < right) {
+            fields.sort_by(|(left, _), (right, _)| left.cmp(right));
+            fields.dedup_by(|later, first| {
+                let is_same = later.0 == first.0;
+                if is_same {
+                    std::mem::swap(later, first);
+                }
+                is_same
+            });
         }
-        let mut fields: Vec<_> = Self(fields).into_iter().collect();
-        fields.sort_by(|(left, _), (right, _)| left.cmp(right));
-        fields.dedup_by(|later, first| {
-            let is_same = later.0 == first.0;
-            if is_same {
-                std::mem::swap(later, first);
-            }
-            is_same
-        });
-        Self(fields.into())
+        Self::of_sorted(fields)
     }
 }
 
@@ -232,14 +199,10 @@ impl Extend<(Name, Value)> for Map {
 
 impl IntoIterator for Map {
     type Item = (Name, Value);
-    type IntoIter = std::vec::IntoIter<Field>;
+    type IntoIter = std::vec::IntoIter<(Name, Value)>;
 
-    fn into_iter(mut self) -> Self::IntoIter {
-        let fields: Vec<_> = match Arc::get_mut(&mut self.0) {
-            Some(own) => own.iter_mut().map(std::mem::take).collect(),
-            None => self.0.to_vec(),
-        };
-        fields.into_iter()
+    fn into_iter(self) -> Self::IntoIter {
+        Arc::unwrap_or_clone(self.0).into_iter()
     }
 }
 

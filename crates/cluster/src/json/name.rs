@@ -43,13 +43,6 @@ impl Name {
     }
 }
 
-/// An empty one, for the moment in which another is moved away.
-impl Default for Name {
-    fn default() -> Self {
-        Self::Known("")
-    }
-}
-
 impl From<&str> for Name {
     fn from(name: &str) -> Self {
         match KNOWN.get().and_then(|known| known.get_key_value(name)) {

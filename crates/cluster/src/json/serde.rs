@@ -189,10 +189,10 @@ fn fields<'de, A: MapAccess<'de>>(mut source: A, reader: Reader<'_>) -> Result<M
         let value = source.next_value_seed(reader)?;
         notes.fields.borrow_mut().push((name, value));
     }
-    let mut said = notes.fields.borrow_mut();
-    let count = said.len() - outer;
-    let fields: Map = said.drain(outer..).collect();
-    if fields.len() < count {
+    let fields: Vec<_> = notes.fields.borrow_mut().drain(outer..).collect();
+    let said = fields.len();
+    let fields: Map = fields.into_iter().collect();
+    if fields.len() < said {
         notes.twice.set(true);
     }
     Ok(fields)

@@ -23,13 +23,6 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Puts what was found at an element, if anything was, below the node of the whole.
-    pub(super) fn put_below(self, whole: &mut Self, element: &Element) {
-        if self.member || !self.children.nodes.is_empty() {
-            *whole.children.entry(element) = self;
-        }
-    }
-
     fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
@@ -75,6 +68,13 @@ impl FieldSet {
             [] => {}
             [last] => self.entry(last).member = true,
             [first, rest @ ..] => self.entry(first).children.insert(rest),
+        }
+    }
+
+    /// Puts what there is at an element in its place, if there is anything.
+    pub(super) fn put(&mut self, element: &Element, node: Node) {
+        if !node.is_empty() {
+            *self.entry(element) = node;
         }
     }
 

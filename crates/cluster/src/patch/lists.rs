@@ -56,14 +56,14 @@ pub(super) fn merge_list(
 fn are_in_order(items: &[Value], patch: &[Value], key: &str) -> bool {
     let mut named = patch.iter().map(|item| item.get(key)).peekable();
     let mut met = Vec::with_capacity(items.len());
-    let is_first = items.iter().all(|item| {
+    let are_plain = items.iter().all(|item| {
         let value = item.get(key);
-        let is_first = value.is_some() && !met.contains(&value) && !is_deletion(item);
+        let is_plain = value.is_some() && !met.contains(&value) && !is_deletion(item);
         met.push(value);
         named.next_if_eq(&value);
-        is_first
+        is_plain
     });
-    is_first && named.next().is_none()
+    are_plain && named.next().is_none()
 }
 
 /// Deletes and replaces what items with a `$patch` say, and takes those items out of the patch.

@@ -178,8 +178,8 @@ impl Found {
             modified,
             added,
         } = below;
-        removed.put_below(&mut self.removed, &element);
-        modified.put_below(&mut self.modified, &element);
-        added.put_below(&mut self.added, &element);
+        self.removed.children.put(&element, removed);
+        self.modified.children.put(&element, modified);
+        self.added.children.put(&element, added);
     }
 }
