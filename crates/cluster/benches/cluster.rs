@@ -27,6 +27,8 @@ use stateward_kubelet::Kubelet;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const ROUNDS: usize = 5;
+
 fn main() {
     let arguments: Vec<_> = std::env::args()
         .skip(1)
@@ -49,7 +51,9 @@ fn main() {
     }
     let what = "native 5-pod rolling update, virtual time";
     if is_wanted(what) {
-        row(what, &format!("{:.2} ms", rolling_update(50) * 1e3), "3 ms");
+        // The best of a few: whatever else the machine does only adds to it.
+        let best = (0..ROUNDS).map(|_| rolling_update(50)).fold(f64::MAX, f64::min);
+        row(what, &format!("{:.2} ms", best * 1e3), "3 ms");
     }
     let what = "watch event to a client in this process, p50";
     if is_wanted(what) {
