@@ -223,10 +223,10 @@ impl Life {
                     self.main = part.container;
                     self.strikes = 0;
                 }
-                self.run(part.behaviour.course, pod.restart, now)
+                self.run(part.behaviour.course, pod, now)
             }
             Stage::Exited { at } => {
-                if !self.exits_again(course, pod.restart) {
+                if !self.exits_again(course, pod) {
                     return self.start_main(now);
                 }
                 let noticed = after(at, NOTICE);
@@ -243,7 +243,7 @@ impl Life {
             Stage::BackOff { since } => {
                 // The first restart is at once, the second after the first back-off.
                 let again = after(since, back_off(self.strikes.saturating_sub(1)));
-                let hopeless = self.exits_again(course, pod.restart);
+                let hopeless = self.exits_again(course, pod);
                 if hopeless && now < again {
                     Step::Until(again)
                 } else {
@@ -255,9 +255,9 @@ impl Life {
     }
 
     /// One moment of a running container.
-    fn run(&mut self, course: Course, restart: RestartPolicy, now: Timestamp) -> Step {
+    fn run(&mut self, course: Course, pod: &Pod, now: Timestamp) -> Step {
         let since = self.runs[self.main].started.unwrap_or(now);
-        match resolve(course, restart) {
+        match resolve(course, pod) {
             Course::Exit {
                 after: time,
                 ready,
@@ -277,7 +277,7 @@ impl Life {
                 };
                 let run = &mut self.runs[self.main];
                 run.end(now, code, reason);
-                if restart.restarts(code) {
+                if pod.restart.restarts(code) {
                     return self.enter(Stage::Exited { at: now });
                 }
                 self.end_all(now, 0, "Completed");
@@ -328,10 +328,10 @@ impl Life {
     }
 
     /// Whether the main container, started again, would end as it just did. If not, a rule has healed it.
-    fn exits_again(&self, course: Course, restart: RestartPolicy) -> bool {
+    fn exits_again(&self, course: Course, pod: &Pod) -> bool {
         let main = &self.runs[self.main];
         let ended = main.ended.as_ref().or(main.last.as_ref()).map(|ended| ended.code);
-        matches!(resolve(course, restart), Course::Exit { code, .. } if Some(code) == ended)
+        matches!(resolve(course, pod), Course::Exit { code, .. } if Some(code) == ended)
     }
 
     /// One moment of a pod that was asked to stop.
@@ -439,17 +439,19 @@ impl Run {
 }
 
 /// What a course means for a container that is up.
-fn resolve(course: Course, restart: RestartPolicy) -> Course {
+fn resolve(course: Course, pod: &Pod) -> Course {
+    let is_probed = pod.containers.iter().any(|container| container.probed);
     match course {
         Course::Serve(_) | Course::Exit { .. } | Course::Evicted { .. } => course,
-        Course::Auto if restart != RestartPolicy::Always => Course::Exit {
+        Course::Auto if pod.restart != RestartPolicy::Always => Course::Exit {
             after: QUICK,
             ready: true,
             code: 0,
             reason: "Completed",
         },
         Course::Auto | Course::PullError | Course::ConfigError | Course::Unschedulable => {
-            Course::Serve(Readiness::After(QUICK))
+            // Whom nobody asks is Ready as soon as it runs.
+            Course::Serve(Readiness::After(if is_probed { QUICK } else { Duration::ZERO }))
         }
     }
 }

@@ -140,6 +140,7 @@ pub(crate) struct Container {
     pub(crate) name: String,
     pub(crate) image: Option<String>,
     pub(crate) restart_policy: Option<String>,
+    pub(crate) readiness_probe: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]

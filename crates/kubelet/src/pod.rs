@@ -58,6 +58,8 @@ pub(crate) struct Container {
     pub(crate) image: String,
     /// An init container that keeps running (restartPolicy Always).
     pub(crate) sidecar: bool,
+    /// Asked whether it is Ready.
+    pub(crate) probed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +198,7 @@ fn containers(containers: &[object::Container]) -> Vec<Container> {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
         sidecar: container.restart_policy.as_deref() == Some("Always"),
+        probed: container.readiness_probe.is_some(),
     };
     containers.iter().map(container).collect()
 }
@@ -265,7 +268,10 @@ pub(crate) mod fixtures {
             "spec": {
                 "nodeName": "node-a",
                 "restartPolicy": "Always",
-                "containers": [{ "name": "db", "image": "db:v1" }, { "name": "proxy", "image": "proxy:v1" }],
+                "containers": [
+                    { "name": "db", "image": "db:v1", "readinessProbe": { "tcpSocket": { "port": 5432 } } },
+                    { "name": "proxy", "image": "proxy:v1" },
+                ],
             },
         })
     }

@@ -370,10 +370,15 @@ mod tests {
         }
 
         fn unscheduled() -> Self {
+            Self::unscheduled_with(|_| {})
+        }
+
+        fn unscheduled_with(change: impl FnOnce(&mut Value)) -> Self {
             let mut object = set_pod_json("db", 0);
             object["spec"]["nodeName"] = Value::Null;
             object["spec"]["volumes"] =
                 json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data-db-0" } }]);
+            change(&mut object);
             Self::of(object)
         }
 
@@ -455,19 +460,22 @@ mod tests {
         }
     }
 
+    fn unprobed(object: &mut Value) {
+        object["spec"]["containers"][0]["readinessProbe"] = Value::Null;
+    }
+
     fn delete(object: &mut Value) {
         object["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:30Z");
         object["metadata"]["deletionGracePeriodSeconds"] = json!(30);
     }
 
-    #[test]
-    fn a_pod_is_bound_started_and_left_alone() {
-        let mut stand = Stand::unscheduled();
+    #[rstest]
+    #[case::probed(|_: &mut Value| {}, &["bind to node-a", "Pending", "Running", "Running"])]
+    #[case::not_probed(unprobed, &["bind to node-a", "Pending", "Running"])]
+    fn a_pod_is_bound_started_and_left_alone(#[case] change: impl Fn(&mut Value), #[case] requests: &[&str]) {
+        let mut stand = Stand::unscheduled_with(change);
         stand.claims.insert(Stand::claim(), true);
-        assert_eq!(
-            stand.settle(),
-            ["bind to node-a", "Pending", "Running", "Running"]
-        );
+        assert_eq!(stand.settle(), requests);
         assert_eq!(stand.wait(Duration::from_secs(3600)).settle(), [""; 0]);
     }
 

@@ -25,6 +25,7 @@ pub use oracle::Oracle;
 pub use pod::PodRow;
 pub use rollout::{Kind, Rollout, RolloutBuilder, partition};
 pub use runner::{Scenario, run, run_and_check_rights};
+pub(crate) use set::container;
 pub use set::{Set, SetBuilder};
 pub use site::Site;
 

@@ -35,7 +35,7 @@ impl<'c> SetBuilder<'c> {
                     "spec": {
                         "schedulerName": SCHEDULER,
                         "terminationGracePeriodSeconds": 5,
-                        "containers": [{"name": "main", "image": image(name, "v1")}],
+                        "containers": [container(&image(name, "v1"))],
                     },
                 },
             },
@@ -171,7 +171,7 @@ impl<'c> Set<'c> {
 impl Set<'_> {
     /// Gives every pod template container the image with this tag.
     pub async fn set_image(&self, tag: &str) -> Outcome {
-        let containers = json!([{"name": "main", "image": image(&self.name, tag)}]);
+        let containers = json!([container(&image(&self.name, tag))]);
         self.patch(
             &format!("set image {tag}"),
             json!({"template": {"spec": {"containers": containers}}}),
@@ -414,6 +414,11 @@ impl Set<'_> {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// The container of every set here. It has a readiness probe, so that there is a moment in which it runs and is not Ready.
+pub(crate) fn container(image: &str) -> Value {
+    json!({"name": "main", "image": image, "readinessProbe": {"tcpSocket": {"port": 5432}}})
 }
 
 fn image(set: &str, tag: &str) -> String {

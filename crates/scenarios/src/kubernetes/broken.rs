@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
 
-use crate::harness::{Cluster, Outcome, Set};
+use crate::harness::{Cluster, Outcome, Set, container};
 use crate::scenarios;
 
 scenarios![
@@ -120,7 +120,7 @@ async fn min_ready_seconds_stop_a_crash_loop_that_is_ready_for_a_moment(cluster:
         Match::image(BROKEN),
         Behaviour::crash_loop().ready_for(Duration::from_secs(1)),
     );
-    let containers = json!([{"name": "main", "image": BROKEN}]);
+    let containers = json!([container(BROKEN)]);
     let change = json!({"minReadySeconds": 3600, "template": {"spec": {"containers": containers}}});
     db.patch("set image v2 and ask for an hour of readiness", change)
         .await?;

@@ -3,7 +3,7 @@
 use kube::api::{DeleteParams, PropagationPolicy};
 
 use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
-use crate::harness::{Cluster, Doing, Outcome, PodRow, Set};
+use crate::harness::{Cluster, Doing, Outcome, PodRow, Set, container};
 use crate::scenarios;
 
 scenarios![
@@ -101,7 +101,7 @@ async fn a_change_that_also_scales_waits_for_its_checks(cluster: &mut Cluster) -
     cluster.metrics().says("errors", [1.0]);
     let template = serde_json::json!({
         "replicas": 4,
-        "template": {"spec": {"containers": [{"name": "main", "image": "example.com/db:v2"}]}},
+        "template": {"spec": {"containers": [container("example.com/db:v2")]}},
     });
     db.patch("scale and change the image", template).await?;
     rollout.expect_message("the gate before pod db-3").await?;

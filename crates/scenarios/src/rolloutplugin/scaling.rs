@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{paused_at, stands_at};
-use crate::harness::{Cluster, Outcome, Set};
+use crate::harness::{Cluster, Outcome, Set, container};
 use crate::scenarios;
 
 scenarios![
@@ -222,7 +222,7 @@ async fn a_change_that_also_scales_keeps_to_its_step(cluster: &mut Cluster) -> O
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let steps = json!([{"setWeight": 20}, {"pause": {}}]);
     let rollout = cluster.rollout("db").steps(steps).start().await?;
-    let containers = json!([{"name": "main", "image": "example.com/db:v2"}]);
+    let containers = json!([container("example.com/db:v2")]);
     let change = json!({"replicas": 5, "template": {"spec": {"containers": containers}}});
     db.patch("scale to 5 and set image v2", change).await?;
     rollout.expect_step(1, "Paused").await?;
