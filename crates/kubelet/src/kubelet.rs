@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::Client;
 use stateward_clock::Clock;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::Scope;
@@ -114,7 +114,7 @@ impl Kubelet {
         }
     }
 
-    /// Runs until `stop` is cancelled. All the work is inside this future: dropping it stops everything too.
+    /// Runs until `stop` is cancelled. Dropping this future stops everything too.
     pub async fn run(self, stop: CancellationToken) {
         let Self {
             client,
@@ -145,13 +145,17 @@ impl Kubelet {
             seed,
         );
 
+        // Tasks of their own: what one hears need not wake the others.
+        let mut parts = JoinSet::new();
+        parts.spawn(nodes);
+        parts.spawn(claims.run());
+        parts.spawn(driver.run(claims_seen));
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = nodes => {}
-            () = claims.run() => {}
-            () = driver.run(claims_seen) => {}
+            _ = parts.join_next() => {}
         }
+        parts.shutdown().await;
     }
 }
 
