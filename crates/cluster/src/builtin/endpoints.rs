@@ -32,7 +32,9 @@ pub(super) fn validate_slice(object: &Value, problems: &mut Problems) {
     problems.choice(&At::new("addressType"), text(object, "addressType"), &allowed);
     for (index, endpoint) in items(object, "endpoints").iter().enumerate() {
         if items(endpoint, "addresses").is_empty() {
-            let at = At::new("endpoints").index(index).field("addresses");
+            let at = At::new("endpoints");
+            let at = at.index(index);
+            let at = at.field("addresses");
             problems.required(&at, "must contain at least 1 address");
         }
     }

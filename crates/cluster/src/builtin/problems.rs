@@ -7,31 +7,60 @@ use crate::json::Value;
 use super::fields::int;
 use crate::status::FieldError;
 
-/// Where a field is: `spec.containers[0].name`.
-#[derive(Clone, Debug)]
-pub(super) struct At(String);
+/// Where a field is: `spec.containers[0].name`. A chain back to the root, because most fields are well and nobody asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'a> {
+    above: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
 
-impl At {
-    pub(super) fn new(path: &str) -> Self {
-        Self(path.to_owned())
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Root(&'a str),
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> At<'a> {
+    pub(super) fn new(path: &'a str) -> Self {
+        Self {
+            above: None,
+            step: Step::Root(path),
+        }
     }
 
-    pub(super) fn field(&self, name: &str) -> Self {
-        Self([&self.0, ".", name].concat())
+    fn step(&'a self, step: Step<'a>) -> Self {
+        Self {
+            above: Some(self),
+            step,
+        }
     }
 
-    pub(super) fn index(&self, index: usize) -> Self {
-        self.key(&index.to_string())
+    pub(super) fn field(&'a self, name: &'a str) -> Self {
+        self.step(Step::Field(name))
     }
 
-    pub(super) fn key(&self, key: &str) -> Self {
-        Self([&self.0, "[", key, "]"].concat())
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        self.step(Step::Index(index))
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        self.step(Step::Key(key))
     }
 }
 
-impl fmt::Display for At {
+impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        if let Some(above) = self.above {
+            above.fmt(f)?;
+        }
+        match self.step {
+            Step::Root(path) => f.write_str(path),
+            Step::Field(name) => write!(f, ".{name}"),
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
+        }
     }
 }
 

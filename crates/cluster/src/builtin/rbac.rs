@@ -25,7 +25,8 @@ pub(super) fn validate_role(resource: &str, object: &Value, problems: &mut Probl
     validation::metadata::of_kind(resource, object, problems);
     let is_namespaced = resource.starts_with("roles.");
     for (index, rule) in items(object, "rules").iter().enumerate() {
-        let at = At::new("rules").index(index);
+        let at = At::new("rules");
+        let at = at.index(index);
         if items(rule, "verbs").is_empty() {
             problems.required(&at.field("verbs"), "verbs must contain at least one value");
         }

@@ -212,7 +212,8 @@ pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
     }
     for (name, amount) in crate::builtin::fields::entries(&new["status"], "capacity") {
         if Quantity::of(amount).is_negative() {
-            let at = At::new("status.capacity").key(name);
+            let at = At::new("status.capacity");
+            let at = at.key(name);
             problems.invalid(&at, amount.clone(), "must be a valid resource quantity");
         }
     }

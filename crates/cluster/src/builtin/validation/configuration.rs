@@ -16,7 +16,8 @@ pub(crate) fn config_map(object: &Value, problems: &mut Problems) {
     metadata::of_kind("configmaps", object, problems);
     let mut size = 0;
     for (key, value) in entries(object, "data") {
-        let at = At::new("data").key(key);
+        let at = At::new("data");
+        let at = at.key(key);
         problems.invalid_for(&at, key, names::config_key(key));
         if has(&object["binaryData"], key) {
             problems.invalid(&at, key, "duplicate of key present in binaryData");

@@ -325,7 +325,8 @@ fn restart_policy(at: &At, container: &Value, problems: &mut Problems) {
         Some(policy) => problems.not_supported(&at.field("restartPolicy"), policy, &RESTART_POLICIES),
     }
     for (index, rule) in rules.iter().enumerate() {
-        let at = at.field("restartPolicyRules").index(index);
+        let at = at.field("restartPolicyRules");
+        let at = at.index(index);
         let actions = ["Restart", "RestartAllContainers"];
         if !actions.contains(&text(rule, "action")) {
             problems.not_supported(&at.field("action"), text(rule, "action"), &actions);

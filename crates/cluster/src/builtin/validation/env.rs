@@ -41,7 +41,8 @@ const SIZES: [&str; 13] = [
 /// Checks `env` and `envFrom` of a container.
 pub(crate) fn validate(at: &At, container: &Value, problems: &mut Problems) {
     for (index, variable) in items(container, "env").iter().enumerate() {
-        let at = at.field("env").index(index);
+        let at = at.field("env");
+        let at = at.index(index);
         let name = text(variable, "name");
         if name.is_empty() {
             problems.required(&at.field("name"), "");
@@ -63,7 +64,8 @@ pub(crate) fn validate(at: &At, container: &Value, problems: &mut Problems) {
             .collect();
         for kind in &given {
             let name = text(&source[kind], "name");
-            let at = at.field(kind).field("name");
+            let at = at.field(kind);
+            let at = at.field("name");
             if name.is_empty() {
                 problems.required(&at, "");
             } else {

@@ -206,7 +206,8 @@ fn failure_rule(at: &At, rule: &Value, spec: &Value, problems: &mut Problems) {
         exit_codes(&at.field("onExitCodes"), codes, spec, problems);
     }
     for (index, condition) in conditions.iter().enumerate() {
-        let at = at.field("onPodConditions").index(index);
+        let at = at.field("onPodConditions");
+        let at = at.index(index);
         let kind = text(condition, "type");
         problems.invalid_for(&at.field("type"), kind, names::qualified_name(kind));
         let allowed = ["False", "True", "Unknown"];

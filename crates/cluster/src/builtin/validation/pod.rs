@@ -42,11 +42,10 @@ pub(crate) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
         for (index, volume) in items(spec, "volumes").iter().enumerate() {
             for (place, source) in items(&volume["projected"], "sources").iter().enumerate() {
                 if has(source, "serviceAccountToken") {
-                    let at = at
-                        .field("volumes")
-                        .index(index)
-                        .field("projected.sources")
-                        .index(place);
+                    let at = at.field("volumes");
+                    let at = at.index(index);
+                    let at = at.field("projected.sources");
+                    let at = at.index(place);
                     let detail = "must not be specified when serviceAccountName is not set";
                     problems.forbidden(&at.field("serviceAccountToken"), detail);
                 }
@@ -134,7 +133,8 @@ fn spec(at: &At, spec: &Value, pod: Option<&str>, problems: &mut Problems) {
     identity(at, spec, problems);
     scheduling::tolerations(&at.field("tolerations"), spec, problems);
     for (index, alias) in items(spec, "hostAliases").iter().enumerate() {
-        let at = at.field("hostAliases").index(index);
+        let at = at.field("hostAliases");
+        let at = at.index(index);
         problems.invalid_for(
             &at.field("ip"),
             text(alias, "ip"),
@@ -230,7 +230,10 @@ fn host_network(at: &At, spec: &Value, is_pod: bool, problems: &mut Problems) {
                 int(port, "containerPort").unwrap_or_default(),
             );
             if (is_pod || host != 0) && host != own {
-                let at = at.index(index).field("ports").index(place).field("hostPort");
+                let at = at.index(index);
+                let at = at.field("ports");
+                let at = at.index(place);
+                let at = at.field("hostPort");
                 problems.invalid(&at, host, "must match `containerPort` when `hostNetwork` is true");
             }
         }
@@ -294,12 +297,15 @@ fn dns_config(at: &At, spec: &Value, problems: &mut Problems) {
 fn gates(at: &At, spec: &Value, problems: &mut Problems) {
     for (index, gate) in items(spec, "readinessGates").iter().enumerate() {
         let kind = text(gate, "conditionType");
-        let at = at.field("readinessGates").index(index).field("conditionType");
+        let at = at.field("readinessGates");
+        let at = at.index(index);
+        let at = at.field("conditionType");
         problems.invalid_for(&at, kind, names::qualified_name(kind));
     }
     let mut known = Vec::new();
     for (index, gate) in items(spec, "schedulingGates").iter().enumerate() {
-        let (at, name) = (at.field("schedulingGates").index(index), text(gate, "name"));
+        let at = at.field("schedulingGates");
+        let (at, name) = (at.index(index), text(gate, "name"));
         problems.invalid_for(&at, name, names::qualified_name(name));
         if known.contains(&name) {
             problems.duplicate(&at, name);

@@ -46,10 +46,9 @@ fn spec(old: &Value, new: &Value, problems: &mut Problems) {
             return problems.forbidden(&at.field(list), "pod updates may not add or remove containers");
         }
         for (index, container) in items(new, list).iter().enumerate() {
-            let (at, image) = (
-                at.field(list).index(index).field("image"),
-                text(container, "image"),
-            );
+            let at = at.field(list);
+            let at = at.index(index);
+            let (at, image) = (at.field("image"), text(container, "image"));
             if image.is_empty() {
                 problems.required(&at, "");
             }
@@ -157,11 +156,12 @@ fn only_added_node_labels(at: &At, old: &Value, new: &Value, problems: &mut Prob
 fn status(old: &Value, new: &Value, problems: &mut Problems) {
     let at = At::new("status");
     let (before, after) = (&old["status"], &new["status"]);
+    let all_at = at.field("conditions");
     for (index, condition) in items(after, "conditions").iter().enumerate() {
-        let (at, kind) = (|| at.field("conditions").index(index), text(condition, "type"));
+        let (at, kind) = (all_at.index(index), text(condition, "type"));
         if let Some(generation) = int(condition, "observedGeneration").filter(|generation| *generation < 0) {
             problems.invalid(
-                &at().field("observedGeneration"),
+                &at.field("observedGeneration"),
                 generation,
                 "must be a non-negative integer",
             );
@@ -169,7 +169,7 @@ fn status(old: &Value, new: &Value, problems: &mut Problems) {
         if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
             let faults = names::qualified_name(kind);
             if !faults.is_empty() {
-                problems.invalid_for(&at().field("Type"), kind, faults);
+                problems.invalid_for(&at.field("Type"), kind, faults);
             }
         }
     }

@@ -76,7 +76,8 @@ pub(crate) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &
         problems.forbidden(at, "HugePages require cpu or memory");
     }
     for (index, claim) in items(resources, "claims").iter().enumerate() {
-        let (at, name) = (at.field("claims").index(index), text(claim, "name"));
+        let at = at.field("claims");
+        let (at, name) = (at.index(index), text(claim, "name"));
         if name.is_empty() {
             problems.required(&at, "");
         } else if !claims.iter().any(|known| text(known, "name") == name) {
@@ -89,7 +90,8 @@ pub(crate) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &
 pub(crate) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
     for list in ["limits", "requests"] {
         for (name, value) in entries(resources, list) {
-            let at = at.field(list).key(name);
+            let at = at.field(list);
+            let at = at.key(name);
             if !["cpu", "memory"].contains(&name) && !is_huge_page(name) {
                 problems.not_supported(&at, name, &["cpu", "hugepages-", "memory"]);
             }

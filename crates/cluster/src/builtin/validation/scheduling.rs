@@ -83,7 +83,8 @@ pub(crate) fn affinity(at: &At, affinity: &Value, problems: &mut Problems) {
     let at_node = at.field("nodeAffinity");
     if has(node, REQUIRED) {
         let terms = items(&node[REQUIRED], "nodeSelectorTerms");
-        let at = at_node.field(REQUIRED).field("nodeSelectorTerms");
+        let at = at_node.field(REQUIRED);
+        let at = at.field("nodeSelectorTerms");
         if terms.is_empty() {
             problems.required(&at, "must have at least one node selector term");
         }
@@ -92,7 +93,8 @@ pub(crate) fn affinity(at: &At, affinity: &Value, problems: &mut Problems) {
         }
     }
     for (index, preferred) in items(node, PREFERRED).iter().enumerate() {
-        let at = at_node.field(PREFERRED).index(index);
+        let at = at_node.field(PREFERRED);
+        let at = at.index(index);
         weight(&at, preferred, problems);
         node_term(&at.field("preference"), &preferred["preference"], false, problems);
     }
@@ -102,7 +104,8 @@ pub(crate) fn affinity(at: &At, affinity: &Value, problems: &mut Problems) {
             pod_term(&at.field(REQUIRED).index(index), term, problems);
         }
         for (index, preferred) in items(rules, PREFERRED).iter().enumerate() {
-            let at = at.field(PREFERRED).index(index);
+            let at = at.field(PREFERRED);
+            let at = at.index(index);
             weight(&at, preferred, problems);
             pod_term(
                 &at.field("podAffinityTerm"),
@@ -123,7 +126,8 @@ fn weight(at: &At, preferred: &Value, problems: &mut Problems) {
 /// Values of a preferred term are not checked: such pods have been stored.
 fn node_term(at: &At, term: &Value, check_values: bool, problems: &mut Problems) {
     for (index, requirement) in items(term, "matchExpressions").iter().enumerate() {
-        let at = at.field("matchExpressions").index(index);
+        let at = at.field("matchExpressions");
+        let at = at.index(index);
         let values = items(requirement, "values");
         match text(requirement, "operator") {
             "Gt" | "Lt" if values.len() != 1 => problems.required(
@@ -190,7 +194,8 @@ fn repeated_keys(at: &At, term: &Value, problems: &mut Problems) {
     }
     let others = items(term, "mismatchLabelKeys");
     for (index, key) in keys.iter().enumerate().filter(|(_, key)| others.contains(key)) {
-        let at = at.field("matchLabelKeys").index(index);
+        let at = at.field("matchLabelKeys");
+        let at = at.index(index);
         problems.invalid(
             &at,
             key.clone(),

@@ -71,7 +71,8 @@ pub(crate) fn pod_security(at: &At, spec: &Value, problems: &mut Problems) {
 fn sysctls(at: &At, context: &Value, problems: &mut Problems) {
     let mut known = Vec::new();
     for (index, sysctl) in items(context, "sysctls").iter().enumerate() {
-        let (at, name) = (at.index(index).field("name"), text(sysctl, "name"));
+        let at = at.index(index);
+        let (at, name) = (at.field("name"), text(sysctl, "name"));
         if name.is_empty() {
             problems.required(&at, "");
         } else if name.len() > 253 || !name.split(['.', '/']).all(is_sysctl_part) {

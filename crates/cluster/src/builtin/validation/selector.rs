@@ -20,7 +20,8 @@ pub(crate) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
 pub(crate) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
     labels(&at.field("matchLabels"), &selector["matchLabels"], problems);
     for (index, requirement) in items(selector, "matchExpressions").iter().enumerate() {
-        let at = at.field("matchExpressions").index(index);
+        let at = at.field("matchExpressions");
+        let at = at.index(index);
         operator(&at, requirement, problems);
         key_and_values(&at, requirement, true, problems);
     }

@@ -183,7 +183,8 @@ fn addresses(at: &At, spec: &Value, old: &Value, problems: &mut Problems) {
     }
     let families = items(spec, "ipFamilies");
     for (index, family) in families.iter().filter_map(Value::as_str).enumerate() {
-        let at = at.field("ipFamilies").index(index);
+        let at = at.field("ipFamilies");
+        let at = at.index(index);
         if !["IPv4", "IPv6"].contains(&family) {
             problems.not_supported(&at, family, &["IPv4", "IPv6"]);
         }

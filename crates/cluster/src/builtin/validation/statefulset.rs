@@ -112,7 +112,9 @@ fn spec(spec: &Value, lenient: Lenient, problems: &mut Problems) {
     }
     if !lenient.immutable_fields {
         for (index, claim) in items(spec, "volumeClaimTemplates").iter().enumerate() {
-            let at = at.field("volumeClaimTemplates").index(index).field("spec");
+            let at = at.field("volumeClaimTemplates");
+            let at = at.index(index);
+            let at = at.field("spec");
             claim::spec(&at, &claim["spec"], problems);
         }
     }

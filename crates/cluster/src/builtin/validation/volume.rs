@@ -222,7 +222,8 @@ fn projected(at: &At, source: &Value, problems: &mut Problems) {
     mode(&at.field("defaultMode"), source, "defaultMode", problems);
     let mut taken: Vec<&str> = Vec::new();
     for (index, one) in items(source, "sources").iter().enumerate() {
-        let one_at = at.field("sources").index(index);
+        let one_at = at.field("sources");
+        let one_at = one_at.index(index);
         for name in ["secret", "configMap"].into_iter().filter(|name| has(one, name)) {
             let (inner, it) = (one_at.field(name), &one[name]);
             required(&inner, it, "name", problems);
@@ -303,7 +304,8 @@ fn driver(at: &At, name: &str, problems: &mut Problems) {
 }
 
 fn ephemeral(at: &At, volume: &Value, pod: Option<&str>, problems: &mut Problems) {
-    let inner = at.field("ephemeral").field("volumeClaimTemplate");
+    let inner = at.field("ephemeral");
+    let inner = inner.field("volumeClaimTemplate");
     let source = &volume["ephemeral"];
     if has(source, "volumeClaimTemplate") {
         claim::spec(
