@@ -27,13 +27,15 @@ impl Map {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Where the field of this name is, or belongs.
+    #[inline(never)]
     fn search(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
     fn find(&self, name: &str) -> Option<usize> {
         match self.0.len() {
-            ..=FEW => self.0.iter().position(|(known, _)| known.as_str() == name),
+            ..=FEW => self.0.iter().position(|(known, _)| known.is(name)),
             _ => self.search(name).ok(),
         }
     }

@@ -37,10 +37,45 @@ impl Name {
         }
     }
 
+    /// Whether it is this one.
+    #[inline]
+    pub(super) fn is(&self, name: &str) -> bool {
+        are_same(self.as_str().as_bytes(), name.as_bytes())
+    }
+
     /// Whether it is the same in quotes, as far as that is known without a look.
     pub(super) fn is_known_to_be_plain(&self) -> bool {
         matches!(self, Self::Known(..))
     }
+}
+
+/// Most names are short, and they are asked for all the time: a call to compare them would take longer than comparing them here.
+#[inline]
+fn are_same(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    // As many bytes from either end as there are at least; that they overlap does no harm.
+    match left.len() {
+        8..=16 => {
+            left.first_chunk::<8>() == right.first_chunk::<8>()
+                && left.last_chunk::<8>() == right.last_chunk::<8>()
+        }
+        4..8 => {
+            left.first_chunk::<4>() == right.first_chunk::<4>()
+                && left.last_chunk::<4>() == right.last_chunk::<4>()
+        }
+        2..4 => {
+            left.first_chunk::<2>() == right.first_chunk::<2>()
+                && left.last_chunk::<2>() == right.last_chunk::<2>()
+        }
+        _ => are_same_and_long(left, right),
+    }
+}
+
+#[inline(never)]
+fn are_same_and_long(left: &[u8], right: &[u8]) -> bool {
+    left == right
 }
 
 impl From<&str> for Name {
@@ -161,7 +196,11 @@ impl PartialOrd for Name {
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other)
+        let (left, right) = (self.as_str(), other.as_str());
+        match std::ptr::eq(left, right) {
+            true => Ordering::Equal,
+            false => left.cmp(right),
+        }
     }
 }
 

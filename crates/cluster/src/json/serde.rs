@@ -89,8 +89,17 @@ impl<'de> Deserialize<'de> for Value {
 
 /// Reads some JSON, and says whether any object in it has two fields with one name.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Value, bool), serde_json::Error> {
+    // Looked at as a whole, it need not be looked at text by text.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => read_from(serde_json::Deserializer::from_str(text)),
+        Err(_) => read_from(serde_json::Deserializer::from_slice(bytes)),
+    }
+}
+
+fn read_from<'de>(
+    mut source: serde_json::Deserializer<impl serde_json::de::Read<'de>>,
+) -> Result<(Value, bool), serde_json::Error> {
     let notes = Notes::default();
-    let mut source = serde_json::Deserializer::from_slice(bytes);
     let value = Reader(&notes).deserialize(&mut source)?;
     source.end()?;
     Ok((value, notes.twice.get()))

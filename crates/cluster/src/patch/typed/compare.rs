@@ -1,5 +1,6 @@
 //! The difference between two values of one shape, as sets of paths.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::json::Value;
@@ -106,17 +107,21 @@ impl Found {
     }
 
     fn visit_fields(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
-        let (old, new) = (fields(old), fields(new));
-        for (name, old) in old.into_iter().flatten() {
-            let new = new.and_then(|new| new.get(name));
+        let [mut old, mut new] = [old, new].map(|value| fields(value).into_iter().flatten().peekable());
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (Some((old, _)), Some((new, _))) => old.cmp(new),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            let old = old.next_if(|_| order.is_le());
+            let new = new.next_if(|_| order.is_ge());
+            let Some((name, _)) = old.or(new) else { return };
+            let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
             // Most of what is written is as it was, and a step there would find nothing.
-            if new != Some(old) {
-                self.step(Element::field(name), Some(old), new, shape.member(name));
-            }
-        }
-        for (name, new) in new.into_iter().flatten() {
-            if old.is_none_or(|old| !old.contains_key(name)) {
-                self.step(Element::field(name), None, Some(new), shape.member(name));
+            if old != new {
+                self.step(Element::field(name), old, new, shape.member(name));
             }
         }
     }
