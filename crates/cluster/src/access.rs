@@ -26,6 +26,11 @@ pub(crate) trait Access: Send + Sync {
         objects
     }
 
+    /// The number of the newest write to any object of a resource. `None` where nobody counts.
+    fn newest(&self, _resource: &str) -> Option<u64> {
+        None
+    }
+
     fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status>;
 
     /// Replaces an object; a `metadata.resourceVersion` in it must still be the current one.

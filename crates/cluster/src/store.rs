@@ -131,6 +131,14 @@ impl Store {
         self.inner().revision
     }
 
+    /// The newest revision of a shelf; zero while nothing was ever written to it.
+    pub(crate) fn newest(&self, shelf: &Shelf) -> u64 {
+        self.inner()
+            .shelves
+            .get(shelf)
+            .map_or(0, |contents| *contents.grown.borrow())
+    }
+
     /// One object.
     pub(crate) fn get(&self, shelf: &Shelf, key: &Key) -> Option<Object> {
         self.inner().shelves.get(shelf)?.objects.get(key).cloned()

@@ -318,6 +318,11 @@ impl Access for Hands {
         objects.into_iter().map(|object| object.value).collect()
     }
 
+    fn newest(&self, resource: &str) -> Option<u64> {
+        let resource = self.server.registry.by_id(resource)?;
+        Some(self.server.store.newest(&resource.shelf))
+    }
+
     fn create(&self, resource: &str, namespace: &str, object: Value) -> Result<Arc<Value>, Status> {
         let target = self.target(resource, namespace, "", "")?;
         let options = WriteOptions {

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::json::Value;
+use crate::selector::LabelSelector;
 
 use super::object::{Metadata, Pod, Revision, Set};
 
@@ -15,7 +16,9 @@ pub(super) struct Memory(Mutex<Seen>);
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     uid: String,
-    selector: Value,
+    written_selector: Value,
+    /// The same as it was read.
+    pub(super) selector: Option<Arc<LabelSelector>>,
     pub(super) history: History,
     /// The pods that were found to be the set's.
     pub(super) pods: Vec<Pod>,
@@ -25,7 +28,11 @@ pub(super) struct Seen {
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) listed: Vec<Arc<Value>>,
+    /// The newest write to any revision when they were listed, where it is known.
+    pub(super) newest: Option<u64>,
     pub(super) revisions: Arc<[Revision]>,
+    /// The template that was last looked for among them, and where it was found.
+    pub(super) found: Option<(Value, Option<usize>)>,
 }
 
 impl Memory {
@@ -33,17 +40,18 @@ impl Memory {
     pub(super) fn recall(&self, set: &Set) -> Seen {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = std::mem::take(&mut *memory);
-        if seen.uid == set.uid() && seen.selector.shares(set.selector()) {
+        if seen.uid == set.uid() && seen.written_selector.shares(set.selector()) {
             seen
         } else {
             Seen::default()
         }
     }
 
-    pub(super) fn keep(&self, set: &Set, history: History, pods: Vec<Pod>) {
+    pub(super) fn keep(&self, set: &Set, selector: Arc<LabelSelector>, history: History, pods: Vec<Pod>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
             uid: set.uid().to_owned(),
-            selector: set.selector().clone(),
+            written_selector: set.selector().clone(),
+            selector: Some(selector),
             history,
             pods,
         };

@@ -135,18 +135,22 @@ impl Controller for StatefulSets {
         let Some(set) = access.get(SETS, &key.namespace, &key.name).map(Set::new) else {
             return Ok(Next::Wait);
         };
-        // Trying again would not make the selector valid.
-        let Ok(selector) = LabelSelector::of(set.selector()) else {
-            return Ok(Next::Wait);
-        };
         let seen = self.memory.recall(&set);
+        let selector = match &seen.selector {
+            Some(known) => known.clone(),
+            None => match LabelSelector::of(set.selector()) {
+                Ok(selector) => Arc::new(selector),
+                // Trying again would not make the selector valid.
+                Err(_) => return Ok(Next::Wait),
+            },
+        };
         let mut history = revisions::list(access, &set, &selector, &seen);
         let adopted = revisions::adopt_orphans(access, &set, &history.revisions)?;
         let pods = claim::pods(access, &set, &selector, &seen)?;
         if adopted {
             history = revisions::list(access, &set, &selector, &seen);
         }
-        let chosen = revisions::choose(access, &set, &history.revisions);
+        let chosen = revisions::choose(access, &set, &mut history);
         let (chosen, done) = match chosen {
             Ok(chosen) => {
                 let done = self.work(access, &set, &pods, &chosen);
@@ -155,7 +159,7 @@ impl Controller for StatefulSets {
             Err(status) => (None, Err(status)),
         };
         let truncated = revisions::truncate(access, &set, &pods, &history.revisions, chosen.as_ref());
-        self.memory.keep(&set, history, pods);
+        self.memory.keep(&set, selector, history, pods);
         let next = done.as_ref().copied().unwrap_or(Next::Wait);
         error::all_of([done.err(), truncated.err()].into_iter().flatten().collect()).map(|()| next)
     }

@@ -46,9 +46,16 @@ pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, revisions: &[Revisio
 
 /// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
 pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector, seen: &Seen) -> History {
+    let newest = access.newest(REVISIONS);
+    if newest.is_some() && newest == seen.history.newest {
+        return seen.history.clone();
+    }
     let listed = access.list_claimable(REVISIONS, set.namespace(), set.uid());
     if seen.history.is_of(&listed) {
-        return seen.history.clone();
+        return History {
+            newest,
+            ..seen.history.clone()
+        };
     }
     let mut revisions: Vec<_> = listed.iter().cloned().map(Revision::new).collect();
     let (name, uid) = (set.name(), set.uid());
@@ -62,18 +69,28 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector, see
     });
     History {
         listed,
+        newest,
         revisions: revisions.into(),
+        found: None,
     }
 }
 
 /// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
-pub(super) fn choose(access: &dyn Access, set: &Set, history: &[Revision]) -> Result<Chosen, Status> {
+pub(super) fn choose(access: &dyn Access, set: &Set, history: &mut History) -> Result<Chosen, Status> {
+    let newest_equal = match &history.found {
+        Some((template, found)) if template.shares(set.template()) => *found,
+        _ => {
+            let found = newest_equal(set, &history.revisions)?;
+            history.found = Some((set.template().clone(), found));
+            found
+        }
+    };
+    let history = &history.revisions;
     let mut collisions = i32::try_from(number(&set.status()["collisionCount"])).unwrap_or_default();
     let next = history
         .last()
         .map_or(1, |newest| newest.number().saturating_add(1));
 
-    let newest_equal = newest_equal(set, history)?;
     let update = match newest_equal.zip(history.len().checked_sub(1)) {
         Some((equal, newest)) if equal == newest => history[newest].clone(),
         Some((equal, _)) => renumber(access, &history[equal], next)?,
