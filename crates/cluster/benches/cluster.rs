@@ -181,7 +181,7 @@ fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
 fn start() -> (Cluster, Client, stateward_kubelet::Running) {
     let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
     let cluster = Cluster::start(Options::at(clock.clone()));
-    let kubelet = Kubelet::new(cluster.client("kubelet"), clock)
+    let kubelet = Kubelet::new(cluster.lean_client("kubelet"), clock)
         .heartbeat(None)
         .spawn();
     let client = cluster.client("bench");

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::audit::Entry;
 use crate::controllers::{self, MaxUnavailable};
 use crate::faults::{Calm, Connection, Plan};
+use crate::http::negotiate::Lean;
 use crate::http::{self, User};
 use crate::server::{Caller, Server, Target, WriteOptions};
 use crate::store::{Change, Shelf};
@@ -80,13 +81,24 @@ impl Cluster {
         self.client_with(user, Arc::new(Calm))
     }
 
+    /// The same for somebody who does not read `managedFields`: objects come without. They are half of a pod, and whoever
+    /// hears of every change of every pod does little else than skip them.
+    pub fn lean_client(&self, user: &str) -> kube::Client {
+        self.connect(user, Some(Lean), Arc::new(Calm))
+    }
+
     /// A client in this process whose requests meet what `plan` has in store for them.
     pub fn client_with(&self, user: &str, plan: Arc<dyn Plan>) -> kube::Client {
+        self.connect(user, None, plan)
+    }
+
+    fn connect(&self, user: &str, lean: Option<Lean>, plan: Arc<dyn Plan>) -> kube::Client {
         let user = User(user.to_owned());
         let connection = Connection::new(self.router(), self.server.clock.clone(), plan);
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(user.clone());
+            lean.map(|lean| request.extensions_mut().insert(lean));
             connection.clone().send(request)
         });
         kube::Client::new(service, "default")
@@ -238,7 +250,7 @@ mod tests {
     use futures::StreamExt;
     use k8s_openapi::api::core::v1::Namespace;
     use kube::Api;
-    use kube::api::{WatchEvent, WatchParams};
+    use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
     use kube::runtime::watcher;
 
     /// Long runs start thousands of clusters in one process.
@@ -253,6 +265,34 @@ mod tests {
         // Tasks that were told to end get their turn.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         assert_eq!(server.strong_count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lean_client_is_told_of_no_managers_and_takes_none_away() {
+        let cluster = Cluster::start(Options::at(Clock::wall()));
+        let [lean, whole] = [cluster.lean_client("test"), cluster.client("test")].map(Api::<Namespace>::all);
+        let is_managed = |namespace: &Namespace| namespace.metadata.managed_fields.is_some();
+        let label = |value: &str| Patch::Merge(serde_json::json!({"metadata": {"labels": {"a": value}}}));
+        let params = PatchParams::default();
+
+        for (api, value, expected) in [(&lean, "1", false), (&whole, "2", true), (&lean, "3", false)] {
+            let written = api.patch("default", &params, &label(value)).await.unwrap();
+            assert_eq!(is_managed(&written), expected, "written");
+            assert_eq!(is_managed(&api.get("default").await.unwrap()), expected, "read");
+            let listed = api.list(&ListParams::default()).await.unwrap();
+            assert!(listed.iter().all(|one| is_managed(one) == expected), "listed");
+            let mut watch = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+            let Some(Ok(WatchEvent::Added(watched))) = watch.next().await else {
+                panic!("no first event")
+            };
+            assert_eq!(is_managed(&watched), expected, "watched");
+        }
+        // What is sent without managers leaves them as they are.
+        let bare = lean.get("default").await.unwrap();
+        lean.replace("default", &PostParams::default(), &bare)
+            .await
+            .unwrap();
+        assert!(is_managed(&whole.get("default").await.unwrap()));
     }
 
     #[tokio::test(start_paused = true)]

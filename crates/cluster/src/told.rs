@@ -19,6 +19,8 @@ pub(crate) struct Told(Mutex<VecDeque<Telling>>);
 
 struct Telling {
     object: Object,
+    /// Without its `managedFields`.
+    is_lean: bool,
     text: Bytes,
     spec: Value,
     /// Where in the text that is.
@@ -26,15 +28,17 @@ struct Telling {
 }
 
 impl Told {
-    /// The text of an object. If it was not told lately, `write` appends it, with the text of its spec where that is known,
+    /// The text of an object, or the lean one. If it was not told lately, `write` appends it, with the text of its spec where that is known,
     /// and says where the spec is.
     pub(crate) fn text(
         &self,
         object: &Object,
+        is_lean: bool,
         write: impl FnOnce(&mut Vec<u8>, Option<&[u8]>) -> Range<usize>,
     ) -> Bytes {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = told.iter().rev().find(|known| known.object.shares(object)) {
+        let is_it = |known: &&Telling| known.is_lean == is_lean && known.object.shares(object);
+        if let Some(known) = told.iter().rev().find(is_it) {
             return known.text.clone();
         }
         let spec = &object["spec"];
@@ -52,6 +56,7 @@ impl Told {
         }
         told.push_back(Telling {
             object: object.clone(),
+            is_lean,
             text: text.clone(),
             spec: spec.clone(),
             place,

@@ -47,7 +47,7 @@ impl World {
             ..Options::at(clock.clone())
         });
         let behaviours = Behaviours::default();
-        let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
+        let kubelet = Kubelet::new(cluster.lean_client("system:nodes"), clock.clone())
             .behaviours(behaviours.clone())
             .heartbeat(None)
             .spawn();

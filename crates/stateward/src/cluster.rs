@@ -86,7 +86,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     for (image, behaviour) in image {
         behaviours.program(Match::image(image), behaviour);
     }
-    let _kubelet = Kubelet::new(cluster.client("system:nodes"), clock)
+    let _kubelet = Kubelet::new(cluster.lean_client("system:nodes"), clock)
         .nodes(["node-a", "node-b", "node-c"])
         .behaviours(behaviours)
         .heartbeat(Some(Duration::from_secs(10)))

@@ -60,7 +60,7 @@ impl World {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap(), 1.0);
         let cluster = Cluster::start(Options::at(clock.clone()));
         let behaviours = Behaviours::default();
-        let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
+        let kubelet = Kubelet::new(cluster.lean_client("system:nodes"), clock.clone())
             .behaviours(behaviours.clone())
             .heartbeat(None)
             .spawn();

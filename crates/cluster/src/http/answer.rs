@@ -1,6 +1,7 @@
 //! Answers: objects, lists, rows and refusals as HTTP responses.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
@@ -11,6 +12,7 @@ use super::query::Query;
 use super::text::{self, Entries};
 use crate::events;
 use crate::object::Object;
+use crate::patch::Managers;
 use crate::resource::{Model, Resource};
 use crate::server::{Page, Server, Target};
 use crate::status::Status;
@@ -53,10 +55,10 @@ impl Reply {
                 warnings,
             } => {
                 let mut response = match form {
-                    Form::Object => response(
+                    Form::Object | Form::Lean => response(
                         code,
                         "application/json",
-                        text_of(server, &target.resource, &object),
+                        text_of(server, &target.resource, &object, form),
                     ),
                     Form::Metadata => json(code, &metadata_only(&object.whole(), "PartialObjectMetadata")),
                     Form::Table => {
@@ -116,12 +118,12 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
                 "items": items.map(|object| metadata_only(&object, "PartialObjectMetadata")).collect::<Vec<_>>(),
             }))
         }
-        Form::Object => {
+        Form::Object | Form::Lean => {
             let typed = matches!(resource.model, Model::Builtin { .. });
             let items = page
                 .items
                 .iter()
-                .map(|object| (dressed(resource, object), object));
+                .map(|object| (dressed(resource, object), managers_for(form, object)));
             let mut out = Vec::with_capacity(4096);
             let mut entries = Entries::begin(&mut out);
             text::write(entries.next("apiVersion"), &resource.api_version().into());
@@ -143,16 +145,26 @@ pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Val
 }
 
 /// The text of the object in that dress.
-pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object) -> Bytes {
+pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object, form: Form) -> Bytes {
+    let managers = managers_for(form, object);
     match dressed(resource, object) {
-        Cow::Borrowed(shown) => server.told.text(object, |out, spec| {
-            text::write_object(out, shown, &object.managers, spec)
+        Cow::Borrowed(shown) => server.told.text(object, form == Form::Lean, |out, spec| {
+            text::write_object(out, shown, managers, spec)
         }),
         Cow::Owned(shown) => {
             let mut out = Vec::with_capacity(4096);
-            text::write_object(&mut out, &shown, &object.managers, None);
+            text::write_object(&mut out, &shown, managers, None);
             out.into()
         }
+    }
+}
+
+/// The managers that are told of in this form.
+fn managers_for(form: Form, object: &Object) -> &Managers {
+    static NONE: LazyLock<Managers> = LazyLock::new(Managers::default);
+    match form {
+        Form::Lean => &NONE,
+        _ => &object.managers,
     }
 }
 

@@ -9,7 +9,7 @@ mod any_request;
 mod body;
 mod discovery;
 mod item;
-mod negotiate;
+pub(crate) mod negotiate;
 mod openapi;
 mod protobuf;
 mod query;
@@ -116,12 +116,12 @@ async fn serve(
         return refuse(&status);
     }
     if request.method() == Method::GET && target.subresource.is_empty() && query.is_watch() {
-        return match watch::start(server, target, &query, request.headers()) {
+        return match watch::start(server, target, &query, negotiate::Form::of(&request)) {
             Ok(response) => response,
             Err(status) => refuse(&status),
         };
     }
-    let wanted = negotiate::Form::of(request.headers());
+    let wanted = negotiate::Form::of(&request);
     let verb = verb(request.method(), &target);
     let mut body = crate::audit::Body::from(crate::json::Value::Null);
     let before = server.store.revision();

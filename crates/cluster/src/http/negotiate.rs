@@ -1,21 +1,35 @@
 //! What form of an answer a client wants.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Request, header};
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Objects as they are.
     Object,
+    /// The same without `managedFields`.
+    Lean,
     /// Rows for people.
     Table,
     /// Only what every object has.
     Metadata,
 }
 
+/// Rides on a request from this process whose sender does not read `managedFields`. A real server has no way to be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lean;
+
 impl Form {
+    /// What the sender of a request wants.
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        match Self::accepted(request.headers()) {
+            Self::Object if request.extensions().get::<Lean>().is_some() => Self::Lean,
+            form => form,
+        }
+    }
+
     /// The first of the client's wishes that we can fulfil. Whoever wants none of them gets objects as JSON.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    fn accepted(headers: &HeaderMap) -> Self {
         wishes(headers)
             .find_map(|wish| {
                 let parameter = |name: &str| {
@@ -81,6 +95,6 @@ mod tests {
     fn the_first_wish_we_can_fulfil_counts(#[case] accept: &str, #[case] expected: Form) {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, accept.parse().unwrap());
-        assert_eq!(Form::of(&headers), expected);
+        assert_eq!(Form::accepted(&headers), expected);
     }
 }

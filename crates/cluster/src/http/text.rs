@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::json::{Map, Name, Value, write_name, write_text};
 
-use crate::object::Object;
 use crate::patch::Managers;
 
 pub(super) use crate::json::write;
@@ -32,15 +31,15 @@ pub(super) fn write_object(
 /// Appends the items of a list. Those of a built-in kind do not repeat what the list says of them.
 pub(super) fn write_items<'o>(
     out: &mut Vec<u8>,
-    items: impl Iterator<Item = (std::borrow::Cow<'o, Value>, &'o Object)>,
+    items: impl Iterator<Item = (std::borrow::Cow<'o, Value>, &'o Managers)>,
     typed: bool,
 ) {
     out.push(b'[');
-    for (index, (shown, object)) in items.enumerate() {
+    for (index, (shown, managers)) in items.enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_fields(out, &shown, &object.managers, None, |name| {
+        write_fields(out, &shown, managers, None, |name| {
             !typed || !matches!(name, "kind" | "apiVersion")
         });
     }
@@ -80,11 +79,20 @@ fn write_fields(
 }
 
 fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
+    // In the order that a real server has in built-in kinds: some read no further than the version.
+    const FIRST: [&str; 5] = ["name", "generateName", "namespace", "uid", "resourceVersion"];
     let mut entries = Entries::begin(out);
-    for (name, value) in metadata {
+    for name in FIRST {
+        if let Some(value) = metadata.get(name) {
+            write(entries.next(name), value);
+        }
+    }
+    let rest = metadata
+        .iter()
+        .filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    for (name, value) in rest {
         write(entries.next_of(name), value);
     }
-    // Last, as a real server has it in built-in kinds: most who read do not want it, and some read no further than the version.
     if let Some(managed) = managers.text() {
         entries.next(MANAGED_FIELDS).extend_from_slice(managed.as_bytes());
     }
@@ -133,6 +141,7 @@ impl<'o> Entries<'o> {
 mod tests {
     use super::*;
     use crate::json::json;
+    use crate::object::Object;
     use crate::patch::managed::{self, Write};
     use crate::types::Shape;
     use rstest::rstest;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::json::{Value, json};
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, header};
 use futures::stream;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -36,7 +36,7 @@ pub(super) fn start(
     server: Arc<Server>,
     target: Target,
     query: &Query,
-    headers: &HeaderMap,
+    form: Form,
 ) -> Result<Response<Body>, Status> {
     let mut selected = query.selected(&target.resource)?;
     if !target.name.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn start(
     };
     let watch = Watch {
         growth: server.store.growth(&target.resource.shelf),
-        form: Form::of(headers),
+        form,
         query: query.clone(),
         bookmarks: query.is_set("allowWatchBookmarks"),
         deadline: now.checked_add(timeout).unwrap_or(Timestamp::MAX),
@@ -224,8 +224,8 @@ impl Watch {
     fn say(&mut self, kind: &str, object: &Object) {
         let resource = self.target.resource.clone();
         let shown = match self.form {
-            Form::Object => {
-                let shown = text_of(&self.server, &resource, object);
+            Form::Object | Form::Lean => {
+                let shown = text_of(&self.server, &resource, object, self.form);
                 return self.push(kind, shown.len(), |line| line.extend_from_slice(&shown));
             }
             Form::Metadata => metadata_only(&object.whole(), "PartialObjectMetadata"),
@@ -255,7 +255,7 @@ impl Watch {
             mark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let mark = match self.form {
-            Form::Object => mark,
+            Form::Object | Form::Lean => mark,
             Form::Metadata => metadata_only(&mark, "PartialObjectMetadata"),
             Form::Table => {
                 let mut table = rows(&self.server, &resource, &[&mark], &self.query);

@@ -23,7 +23,7 @@ pub(crate) fn measure() {
     runtime.block_on(async {
         let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
         let cluster = Cluster::start(Options::at(clock.clone()));
-        let _kubelet = Kubelet::new(cluster.client("kubelet"), clock.clone())
+        let _kubelet = Kubelet::new(cluster.lean_client("kubelet"), clock.clone())
             .heartbeat(None)
             .spawn();
         let fleet = Fleet::new(cluster.client("bench"), "default");

@@ -83,7 +83,7 @@ impl Scene {
                 Match::image(image(BROKEN)),
                 Behaviour::crash_loop().pull(seconds(2)),
             );
-        let kubelet = Kubelet::new(cluster.client("system:nodes"), clock.clone())
+        let kubelet = Kubelet::new(cluster.lean_client("system:nodes"), clock.clone())
             .nodes(["node-a", "node-b", "node-c"])
             .behaviours(behaviours)
             .heartbeat(None)
