@@ -65,7 +65,7 @@ impl Element {
     }
 
     /// Appends the same as JSON, in quotes.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(in crate::patch) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Field(name) if is_plain(name) => {
                 out.extend_from_slice(b"\"f:");

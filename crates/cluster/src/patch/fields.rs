@@ -17,9 +17,9 @@ pub(crate) struct FieldSet {
 
 /// Whether a path is in a set, and what is below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) member: bool,
-    pub(super) children: FieldSet,
+struct Node {
+    member: bool,
+    children: FieldSet,
 }
 
 impl Node {
@@ -68,13 +68,6 @@ impl FieldSet {
             [] => {}
             [last] => self.entry(last).member = true,
             [first, rest @ ..] => self.entry(first).children.insert(rest),
-        }
-    }
-
-    /// Puts what there is at an element in its place, if there is anything.
-    pub(super) fn put(&mut self, element: &Element, node: Node) {
-        if !node.is_empty() {
-            *self.entry(element) = node;
         }
     }
 

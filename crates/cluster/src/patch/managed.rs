@@ -10,7 +10,8 @@ use crate::json::{Map, Name, Value};
 use super::fields::FieldSet;
 use super::managers::{Entry, Id, Managers, clear};
 use super::owned::Owned;
-use super::typed::{Comparison, compare};
+use super::transition::Transition;
+use super::typed::{Comparison, compare, trace};
 use crate::object::Object;
 use crate::types::{Kind, Shape, decode};
 
@@ -46,7 +47,7 @@ pub(crate) struct Write<'a> {
     pub(crate) kind: &'a str,
     /// Dotted paths that this endpoint ignores, so that nobody owns them through it: `status`, or `spec` on
     /// `/status`.
-    pub(crate) reset: &'a [&'a str],
+    pub(crate) reset: &'static [&'static str],
     /// RFC 3339, to the second.
     pub(crate) now: &'a str,
 }
@@ -97,11 +98,32 @@ fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<
 /// Moves ownership of what changed between two objects to the writer.
 pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
     managers.forget_other_versions(write.api_version);
+    let transition = Transition::of(managers, write, trace(old, new, shape));
+    let known = transition
+        .as_ref()
+        .and_then(|transition| transition.outcome(managers, write));
+    let mut find_out = || hand_over(managers, compare(old, new, shape).without(write.reset), write);
+    if let Some(after) = known {
+        debug_assert!({
+            find_out();
+            *managers == after
+        });
+        *managers = after;
+        return;
+    }
+    let has_gained = find_out();
+    if let Some(transition) = transition {
+        transition.remember(managers, has_gained);
+    }
+}
+
+/// The same for a known change. Whether the writer has gained anything.
+fn hand_over(managers: &mut Managers, changed: Comparison, write: &Write<'_>) -> bool {
     let Comparison {
         removed,
         modified: mut taken,
         added,
-    } = compare(old, new, shape).without(write.reset);
+    } = changed;
     taken.add(added);
     // What the writer takes from itself it would only get back.
     let id = Id::update(write.manager, write.api_version, write.subresource);
@@ -117,7 +139,8 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         own.owned.subtract(&[&unowned, &removed]);
         own
     });
-    if gained.is_empty() {
+    let has_gained = !gained.is_empty();
+    if !has_gained {
         if let Some(own) = own.filter(|own| !own.owned.is_empty()) {
             managers.insert(id, own);
         }
@@ -137,6 +160,7 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
         managers.insert(id, entry);
     }
     managers.forget_the_oldest();
+    has_gained
 }
 
 /// The part of a set that can be owned.

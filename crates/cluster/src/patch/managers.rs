@@ -10,18 +10,18 @@ use super::fields::FieldSet;
 use super::owned::Owned;
 
 /// How many updaters an object remembers; older ones become one.
-const MOST_UPDATERS: usize = 10;
+pub(super) const MOST_UPDATERS: usize = 10;
 /// What they become.
 const ANCIENT: &str = "ancient-changes";
 /// How a manager writes. Sorted as the real server sorts: appliers first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Operation {
     Apply,
     Update,
 }
 
 /// Whose an entry is, in texts that are shared with the object before. An applier is the same whatever version it applies.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Id {
     pub(super) manager: Arc<str>,
     pub(super) operation: Operation,

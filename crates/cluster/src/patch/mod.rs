@@ -8,7 +8,8 @@
 //!   change.
 //! - `apply` (with `conflict` and `last_applied`): the patch that says what should be.
 //! - `managed` (with `scale`): who owns what after every other write. Callers find all of ownership here.
-//! - `managers`, `owned`, `fields`, `element`: the `managedFields` of an object, read, kept and written.
+//! - `managers`, `owned`, `fields`, `element`: the `managedFields` of an object, read, kept and written; `transition`: how they
+//!   moved before.
 //! - `typed`: walks over a value along with its shape; what structured-merge-diff does upstream.
 
 mod apply;
@@ -33,6 +34,7 @@ mod replay;
 mod scale;
 mod strategic;
 mod strategy;
+mod transition;
 mod typed;
 
 pub(crate) use error::PatchError;

@@ -9,7 +9,7 @@ use super::fields::FieldSet;
 use crate::hash::Table;
 
 /// The text of a set of paths. Sets with the same paths have the same text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owned(Arc<str>);
 
 /// Sets by their text. Objects that were made alike are owned alike, so that few texts are read more than once in a while.

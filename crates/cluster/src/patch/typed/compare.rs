@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::json::Value;
 
 use super::super::element::{Element, same};
-use super::super::fields::{FieldSet, Node};
+use super::super::fields::FieldSet;
 use super::form::{Form, element_of, fields, forms, items};
 use crate::types::{ListKind, Shape};
 
@@ -31,12 +31,16 @@ impl Comparison {
 /// Compares two values of one shape.
 pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Comparison {
     let mut found = Found::default();
-    found.visit(Some(old), Some(new), shape);
-    Comparison {
-        removed: found.removed.children,
-        modified: found.modified.children,
-        added: found.added.children,
-    }
+    visit(&mut found, Some(old), Some(new), shape);
+    found.comparison
+}
+
+/// The same as bytes that say where what was changed, and nothing of the values: two writes that change the same places in the
+/// same way have the same.
+pub(crate) fn trace(old: &Value, new: &Value, shape: Shape<'_>) -> Vec<u8> {
+    let mut trace = Trace(Vec::with_capacity(1024));
+    visit(&mut trace, Some(old), Some(new), shape);
+    trace.0
 }
 
 /// Whether two lists have the same items in the same places, as those of a status mostly do: each with a text for the
@@ -55,136 +59,200 @@ fn are_aligned(old: &[Value], new: &[Value], shape: Shape<'_>) -> bool {
         })
 }
 
-/// What a write changed at one place and below.
-#[derive(Default)]
-struct Found {
-    removed: Node,
-    modified: Node,
-    added: Node,
+/// How a place was changed.
+#[derive(Clone, Copy)]
+enum How {
+    Removed,
+    Modified,
+    Added,
 }
 
-impl Found {
-    fn visit(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
-        let mut is_leaf = false;
-        for form in forms(shape, old, new) {
-            is_leaf = match form {
-                Form::Scalar => true,
-                Form::List => {
-                    let (old, new) = (items(old).unwrap_or_default(), items(new).unwrap_or_default());
-                    (old.is_empty() && new.is_empty()) || shape.list() == ListKind::Atomic
-                }
-                Form::Map => {
-                    let is_empty = |value| fields(value).is_none_or(crate::json::Map::is_empty);
-                    (is_empty(old) && is_empty(new)) || shape.is_atomic_map()
-                }
-            };
-            match form {
-                _ if is_leaf => self.leaf(old, new),
-                Form::Map => self.visit_fields(old, new, shape),
-                _ => self.visit_items(
-                    items(old).unwrap_or_default(),
-                    items(new).unwrap_or_default(),
-                    shape,
-                ),
-            }
-        }
-        if !is_leaf {
-            match (old, new) {
-                (None, _) => self.added.member = true,
-                (_, None) => self.removed.member = true,
-                _ => {}
-            }
-        }
+/// Who is told what a write changed, on a walk from place to place.
+trait Witness {
+    fn enter(&mut self, element: &Element);
+
+    fn leave(&mut self);
+
+    /// Where the walk is, something was changed.
+    fn note(&mut self, how: How);
+}
+
+/// Puts the places into sets.
+#[derive(Default)]
+struct Found {
+    at: Vec<Element>,
+    comparison: Comparison,
+}
+
+impl Witness for Found {
+    fn enter(&mut self, element: &Element) {
+        self.at.push(element.clone());
     }
 
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
+    fn leave(&mut self) {
+        self.at.pop();
+    }
+
+    fn note(&mut self, how: How) {
+        let set = match how {
+            How::Removed => &mut self.comparison.removed,
+            How::Modified => &mut self.comparison.modified,
+            How::Added => &mut self.comparison.added,
+        };
+        set.insert(&self.at);
+    }
+}
+
+/// Writes the walk down.
+struct Trace(Vec<u8>);
+
+impl Witness for Trace {
+    fn enter(&mut self, element: &Element) {
+        // In quotes, so that no name reads as another and what follows it.
+        element.write(&mut self.0);
+    }
+
+    fn leave(&mut self) {
+        self.0.push(b'<');
+    }
+
+    fn note(&mut self, how: How) {
+        self.0.push(match how {
+            How::Removed => b'-',
+            How::Modified => b'~',
+            How::Added => b'+',
+        });
+    }
+}
+
+fn visit(witness: &mut impl Witness, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
+    let mut is_leaf = false;
+    for form in forms(shape, old, new) {
+        is_leaf = match form {
+            Form::Scalar => true,
+            Form::List => {
+                let (old, new) = (items(old).unwrap_or_default(), items(new).unwrap_or_default());
+                (old.is_empty() && new.is_empty()) || shape.list() == ListKind::Atomic
+            }
+            Form::Map => {
+                let is_empty = |value| fields(value).is_none_or(crate::json::Map::is_empty);
+                (is_empty(old) && is_empty(new)) || shape.is_atomic_map()
+            }
+        };
+        match form {
+            _ if is_leaf => leaf(witness, old, new),
+            Form::Map => visit_fields(witness, old, new, shape),
+            _ => visit_items(
+                witness,
+                items(old).unwrap_or_default(),
+                items(new).unwrap_or_default(),
+                shape,
+            ),
+        }
+    }
+    if !is_leaf {
         match (old, new) {
-            (None, _) => self.added.member = true,
-            (_, None) => self.removed.member = true,
-            (Some(old), Some(new)) if !same(old, new) => self.modified.member = true,
+            (None, _) => witness.note(How::Added),
+            (_, None) => witness.note(How::Removed),
             _ => {}
         }
     }
+}
 
-    fn visit_fields(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
-        let [mut old, mut new] = [old, new].map(|value| fields(value).into_iter().flatten().peekable());
-        loop {
-            let order = match (old.peek(), new.peek()) {
-                (Some((old, _)), Some((new, _))) => old.cmp(new),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return,
-            };
-            let old = old.next_if(|_| order.is_le());
-            let new = new.next_if(|_| order.is_ge());
-            let Some((name, _)) = old.or(new) else { return };
-            let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
-            // Most of what is written is as it was, and a step there would find nothing.
-            if old != new {
-                self.step(Element::field(name), old, new, shape.member(name));
+fn leaf(witness: &mut impl Witness, old: Option<&Value>, new: Option<&Value>) {
+    match (old, new) {
+        (None, _) => witness.note(How::Added),
+        (_, None) => witness.note(How::Removed),
+        (Some(old), Some(new)) if !same(old, new) => witness.note(How::Modified),
+        _ => {}
+    }
+}
+
+fn visit_fields(witness: &mut impl Witness, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
+    let [mut old, mut new] = [old, new].map(|value| fields(value).into_iter().flatten().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return,
+        };
+        let old = old.next_if(|_| order.is_le());
+        let new = new.next_if(|_| order.is_ge());
+        let Some((name, _)) = old.or(new) else { return };
+        let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
+        // Most of what is written is as it was, and a step there would find nothing.
+        if old != new {
+            step(witness, &Element::field(name), old, new, shape.member(name));
+        }
+    }
+}
+
+fn visit_items(witness: &mut impl Witness, old: &[Value], new: &[Value], shape: Shape<'_>) {
+    if old == new {
+        return;
+    }
+    if are_aligned(old, new, shape) {
+        for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
+            if let Ok(element) = element_of(shape, new) {
+                step(witness, &element, Some(old), Some(new), shape.element());
+            }
+        }
+        return;
+    }
+    let mut pairs: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for item in old {
+        if let Ok(element) = element_of(shape, item) {
+            pairs.entry(element).or_default().0.push(item);
+        }
+    }
+    for item in new {
+        if let Ok(element) = element_of(shape, item) {
+            pairs.entry(element).or_default().1.push(item);
+        }
+    }
+    for (element, (old, new)) in &pairs {
+        let item = shape.element();
+        match (old.as_slice(), new.as_slice()) {
+            ([] | [_], [] | [_]) => {
+                step(witness, element, old.first().copied(), new.first().copied(), item);
+            }
+            // Duplicates are one value, however many there are.
+            ([_, _, ..], [_, _, ..]) => {
+                if old.len() != new.len() || old.iter().zip(new).any(|(old, new)| !same(old, new)) {
+                    note(witness, element, How::Modified);
+                }
+            }
+            ([_, _, ..], rest) => {
+                if let [new] = rest {
+                    step(witness, element, None, Some(new), item);
+                }
+                note(witness, element, How::Removed);
+            }
+            (rest, _) => {
+                if let [old] = rest {
+                    step(witness, element, Some(old), None, item);
+                }
+                note(witness, element, How::Added);
             }
         }
     }
+}
 
-    fn visit_items(&mut self, old: &[Value], new: &[Value], shape: Shape<'_>) {
-        if old == new {
-            return;
-        }
-        if are_aligned(old, new, shape) {
-            for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
-                if let Ok(element) = element_of(shape, new) {
-                    self.step(element, Some(old), Some(new), shape.element());
-                }
-            }
-            return;
-        }
-        let mut pairs: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-        for item in old {
-            if let Ok(element) = element_of(shape, item) {
-                pairs.entry(element).or_default().0.push(item);
-            }
-        }
-        for item in new {
-            if let Ok(element) = element_of(shape, item) {
-                pairs.entry(element).or_default().1.push(item);
-            }
-        }
-        for (element, (old, new)) in pairs {
-            let item = shape.element();
-            match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.step(element, old.first().copied(), new.first().copied(), item),
-                // Duplicates are one value, however many there are.
-                ([_, _, ..], [_, _, ..]) => {
-                    if old.len() != new.len() || old.iter().zip(&new).any(|(old, new)| !same(old, new)) {
-                        self.modified.children.insert(&[element]);
-                    }
-                }
-                ([_, _, ..], rest) => {
-                    if let [new] = rest {
-                        self.step(element.clone(), None, Some(new), item);
-                    }
-                    self.removed.children.insert(&[element]);
-                }
-                (rest, _) => {
-                    if let [old] = rest {
-                        self.step(element.clone(), Some(old), None, item);
-                    }
-                    self.added.children.insert(&[element]);
-                }
-            }
-        }
-    }
+fn step(
+    witness: &mut impl Witness,
+    element: &Element,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    shape: Shape<'_>,
+) {
+    witness.enter(element);
+    visit(witness, old, new, shape);
+    witness.leave();
+}
 
-    fn step(&mut self, element: Element, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
-        let mut below = Self::default();
-        below.visit(old, new, shape);
-        let Self {
-            removed,
-            modified,
-            added,
-        } = below;
-        self.removed.children.put(&element, removed);
-        self.modified.children.put(&element, modified);
-        self.added.children.put(&element, added);
-    }
+fn note(witness: &mut impl Witness, element: &Element, how: How) {
+    witness.enter(element);
+    witness.note(how);
+    witness.leave();
 }

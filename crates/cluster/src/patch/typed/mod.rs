@@ -12,7 +12,7 @@ mod remove;
 mod validate;
 
 pub(super) use collect::collect;
-pub(super) use compare::{Comparison, compare};
+pub(super) use compare::{Comparison, compare, trace};
 pub(super) use form::is_named;
 pub(super) use join::join;
 pub(super) use remove::remove;

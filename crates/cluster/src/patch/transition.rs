@@ -1,0 +1,153 @@
+//! How ownership moved before. Objects are written in the same few ways again and again: what a pod's status goes through, every
+//! pod's does. Who owns what afterwards follows from who owned what, who writes, and which places are changed how, so that it is
+//! found out once.
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::managed::Write;
+use super::managers::{Entry, Id, MOST_UPDATERS, Managers};
+use super::owned::Owned;
+use crate::hash::Table;
+
+/// All that decides how ownership moves, but for the times, which only say who is forgotten of many.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Transition {
+    before: Vec<(Id, Owned, Arc<str>)>,
+    writer: Id,
+    reset: &'static [&'static str],
+    /// Where what is changed.
+    trace: Vec<u8>,
+}
+
+/// The entries after a transition.
+type Outcome = Arc<[(Id, Owned, Arc<str>, Since)]>;
+
+/// Since when an entry is as it is.
+#[derive(Clone, Copy)]
+enum Since {
+    Before,
+    Now,
+}
+
+static KNOWN: LazyLock<Mutex<Table<Transition, Outcome>>> = LazyLock::new(Mutex::default);
+/// How many are remembered.
+const REMEMBERED: usize = 1024;
+
+impl Transition {
+    /// `None` where times decide as well.
+    pub(super) fn of(managers: &Managers, write: &Write<'_>, trace: Vec<u8>) -> Option<Self> {
+        let before = managers.iter();
+        let before: Vec<_> = before
+            .map(|(id, entry)| (id.clone(), entry.owned.clone(), entry.api_version.clone()))
+            .collect();
+        (before.len() < MOST_UPDATERS).then(|| Self {
+            before,
+            writer: Id::update(write.manager, write.api_version, write.subresource),
+            reset: write.reset,
+            trace,
+        })
+    }
+
+    /// The managers after it, if there was one like it.
+    pub(super) fn outcome(&self, managers: &Managers, write: &Write<'_>) -> Option<Managers> {
+        let outcome = known().get(self)?.clone();
+        let now: Arc<str> = write.now.into();
+        let mut after = Managers::default();
+        for (id, owned, api_version, since) in outcome.iter() {
+            let entry = Entry {
+                owned: owned.clone(),
+                api_version: api_version.clone(),
+                time: match since {
+                    Since::Now => Some(now.clone()),
+                    Since::Before => managers.get(id).and_then(|entry| entry.time.clone()),
+                },
+            };
+            after.insert(id.clone(), entry);
+        }
+        Some(after)
+    }
+
+    /// Remembers what came of it, and whether the writer has gained anything.
+    pub(super) fn remember(self, after: &Managers, has_gained: bool) {
+        let entry = |(id, entry): (&Id, &Entry)| {
+            let since = match has_gained && *id == self.writer {
+                true => Since::Now,
+                false => Since::Before,
+            };
+            (id.clone(), entry.owned.clone(), entry.api_version.clone(), since)
+        };
+        let outcome = after.iter().map(entry).collect();
+        let mut known = known();
+        if known.len() == REMEMBERED {
+            known.clear();
+        }
+        known.insert(self, outcome);
+    }
+}
+
+fn known() -> MutexGuard<'static, Table<Transition, Outcome>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::json::{Value, json};
+    use crate::patch::managed::whole::update;
+    use crate::types::Shape;
+
+    const LONG_AGO: &str = "2026-01-01T00:00:00Z";
+
+    fn entry(manager: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": LONG_AGO, "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": fields}})
+    }
+
+    /// What comes of the same write at different times: the first finds out, the others know.
+    #[rstest]
+    #[case::gains_what_it_changes(json!({"x": "2", "y": "1"}), |now| vec![("two", LONG_AGO), ("one", now)])]
+    #[case::gains_what_others_had(json!({"x": "1", "y": "2"}), |now| vec![("one", now)])]
+    #[case::only_takes_away(json!({"x": "1"}), |_| vec![("one", LONG_AGO)])]
+    #[case::changes_nothing(json!({"x": "1", "y": "1"}), |_| vec![("one", LONG_AGO), ("two", LONG_AGO)])]
+    fn times_are_those_of_the_write_at_hand(
+        #[case] data: Value,
+        #[case] expected: impl Fn(&'static str) -> Vec<(&'static str, &'static str)>,
+    ) {
+        let managers = [
+            entry("one", json!({".": {}, "f:x": {}})),
+            entry("two", json!({"f:y": {}})),
+        ];
+        let old = json!({"data": {"x": "1", "y": "1"}, "metadata": {"uid": "u", "managedFields": managers}});
+        // The first in the very second in which the managers wrote, as if they had just done so.
+        for now in [LONG_AGO, "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"] {
+            let write = Write {
+                manager: "one",
+                subresource: "",
+                api_version: "v1",
+                kind: "ConfigMap",
+                reset: &[],
+                now,
+            };
+            let mut new = old.clone();
+            new["data"] = data.clone();
+            update(Some(&old), &mut new, &write, Shape::Unknown);
+            let mut seen: Vec<_> = new["metadata"]["managedFields"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|entry| {
+                    [&entry["time"], &entry["manager"]].map(|text| text.as_str().unwrap_or_default())
+                })
+                .collect();
+            let mut expected: Vec<_> = expected(now)
+                .into_iter()
+                .map(|(manager, time)| [time, manager])
+                .collect();
+            seen.sort();
+            expected.sort();
+            assert_eq!(seen, expected, "at {now}");
+        }
+    }
+}
