@@ -112,6 +112,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "managers.subtract(&[&removed]);",
     },
     Mutant {
+        name: "dates the entry of a writer that has gained nothing",
+        file: "patch/transition.rs",
+        truth: "match has_gained && *id == self.writer {",
+        lie: "match *id == self.writer {",
+    },
+    Mutant {
+        name: "takes two different changes for the same",
+        file: "patch/typed/compare.rs",
+        truth: "How::Removed => b'-',",
+        lie: "How::Removed => b'+',",
+    },
+    Mutant {
+        name: "sends everybody what was told without managers",
+        file: "told.rs",
+        truth: "known.is_lean == is_lean && known.object.shares(object)",
+        lie: "known.object.shares(object)",
+    },
+    Mutant {
+        name: "finds the template where it was before the revisions changed",
+        file: "controllers/statefulset/revisions.rs",
+        truth: "        newest,\n        revisions: revisions.into(),\n        found: None,",
+        lie: "        newest,\n        revisions: revisions.into(),\n        found: seen.history.found.clone(),",
+    },
+    Mutant {
         name: "lets a stale resourceVersion through",
         file: "server/modify.rs",
         truth: "if given != current {",

@@ -78,3 +78,22 @@ fn a_pointer_leads_as_that_of_serde_json(#[case] pointer: &str, #[case] found: b
     assert_eq!(theirs.pointer(pointer).is_some(), found);
     assert_eq!(value.pointer_mut(pointer).is_some(), found);
 }
+
+#[test]
+fn a_field_is_found_by_its_very_name_however_long() {
+    let letters: String = ('a'..='z').cycle().take(40).collect();
+    for length in 0..letters.len() {
+        let name = &letters[..length];
+        let fields: Map = [(Name::from(name), Value::Bool(true))].into_iter().collect();
+        assert!(fields.contains_key(name), "{name:?}");
+        assert!(
+            !fields.contains_key(&letters[..length + 1]),
+            "{name:?} and one more"
+        );
+        for place in 0..length {
+            let mut other = name.to_owned();
+            other.replace_range(place..=place, "_");
+            assert!(!fields.contains_key(&other), "{other:?} instead of {name:?}");
+        }
+    }
+}
