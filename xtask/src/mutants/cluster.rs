@@ -118,24 +118,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "match *id == self.writer {",
     },
     Mutant {
-        name: "takes two different changes for the same",
-        file: "patch/typed/compare.rs",
-        truth: "How::Removed => b'-',",
-        lie: "How::Removed => b'+',",
-    },
-    Mutant {
-        name: "sends everybody what was told without managers",
-        file: "told.rs",
-        truth: "known.is_lean == is_lean && known.object.shares(object)",
-        lie: "known.object.shares(object)",
-    },
-    Mutant {
-        name: "finds the template where it was before the revisions changed",
-        file: "controllers/statefulset/revisions.rs",
-        truth: "        newest,\n        revisions: revisions.into(),\n        found: None,",
-        lie: "        newest,\n        revisions: revisions.into(),\n        found: seen.history.found.clone(),",
-    },
-    Mutant {
         name: "lets a stale resourceVersion through",
         file: "server/modify.rs",
         truth: "if given != current {",

@@ -256,3 +256,34 @@ fn note(witness: &mut impl Witness, element: &Element, how: How) {
     witness.note(how);
     witness.leave();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    #[test]
+    fn a_trace_tells_places_and_ways_apart_but_not_values() {
+        let traced = |old: Value, new: Value| trace(&old, &new, Shape::Unknown);
+        let different = [
+            traced(json!({}), json!({})),
+            traced(json!({"a": 1}), json!({"a": 2})),
+            traced(json!({"a": 1}), json!({})),
+            traced(json!({}), json!({"a": 1})),
+            traced(json!({"b": 1}), json!({"b": 2})),
+            traced(json!({"a": {"b": 1}}), json!({"a": {"b": 2}})),
+            traced(json!({"a": 1, "b": 1}), json!({"a": 2, "b": 2})),
+            traced(json!({"a": 1, "a\"~<": 1}), json!({"a": 2, "a\"~<": 2})),
+        ];
+        for (index, one) in different.iter().enumerate() {
+            assert!(
+                !different[..index].contains(one),
+                "number {index} is as one before"
+            );
+        }
+        assert_eq!(
+            traced(json!({"a": "x"}), json!({"a": "y"})),
+            traced(json!({"a": "y"}), json!({"a": "z"}))
+        );
+    }
+}
