@@ -98,7 +98,9 @@ impl Cluster {
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(user.clone());
-            lean.map(|lean| request.extensions_mut().insert(lean));
+            if let Some(lean) = lean {
+                request.extensions_mut().insert(lean);
+            }
             connection.clone().send(request)
         });
         kube::Client::new(service, "default")

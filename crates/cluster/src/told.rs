@@ -28,8 +28,8 @@ struct Telling {
 }
 
 impl Told {
-    /// The text of an object, or the lean one. If it was not told lately, `write` appends it, with the text of its spec where that is known,
-    /// and says where the spec is.
+    /// The text of an object, or the lean one. If it was not told lately, `write` appends it, with the text of its spec where
+    /// that is known, and says where the spec is.
     pub(crate) fn text(
         &self,
         object: &Object,

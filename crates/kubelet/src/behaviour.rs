@@ -12,8 +12,8 @@ use std::time::Duration;
 /// let slow = Behaviour::ready_after(Duration::from_secs(2)).pull(Duration::from_secs(30)).never_stops();
 /// ```
 ///
-/// The default starts within a tenth of a second and is Ready, as with a real kubelet at once or, where it has a readiness probe, a
-/// moment later; a pod that is not to be restarted (a Job's) exits 0.
+/// The default starts within a tenth of a second and is Ready: at once, as with a real kubelet, or a moment later where a probe asks.
+/// A pod that is not to be restarted (a Job's) exits 0. Behaviours that say when a pod is Ready do so for every pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     pub(crate) schedule: Duration,

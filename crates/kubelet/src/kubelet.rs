@@ -114,7 +114,7 @@ impl Kubelet {
         }
     }
 
-    /// Runs until `stop` is cancelled. Dropping this future stops everything too.
+    /// Runs until `stop` is cancelled, and returns when nothing of it runs any more. Dropping this future stops everything too.
     pub async fn run(self, stop: CancellationToken) {
         let Self {
             client,
@@ -150,12 +150,17 @@ impl Kubelet {
         parts.spawn(nodes);
         parts.spawn(claims.run());
         parts.spawn(driver.run(claims_seen));
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            _ = parts.join_next() => {}
-        }
+            () = stop.cancelled() => None,
+            ended = parts.join_next() => ended,
+        };
         parts.shutdown().await;
+        if let Some(Err(error)) = ended
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 

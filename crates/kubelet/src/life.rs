@@ -308,7 +308,7 @@ impl Life {
             Readiness::After(delay) if self.ready.on || now >= after(since, delay) => (true, None),
             Readiness::After(delay) => (false, Some(after(since, delay))),
             Readiness::Flapping { up, down } => {
-                let cycle = (up + down).as_nanos();
+                let cycle = up.saturating_add(down).as_nanos();
                 if cycle == 0 {
                     return (true, None);
                 }
@@ -440,7 +440,12 @@ impl Run {
 
 /// What a course means for a container that is up.
 fn resolve(course: Course, pod: &Pod) -> Course {
-    let is_probed = pod.containers.iter().any(|container| container.probed);
+    let sidecars = pod.inits.iter().filter(|init| init.sidecar);
+    let is_probed = pod
+        .containers
+        .iter()
+        .chain(sidecars)
+        .any(|container| container.probed);
     match course {
         Course::Serve(_) | Course::Exit { .. } | Course::Evicted { .. } => course,
         Course::Auto if pod.restart != RestartPolicy::Always => Course::Exit {

@@ -141,6 +141,7 @@ pub(crate) struct Container {
     pub(crate) image: Option<String>,
     pub(crate) restart_policy: Option<String>,
     pub(crate) readiness_probe: Option<IgnoredAny>,
+    pub(crate) startup_probe: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]

@@ -58,7 +58,7 @@ pub(crate) struct Container {
     pub(crate) image: String,
     /// An init container that keeps running (restartPolicy Always).
     pub(crate) sidecar: bool,
-    /// Asked whether it is Ready.
+    /// Asked whether it has started or is Ready, before it counts as that.
     pub(crate) probed: bool,
 }
 
@@ -160,6 +160,14 @@ impl Pod {
     }
 }
 
+impl Pod {
+    /// The container that the others are Ready before: the first with a probe, or the first.
+    pub(crate) fn last_to_be_ready(&self) -> usize {
+        let probed = self.containers.iter().position(|container| container.probed);
+        probed.unwrap_or_default()
+    }
+}
+
 impl Seen {
     fn of(status: &object::Status) -> Self {
         Self {
@@ -198,7 +206,7 @@ fn containers(containers: &[object::Container]) -> Vec<Container> {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
         sidecar: container.restart_policy.as_deref() == Some("Always"),
-        probed: container.readiness_probe.is_some(),
+        probed: container.readiness_probe.is_some() || container.startup_probe.is_some(),
     };
     containers.iter().map(container).collect()
 }

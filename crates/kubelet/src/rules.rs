@@ -117,7 +117,7 @@ impl Match {
                 .is_none_or(|wanted| pod.ordinal.is_some_and(|seen| wanted.contains(&seen)));
         match image {
             _ if !matches => None,
-            None => Some(0),
+            None => Some(pod.last_to_be_ready()),
             Some(image) => pod
                 .containers
                 .iter()
@@ -149,7 +149,10 @@ impl Rules {
                 container,
             })
         });
-        last.unwrap_or_default()
+        last.unwrap_or_else(|| Part {
+            behaviour: Behaviour::default(),
+            container: pod.last_to_be_ready(),
+        })
     }
 }
 

@@ -414,7 +414,11 @@ mod tests {
 
         /// Carries out requests until there are none; the phases they wrote.
         fn settle(&mut self) -> Vec<String> {
-            let mut done = Vec::new();
+            std::iter::from_fn(|| self.step()).collect()
+        }
+
+        /// Carries out the next request, when its time has come, and says what it was.
+        fn step(&mut self) -> Option<String> {
             loop {
                 match self.next() {
                     (Some(Request::Status(status)), _) => {
@@ -426,20 +430,21 @@ mod tests {
                         self.now = now;
                         self.change(|object| merge(&mut object["status"], &json!(status)));
                         let phase = self.object["status"]["phase"].as_str();
-                        done.push(phase.unwrap_or("unschedulable").to_owned());
+                        return Some(phase.unwrap_or("unschedulable").to_owned());
                     }
                     (Some(Request::Bind { node }), _) => {
-                        done.push(format!("bind to {node}"));
                         self.task.succeeded();
+                        let done = format!("bind to {node}");
                         self.change(|object| object["spec"]["nodeName"] = node.into());
+                        return Some(done);
                     }
                     (Some(Request::Delete), _) => {
-                        done.push("delete".into());
                         self.task.succeeded();
                         self.task.deleted = true;
+                        return Some("delete".into());
                     }
                     (None, Some(time)) => self.now = time,
-                    (None, None) => return done,
+                    (None, None) => return None,
                 }
             }
         }
@@ -469,8 +474,35 @@ mod tests {
         object["metadata"]["deletionGracePeriodSeconds"] = json!(30);
     }
 
+    fn probe_of_the_second(object: &mut Value) {
+        unprobed(object);
+        object["spec"]["containers"][1]["startupProbe"] = json!({});
+    }
+
+    fn probe_of_a_sidecar(object: &mut Value) {
+        unprobed(object);
+        let sidecar = json!({ "name": "log", "restartPolicy": "Always", "readinessProbe": {} });
+        object["spec"]["initContainers"] = json!([sidecar]);
+    }
+
+    #[rstest]
+    #[case::of_the_first(|_: &mut Value| {}, [false, true])]
+    #[case::of_the_second(probe_of_the_second, [true, false])]
+    fn a_probed_container_is_ready_last(#[case] change: impl Fn(&mut Value), #[case] ready: [bool; 2]) {
+        let mut stand = Stand::unscheduled_with(change);
+        stand.claims.insert(Stand::claim(), true);
+        let mut seen = Vec::new();
+        while stand.step().is_some() {
+            let containers = &stand.object["status"]["containerStatuses"];
+            seen.push([0, 1].map(|index| containers[index]["ready"] == true));
+        }
+        assert_eq!(seen, [[false, false], [false, false], ready, [true, true]]);
+    }
+
     #[rstest]
     #[case::probed(|_: &mut Value| {}, &["bind to node-a", "Pending", "Running", "Running"])]
+    #[case::second_probed(probe_of_the_second, &["bind to node-a", "Pending", "Running", "Running"])]
+    #[case::sidecar_probed(probe_of_a_sidecar, &["bind to node-a", "Pending", "Running", "Running"])]
     #[case::not_probed(unprobed, &["bind to node-a", "Pending", "Running"])]
     fn a_pod_is_bound_started_and_left_alone(#[case] change: impl Fn(&mut Value), #[case] requests: &[&str]) {
         let mut stand = Stand::unscheduled_with(change);

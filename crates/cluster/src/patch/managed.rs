@@ -98,7 +98,7 @@ fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<
 /// Moves ownership of what changed between two objects to the writer.
 pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
     managers.forget_other_versions(write.api_version);
-    let transition = Transition::of(managers, write, trace(old, new, shape));
+    let transition = Transition::of(managers, write, || trace(old, new, shape));
     let known = transition
         .as_ref()
         .and_then(|transition| transition.outcome(managers, write));

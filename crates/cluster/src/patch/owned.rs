@@ -16,6 +16,8 @@ pub(super) struct Owned(Arc<str>);
 static READ: LazyLock<Mutex<Table<Arc<str>, Arc<FieldSet>>>> = LazyLock::new(Mutex::default);
 /// How many are remembered.
 const REMEMBERED: usize = 1024;
+/// Longer ones are not.
+const LONGEST: usize = 64 * 1024;
 
 impl Owned {
     pub(super) fn of(set: FieldSet) -> Self {
@@ -90,6 +92,9 @@ fn known() -> MutexGuard<'static, Table<Arc<str>, Arc<FieldSet>>> {
 }
 
 fn remember(known: &mut Table<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: Arc<FieldSet>) {
+    if text.len() > LONGEST {
+        return;
+    }
     if known.len() == REMEMBERED {
         known.clear();
     }

@@ -32,16 +32,26 @@ enum Since {
 static KNOWN: LazyLock<Mutex<Table<Transition, Outcome>>> = LazyLock::new(Mutex::default);
 /// How many are remembered.
 const REMEMBERED: usize = 1024;
+/// Those of large objects are not: in bytes of what decides them.
+const LARGEST: usize = 16 * 1024;
 
 impl Transition {
-    /// `None` where times decide as well.
-    pub(super) fn of(managers: &Managers, write: &Write<'_>, trace: Vec<u8>) -> Option<Self> {
-        let before = managers.iter();
-        let before: Vec<_> = before
-            .map(|(id, entry)| (id.clone(), entry.owned.clone(), entry.api_version.clone()))
-            .collect();
-        (before.len() < MOST_UPDATERS).then(|| Self {
-            before,
+    /// `None` where times decide as well, and where it would be too much to remember.
+    pub(super) fn of(
+        managers: &Managers,
+        write: &Write<'_>,
+        trace: impl FnOnce() -> Vec<u8>,
+    ) -> Option<Self> {
+        let entries = managers.iter();
+        let owned: usize = entries.clone().map(|(_, entry)| entry.owned.text().len()).sum();
+        if entries.clone().count() >= MOST_UPDATERS || owned > LARGEST {
+            return None;
+        }
+        let trace = trace();
+        (trace.len() <= LARGEST).then(|| Self {
+            before: entries
+                .map(|(id, entry)| (id.clone(), entry.owned.clone(), entry.api_version.clone()))
+                .collect(),
             writer: Id::update(write.manager, write.api_version, write.subresource),
             reset: write.reset,
             trace,
@@ -68,7 +78,7 @@ impl Transition {
     }
 
     /// Remembers what came of it, and whether the writer has gained anything.
-    pub(super) fn remember(self, after: &Managers, has_gained: bool) {
+    pub(super) fn remember(mut self, after: &Managers, has_gained: bool) {
         let entry = |(id, entry): (&Id, &Entry)| {
             let since = match has_gained && *id == self.writer {
                 true => Since::Now,
@@ -77,6 +87,7 @@ impl Transition {
             (id.clone(), entry.owned.clone(), entry.api_version.clone(), since)
         };
         let outcome = after.iter().map(entry).collect();
+        self.trace.shrink_to_fit();
         let mut known = known();
         if known.len() == REMEMBERED {
             known.clear();

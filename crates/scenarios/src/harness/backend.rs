@@ -94,6 +94,7 @@ impl Backend {
                     patience: Duration::from_secs(if live { 120 } else { 3600 }),
                     audit: Some(AuditLog::Embedded(cluster.clone())),
                     operator: cluster.client(OPERATOR),
+                    kubelet: cluster.lean_client("system:admin"),
                     heartbeat: None,
                     simulation: match self {
                         Self::Simulated(chaos) => Some(Simulation::of(cluster.clone(), chaos.clone())),
@@ -113,6 +114,7 @@ impl Backend {
                     patience: Duration::from_secs(120),
                     audit: audit.clone(),
                     operator: *operator.clone(),
+                    kubelet: client.clone(),
                     heartbeat: Some(Duration::from_secs(10)),
                     simulation: None,
                     kubeconfig: test_kubeconfig(),

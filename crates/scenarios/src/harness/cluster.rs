@@ -44,6 +44,7 @@ pub struct Cluster {
     audit: Option<AuditLog>,
     patience: Duration,
     kubelet: Running,
+    kubelet_client: Client,
     clock: Clock,
     heartbeat: Option<Duration>,
     kubeconfig: Option<PathBuf>,
@@ -69,7 +70,7 @@ impl Cluster {
             .map(|node| format!("{namespace}-{node}"))
             .collect();
         let behaviours = Behaviours::default();
-        let kubelet = Kubelet::new(client.clone(), clock.clone())
+        let kubelet = Kubelet::new(settings.kubelet.clone(), clock.clone())
             .namespace(&namespace)
             .nodes(nodes.iter().map(|node| NodeSpec::new(node).reserved()))
             .schedulers([SCHEDULER])
@@ -81,6 +82,7 @@ impl Cluster {
             patience,
             audit,
             operator,
+            kubelet: kubelet_client,
             heartbeat,
             kubeconfig,
             simulation,
@@ -94,6 +96,7 @@ impl Cluster {
             audit,
             patience,
             kubelet,
+            kubelet_client,
             clock,
             heartbeat,
             kubeconfig,
@@ -268,7 +271,7 @@ impl Cluster {
     /// Plays pods that ask for the scheduler every pod asks for, as manifests of others do, on a node of their own. Until
     /// it is dropped.
     pub fn play_everybodys_pods(&self) -> Running {
-        Kubelet::new(self.client.clone(), self.clock.clone())
+        Kubelet::new(self.kubelet_client.clone(), self.clock.clone())
             .namespace(&self.namespace)
             .nodes([NodeSpec::new(self.everybodys_node()).reserved()])
             .schedulers(["default-scheduler"])
@@ -535,6 +538,8 @@ pub(crate) struct Settings {
     pub(crate) audit: Option<AuditLog>,
     /// A client whose writes can be told from the scenario's own.
     pub(crate) operator: Client,
+    /// The kubelet's.
+    pub(crate) kubelet: Client,
     /// How often the nodes say they are alive, where somebody listens.
     pub(crate) heartbeat: Option<Duration>,
     /// What goes wrong for the operator.
