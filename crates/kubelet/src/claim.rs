@@ -1,7 +1,7 @@
-//! Gives waiting claims a pretend volume, and takes it away with the claim.
+//! Gives waiting claims a pretend volume, as a provisioner does, and takes it away with the claim.
 //!
-//! Where a real volume controller runs it finds the volume pre-bound by uid and the claim bound to it, which is what
-//! it would do itself; every write here is one that it would make too, so the two do not fight.
+//! Binding the two is left to the cluster's volume controller: it calls a claim lost that says it is bound to a volume
+//! which that controller has not heard of yet, and nobody else can know what it has heard of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::api::{Key, Refusal, Scope, backoff, watch};
 use crate::behaviour::ClaimBehaviour;
 use crate::life::after;
 use crate::rules::Rules;
-use crate::volume::{Claim, bind, delete_volume, sweep};
+use crate::volume::{Claim, delete_volume, provision, sweep};
 
 /// Claims worked on at once.
 const AT_ONCE: usize = 16;
@@ -59,7 +59,7 @@ pub(crate) struct Claims {
 }
 
 enum Done {
-    Bound(Key, String, Result<(), Refusal>),
+    Provisioned(Key, String, Result<(), Refusal>),
     Swept(Result<(), Refusal>),
 }
 
@@ -90,7 +90,7 @@ impl Claims {
         let mut events = watch(claims, self.clock.clone()).boxed();
         let mut listed = BTreeSet::new();
         loop {
-            self.bind_due();
+            self.provision_due();
             let next = self.timers.first().map_or(Timestamp::MAX, |(time, _)| *time);
             let room = self.under_way.len() < AT_ONCE;
             tokio::select! {
@@ -185,7 +185,7 @@ impl Claims {
         keys.iter().for_each(|key| self.plan(key));
     }
 
-    /// Sets the time at which the claim is to be bound, if it is.
+    /// Sets the time at which the claim is to get its volume, if it is.
     fn plan(&mut self, key: &Key) {
         let Some(task) = self.tasks.get(key) else { return };
         let time = match self.rules.borrow().claims {
@@ -207,7 +207,7 @@ impl Claims {
         self.timers.extend(time.map(|time| (time, key.clone())));
     }
 
-    fn bind_due(&mut self) {
+    fn provision_due(&mut self) {
         let now = self.clock.now();
         while self.under_way.len() < AT_ONCE && self.timers.first().is_some_and(|(time, _)| *time <= now) {
             let Some((_, key)) = self.timers.pop_first() else {
@@ -219,17 +219,17 @@ impl Claims {
             task.timer = None;
             task.under_way = true;
             let (client, claim) = (self.client.clone(), task.claim.clone());
-            let bind = async move {
-                let bound = bind(client, &key, &claim).await;
-                Done::Bound(key, claim.uid, bound)
+            let provision = async move {
+                let provisioned = provision(client, &key, &claim).await;
+                Done::Provisioned(key, claim.uid, provisioned)
             };
-            self.under_way.push(bind.boxed());
+            self.under_way.push(provision.boxed());
         }
     }
 
     fn finish(&mut self, done: Done) {
-        let (key, uid, bound) = match done {
-            Done::Bound(key, uid, bound) => (key, uid, bound),
+        let (key, uid, provisioned) = match done {
+            Done::Provisioned(key, uid, provisioned) => (key, uid, provisioned),
             Done::Swept(Ok(())) => return,
             Done::Swept(Err(refusal)) => {
                 debug!("{refusal}");
@@ -240,8 +240,8 @@ impl Claims {
             return;
         };
         task.under_way = false;
-        match bound {
-            // The watch shows it bound.
+        match provisioned {
+            // The watch will show it bound.
             Ok(()) => task.failures = 0,
             Err(refusal) => {
                 debug!("{refusal}");

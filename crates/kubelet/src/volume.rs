@@ -1,4 +1,4 @@
-//! The pretend volume of a claim: what it looks like, how the two are bound, how it goes.
+//! The pretend volume of a claim: what it looks like, how it comes and goes.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::api::{Key, MANAGER, PLAYED_BY, Refusal, Scope, version};
 
-/// What binding needs to know of a claim.
+/// What a provisioner needs to know of a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) bound: bool,
-    volume: Option<String>,
+    has_volume: bool,
     storage: String,
     access_modes: Vec<String>,
     class: Option<String>,
@@ -33,7 +33,7 @@ impl Claim {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             version: version(object),
             bound: phase == Some("Bound"),
-            volume: spec.volume_name.filter(|name| !name.is_empty()),
+            has_volume: spec.volume_name.is_some_and(|name| !name.is_empty()),
             storage: requests
                 .get("storage")
                 .map_or_else(|| "1Gi".to_owned(), |storage| storage.0.clone()),
@@ -48,65 +48,28 @@ impl Claim {
         format!("pvc-{}", self.uid)
     }
 
-    /// Waits for a volume of ours. One that names another volume waits for somebody else.
+    /// Waits for a volume of ours. One that names a volume waits to be bound to it.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.bound
-            && !self.deleting
-            && self
-                .volume
-                .as_ref()
-                .is_none_or(|volume| *volume == self.volume_name())
+        !self.bound && !self.deleting && !self.has_volume
     }
 }
 
-pub(crate) async fn bind(client: Client, key: &Key, claim: &Claim) -> Result<(), Refusal> {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &key.namespace);
+/// Makes a volume for a claim. The cluster's volume controller binds the two.
+pub(crate) async fn provision(client: Client, key: &Key, claim: &Claim) -> Result<(), Refusal> {
     let volumes: Api<PersistentVolume> = Api::all(client);
     let name = claim.volume_name();
     let of_volume = |error| Refusal::of(&format!("volume {name}"), error);
-    let of_claim = |error| Refusal::of(&format!("claim {}/{}", key.namespace, key.name), error);
-    let params = PatchParams {
-        field_manager: Some(MANAGER.into()),
-        ..PatchParams::default()
-    };
     let manager = PostParams {
         field_manager: Some(MANAGER.into()),
         ..PostParams::default()
     };
-
     let volume = serde_json::from_value(volume(key, claim))
         .map_err(kube::Error::SerdeError)
         .map_err(of_volume)?;
     match volumes.create(&manager, &volume).await {
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        other => drop(other.map_err(of_volume)?),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        other => other.map(drop).map_err(of_volume),
     }
-    let spec = json!({
-        "metadata": { "uid": claim.uid, "annotations": { "pv.kubernetes.io/bind-completed": "yes" } },
-        "spec": { "volumeName": name },
-    });
-    claims
-        .patch(&key.name, &params, &Patch::Merge(spec))
-        .await
-        .map_err(of_claim)?;
-    let status = json!({
-        "metadata": { "uid": claim.uid },
-        "status": {
-            "phase": "Bound",
-            "accessModes": claim.access_modes,
-            "capacity": { "storage": claim.storage },
-        },
-    });
-    claims
-        .patch_status(&key.name, &params, &Patch::Merge(status))
-        .await
-        .map_err(of_claim)?;
-    let status = json!({ "status": { "phase": "Bound" } });
-    volumes
-        .patch_status(&name, &params, &Patch::Merge(status))
-        .await
-        .map_err(of_volume)?;
-    Ok(())
 }
 
 fn volume(key: &Key, claim: &Claim) -> Value {
@@ -201,10 +164,10 @@ mod tests {
 
     #[rstest]
     #[case::pending(json!({}), "Pending", true)]
-    #[case::half_bound_to_ours(json!({ "volumeName": "pvc-u1" }), "Pending", true)]
-    #[case::named_another_volume(json!({ "volumeName": "mine" }), "Pending", false)]
+    #[case::being_bound(json!({ "volumeName": "pvc-u1" }), "Pending", false)]
+    #[case::names_another_volume(json!({ "volumeName": "mine" }), "Pending", false)]
     #[case::bound(json!({ "volumeName": "pvc-u1" }), "Bound", false)]
-    fn a_claim_waits_until_it_is_bound(#[case] spec: Value, #[case] phase: &str, #[case] waits: bool) {
+    fn a_claim_waits_until_it_has_a_volume(#[case] spec: Value, #[case] phase: &str, #[case] waits: bool) {
         assert_eq!(claim(spec, phase).is_waiting(), waits);
     }
 

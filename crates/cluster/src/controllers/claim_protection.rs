@@ -13,8 +13,8 @@ use crate::object;
 use crate::status::Status;
 use crate::store::Key;
 
-const CLAIMS: &str = "persistentvolumeclaims";
-const VOLUMES: &str = "persistentvolumes";
+pub(crate) const CLAIMS: &str = "persistentvolumeclaims";
+pub(crate) const VOLUMES: &str = "persistentvolumes";
 const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 

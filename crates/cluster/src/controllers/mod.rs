@@ -21,6 +21,7 @@ pub(crate) mod pod;
 mod recorder;
 pub(crate) mod statefulset;
 pub(crate) mod ttl_after_finished;
+pub(crate) mod volume_binder;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub(crate) fn all(server: &Arc<Server>) -> Vec<Box<dyn Controller>> {
         Box::new(node::NodeController),
         Box::new(claim_protection::ClaimProtectionController),
         Box::new(claim_protection::VolumeProtectionController),
+        Box::new(volume_binder::VolumeBinder::default()),
         Box::new(disruption::DisruptionController),
         Box::new(disruption::stale::StaleDisruptionController),
     ]

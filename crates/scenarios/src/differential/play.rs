@@ -46,7 +46,7 @@ pub(crate) struct Stage {
 /// Virtual time to let pass on a cluster that seems to be at rest: longer than any controller of ours waits for more.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Keeps the kubelet's writes to a claim apart from those of the StatefulSet controller, which come right after its own
+/// Keeps the binding of a claim apart from the writes of the StatefulSet controller, which come right after its own
 /// creation of it: who wins such a race is chance.
 const UNBOUND: Duration = Duration::from_millis(400);
 

@@ -192,19 +192,13 @@ fn revision(object: &Value) -> Value {
 
 fn claim(object: &Value) -> Value {
     let mut facts = metadata(object);
-    if let Some(Value::Object(annotations)) = facts.get_mut("annotations") {
-        // Marks of who bound it.
-        annotations.retain(|name, _| !name.starts_with("pv.kubernetes.io/"));
-    }
-    facts.retain(|_, value| *value != json!({}));
     facts.extend(fields(
         json!({"phase": object["status"]["phase"], "storage": object["spec"]["resources"]}),
     ));
     facts.into()
 }
 
-/// Whether an event tells of the search for a volume. On a real plane a controller and our kubelet both bind claims, and
-/// who comes first is chance.
+/// Whether an event tells of the search for a volume: only a real plane searches, and how often until there is one is chance.
 fn is_about_binding(object: &Value) -> bool {
     object["source"]["component"] == "persistentvolume-controller"
 }
