@@ -83,10 +83,11 @@ type field struct {
 	PatchMergeKey string   `json:"patchMergeKey,omitempty"`
 	ListType      string   `json:"listType,omitempty"`
 	ListMapKeys   []string `json:"listMapKeys,omitempty"`
-	Atomic        bool     `json:"atomic,omitempty"`
-	Default       any      `json:"default,omitempty"`
-	Enum          []any    `json:"enum,omitempty"`
-	EnumText      string   `json:"enumText,omitempty"`
+	// Nil where the field's type decides.
+	Atomic   *bool  `json:"atomic,omitempty"`
+	Default  any    `json:"default,omitempty"`
+	Enum     []any  `json:"enum,omitempty"`
+	EnumText string `json:"enumText,omitempty"`
 }
 
 type table struct {
@@ -191,8 +192,9 @@ func (out *table) collect(t reflect.Type, wire []int, fields map[string]field, p
 				described.ListMapKeys = append(described.ListMapKeys, key.(string))
 			}
 		}
-		if mapType, _ := property.Extensions.GetString("x-kubernetes-map-type"); mapType == "atomic" {
-			described.Atomic = true
+		if mapType, ok := property.Extensions.GetString("x-kubernetes-map-type"); ok {
+			atomic := mapType == "atomic"
+			described.Atomic = &atomic
 		}
 		if tag := wireTag(member); tag > 0 && !slices.Equal(wire, []int{0}) {
 			described.Wire = append(slices.Clone(wire), tag)

@@ -203,8 +203,8 @@ fn property(name: &str, field: &Field, schemas: &mut Map) -> Value {
     if !field.list_map_keys.is_empty() {
         property["x-kubernetes-list-map-keys"] = json!(field.list_map_keys);
     }
-    if field.atomic {
-        property["x-kubernetes-map-type"] = "atomic".into();
+    if let Some(atomic) = field.atomic {
+        property["x-kubernetes-map-type"] = if atomic { "atomic" } else { "granular" }.into();
     }
     if let Some(default) = &field.default {
         property["default"] = default.clone();

@@ -123,13 +123,13 @@ impl<'s> Shape<'s> {
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
             Self::Builtin { kind, field } => {
-                let by_type = match kind {
+                let by_type = || match kind {
                     Kind::Struct(name) => name.described().is_some_and(|described| described.atomic),
                     // Anything goes, so nobody can own a part of it.
                     Kind::Any => true,
                     _ => false,
                 };
-                by_type || field.is_some_and(|field| field.atomic)
+                field.and_then(|field| field.atomic).unwrap_or_else(by_type)
             }
             Self::Structural(schema) => schema["x-kubernetes-map-type"] == "atomic",
             _ => false,

@@ -109,9 +109,9 @@ pub(crate) struct Field {
     pub(crate) list_type: String,
     #[serde(default)]
     pub(crate) list_map_keys: Vec<String>,
-    /// A map or struct that is owned and merged as one value here.
+    /// Whether a map or struct is owned and merged as one value here; where nothing is said, its type decides.
     #[serde(default)]
-    pub(crate) atomic: bool,
+    pub(crate) atomic: Option<bool>,
     #[serde(default)]
     pub(crate) default: Option<Value>,
     /// The values it may have, where upstream lists them.
