@@ -41,6 +41,7 @@ struct Task {
     claim: Claim,
     since: Timestamp,
     under_way: bool,
+    provisioned: bool,
     failures: u32,
     timer: Option<Timestamp>,
 }
@@ -148,6 +149,7 @@ impl Claims {
                     claim,
                     since: self.clock.now(),
                     under_way: false,
+                    provisioned: false,
                     failures: 0,
                     timer: None,
                 };
@@ -156,9 +158,26 @@ impl Claims {
             }
         }
         self.plan(&key);
+        self.take_back(&key);
         if self.listed {
             self.send(ClaimNews::Changed(key, Some(bound)));
         }
+    }
+
+    /// Takes our volume away again where somebody else's was faster.
+    fn take_back(&mut self, key: &Key) {
+        let task = self.tasks.get_mut(key);
+        if let Some(task) = task.filter(|task| task.provisioned && task.claim.has_another()) {
+            task.provisioned = false;
+            let name = task.claim.volume_name();
+            self.delete(name);
+        }
+    }
+
+    fn delete(&mut self, volume: String) {
+        let volumes = Api::all(self.client.clone());
+        self.under_way
+            .push(async move { Done::Swept(delete_volume(&volumes, &volume).await) }.boxed());
     }
 
     fn forget(&mut self, key: &Key) {
@@ -169,10 +188,7 @@ impl Claims {
         if self.listed {
             self.send(ClaimNews::Changed(key.clone(), None));
         }
-        let volumes = Api::all(self.client.clone());
-        let name = task.claim.volume_name();
-        self.under_way
-            .push(async move { Done::Swept(delete_volume(&volumes, &name).await) }.boxed());
+        self.delete(task.claim.volume_name());
     }
 
     fn send(&self, news: ClaimNews) {
@@ -242,7 +258,11 @@ impl Claims {
         task.under_way = false;
         match provisioned {
             // The watch will show it bound.
-            Ok(()) => task.failures = 0,
+            Ok(()) => {
+                task.failures = 0;
+                task.provisioned = true;
+                self.take_back(&key);
+            }
             Err(refusal) => {
                 debug!("{refusal}");
                 task.failures += 1;

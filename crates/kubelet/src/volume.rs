@@ -13,10 +13,11 @@ pub(crate) struct Claim {
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) bound: bool,
-    has_volume: bool,
+    volume: Option<String>,
     storage: String,
     access_modes: Vec<String>,
     class: Option<String>,
+    attributes_class: Option<String>,
     mode: Option<String>,
     deleting: bool,
 }
@@ -33,12 +34,15 @@ impl Claim {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             version: version(object),
             bound: phase == Some("Bound"),
-            has_volume: spec.volume_name.is_some_and(|name| !name.is_empty()),
+            volume: spec.volume_name.filter(|name| !name.is_empty()),
             storage: requests
                 .get("storage")
                 .map_or_else(|| "1Gi".to_owned(), |storage| storage.0.clone()),
             access_modes: spec.access_modes.unwrap_or_default(),
             class: spec.storage_class_name,
+            attributes_class: spec
+                .volume_attributes_class_name
+                .filter(|class| !class.is_empty()),
             mode: spec.volume_mode,
             deleting: object.metadata.deletion_timestamp.is_some(),
         }
@@ -50,7 +54,14 @@ impl Claim {
 
     /// Waits for a volume of ours. One that names a volume waits to be bound to it.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.bound && !self.deleting && !self.has_volume
+        !self.bound && !self.deleting && self.volume.is_none()
+    }
+
+    /// Has another volume than ours.
+    pub(crate) fn has_another(&self) -> bool {
+        self.volume
+            .as_ref()
+            .is_some_and(|volume| *volume != self.volume_name())
     }
 }
 
@@ -74,7 +85,7 @@ pub(crate) async fn provision(client: Client, key: &Key, claim: &Claim) -> Resul
 
 fn volume(key: &Key, claim: &Claim) -> Value {
     let name = claim.volume_name();
-    json!({
+    let mut volume = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
@@ -89,7 +100,6 @@ fn volume(key: &Key, claim: &Claim) -> Value {
             "storageClassName": claim.class.clone().unwrap_or_default(),
             "volumeMode": claim.mode,
             "persistentVolumeReclaimPolicy": "Delete",
-            "hostPath": { "path": format!("/var/lib/stateward/{name}") },
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
@@ -98,7 +108,16 @@ fn volume(key: &Key, claim: &Claim) -> Value {
                 "uid": claim.uid,
             },
         },
-    })
+    });
+    // Only the volumes of a driver have attributes, but where a cluster attaches volumes it waits for the driver.
+    match &claim.attributes_class {
+        Some(class) => {
+            volume["spec"]["volumeAttributesClassName"] = class.as_str().into();
+            volume["spec"]["csi"] = json!({ "driver": MANAGER, "volumeHandle": name });
+        }
+        None => volume["spec"]["hostPath"] = json!({ "path": format!("/var/lib/stateward/{name}") }),
+    }
+    volume
 }
 
 pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> {
@@ -123,7 +142,9 @@ pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> 
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &namespace);
         let seen = claims.get_opt(&name).await;
         let seen = seen.map_err(|error| Refusal::of(&format!("claim {namespace}/{name}"), error))?;
-        if seen.and_then(|seen| seen.metadata.uid) != claim.uid {
+        let is_used =
+            seen.is_some_and(|seen| seen.metadata.uid == claim.uid && !Claim::of(&seen).has_another());
+        if !is_used {
             delete_volume(&volumes, &volume.metadata.name.unwrap_or_default()).await?;
         }
     }
@@ -171,11 +192,23 @@ mod tests {
         assert_eq!(claim(spec, phase).is_waiting(), waits);
     }
 
+    #[rstest]
+    #[case::none(json!({}), false)]
+    #[case::ours(json!({ "volumeName": "pvc-u1" }), false)]
+    #[case::somebody_elses(json!({ "volumeName": "mine" }), true)]
+    fn a_volume_of_ours_is_taken_back_where_another_was_faster(
+        #[case] spec: Value,
+        #[case] has_another: bool,
+    ) {
+        assert_eq!(claim(spec, "Bound").has_another(), has_another);
+    }
+
     #[test]
     fn a_volume_fits_its_claim() {
         let spec = json!({
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "fast",
+            "volumeAttributesClassName": "gold",
             "resources": { "requests": { "storage": "5Gi" } },
         });
         let key = Key {
@@ -187,6 +220,7 @@ mod tests {
         let spec = volume.spec.unwrap();
         assert_eq!(spec.capacity.unwrap()["storage"].0, "5Gi");
         assert_eq!(spec.storage_class_name.as_deref(), Some("fast"));
+        assert_eq!(spec.volume_attributes_class_name.as_deref(), Some("gold"));
         assert_eq!(spec.access_modes.unwrap(), ["ReadWriteOnce"]);
         assert_eq!(spec.claim_ref.unwrap().uid.as_deref(), Some("u1"));
     }

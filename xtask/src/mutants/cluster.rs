@@ -94,6 +94,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "let counted = created;",
     },
     Mutant {
+        name: "does not mark a claim that it has bound",
+        file: "controllers/volume_binder.rs",
+        truth: "annotate(claim, BOUND_BY_CONTROLLER);",
+        lie: "",
+    },
+    Mutant {
         name: "tells apart whatever differs",
         file: "controllers/recorder/correlate.rs",
         truth: "const SIMILAR: usize = 10;",

@@ -1,27 +1,31 @@
-//! Binds a claim to the volume that was made for it, as provisioners make them: with a `claimRef` that names the claim.
+//! Binds claims to volumes: to the one that was made for the claim, as provisioners do with a `claimRef`, or to the one that the
+//! claim names. Keeps the phases of both true: volumes are Available, Bound or Released, claims Bound or Lost.
 //!
-//! Of upstream's volume controller only this. Nobody here chooses among free volumes, has one provisioned, or takes care of
-//! those whose claim is gone.
+//! Of upstream's volume controller only this. Nobody here searches among free volumes, has one provisioned, or reclaims one.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::json::Value;
+use crate::json::{Value, json};
 
 use super::claim_protection::{CLAIMS, VOLUMES};
 use super::edit::{Target, edit, with_status};
 use super::{Changed, Controller, Next};
-use crate::access::Access;
+use crate::access::{Access, EventKind};
 use crate::object;
 use crate::status::Status;
 use crate::store::Key;
 use crate::types::quantity::Quantity;
 
-/// Its keys are volumes.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+
+/// Its keys are volumes, which have no namespace, and claims, which have one.
 #[derive(Default)]
 pub(crate) struct VolumeBinder {
-    /// Claims that were not there when a volume for them was, and that volume.
-    awaited: Mutex<BTreeSet<(Key, String)>>,
+    /// The volumes that were made for a claim, whether it is there or not.
+    made: Mutex<BTreeMap<Key, BTreeSet<String>>>,
 }
 
 impl Controller for VolumeBinder {
@@ -29,57 +33,70 @@ impl Controller for VolumeBinder {
         "persistentvolume-binder-controller"
     }
 
+    fn event_source(&self) -> &'static str {
+        "persistentvolume-controller"
+    }
+
     fn watches(&self) -> &'static [&'static str] {
         &[CLAIMS, VOLUMES]
     }
 
-    fn concerned(&self, change: &Changed, _access: &dyn Access) -> Vec<Key> {
-        let Some(after) = change.after.as_deref().filter(|after| !is_bound(after)) else {
+    fn concerned(&self, change: &Changed, access: &dyn Access) -> Vec<Key> {
+        let (before, after) = (change.before.as_deref(), change.after.as_deref());
+        let Some(object) = after.or(before) else {
             return Vec::new();
         };
-        let mut volumes = BTreeSet::new();
+        let mut keys = vec![Key::new(object::namespace(object), object::name(object))];
         if &*change.resource == VOLUMES {
-            volumes.insert(object::name(after).to_owned());
-        } else {
-            volumes.extend(after["spec"]["volumeName"].as_str().map(str::to_owned));
-            let claim = Key::new(object::namespace(after), object::name(after));
-            volumes.extend(self.volumes_awaiting(&claim));
+            self.note(
+                object::name(object),
+                before.and_then(claim_of),
+                after.and_then(claim_of),
+            );
+            match claim_of(object) {
+                Some(claim) => keys.push(claim),
+                None => keys.extend(claims_that_name(object::name(object), access)),
+            }
         }
-        volumes.iter().map(|name| Key::new("", name)).collect()
+        keys
     }
 
     fn sync(&self, key: &Key, access: &dyn Access) -> Result<Next, Status> {
-        let volume = access.get(VOLUMES, "", &key.name);
-        let Some(volume) = volume.filter(|volume| !object::is_terminating(volume)) else {
+        let Key { namespace, name } = key;
+        if namespace.is_empty() {
+            settle(name, access)?;
             return Ok(Next::Wait);
-        };
-        let Some(wanted) = claim_of(&volume) else {
-            return Ok(Next::Wait);
-        };
-        match access.get(CLAIMS, &wanted.namespace, &wanted.name) {
-            None => drop(self.awaited().insert((wanted, key.name.clone()))),
-            Some(claim) if belong_together(&volume, &claim) => bind(&volume, &claim, access)?,
-            Some(_) => {}
         }
+        let made = self.made().get(key).cloned().unwrap_or_default();
+        if let Some(claim) = access.get(CLAIMS, namespace, name) {
+            attend(&claim, &made, access)?;
+        }
+        // What becomes of the claim decides what its volumes are.
+        made.iter().try_for_each(|volume| settle(volume, access))?;
         Ok(Next::Wait)
     }
 }
 
 impl VolumeBinder {
-    fn awaited(&self) -> MutexGuard<'_, BTreeSet<(Key, String)>> {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    fn made(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The volumes that have waited for a claim, which is there now.
-    fn volumes_awaiting(&self, claim: &Key) -> Vec<String> {
-        let mut awaited = self.awaited();
-        let here = awaited.extract_if(.., |(awaited, _)| awaited == claim);
-        here.map(|(_, volume)| volume).collect()
+    fn note(&self, volume: &str, before: Option<Key>, after: Option<Key>) {
+        let mut made = self.made();
+        if before != after
+            && let Some(before) = before
+            && let Some(volumes) = made.get_mut(&before)
+        {
+            volumes.remove(volume);
+            if volumes.is_empty() {
+                made.remove(&before);
+            }
+        }
+        if let Some(after) = after {
+            made.entry(after).or_default().insert(volume.to_owned());
+        }
     }
-}
-
-fn is_bound(object: &Value) -> bool {
-    object["status"]["phase"] == "Bound"
 }
 
 /// The claim that a volume was made for.
@@ -88,180 +105,189 @@ fn claim_of(volume: &Value) -> Option<Key> {
     Some(Key::new(claim["namespace"].as_str()?, claim["name"].as_str()?))
 }
 
-/// Whether the claim is the very one that the volume names, has no other volume, and can use this one.
-fn belong_together(volume: &Value, claim: &Value) -> bool {
+/// The claims that want this volume and no other.
+fn claims_that_name(volume: &str, access: &dyn Access) -> Vec<Key> {
+    let mut claims = access.list(CLAIMS, "");
+    claims.retain(|claim| claim["spec"]["volumeName"] == volume);
+    let key = |claim: &Arc<Value>| Key::new(object::namespace(claim), object::name(claim));
+    claims.iter().map(key).collect()
+}
+
+/// A text, where there is one.
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+/// Gives a volume the phase that follows from its claim. One that is about to be bound has none.
+fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
+    let Some(volume) = access.get(VOLUMES, "", name) else {
+        return Ok(());
+    };
+    let uid = text(&volume["spec"]["claimRef"]["uid"]);
+    let claim = claim_of(&volume).and_then(|claim| access.get(CLAIMS, &claim.namespace, &claim.name));
+    let phase = match (uid, claim) {
+        (None, _) => "Available",
+        (Some(uid), Some(claim)) if object::uid(&claim) == uid => match text(&claim["spec"]["volumeName"]) {
+            Some(named) if named == name => "Bound",
+            // Its claim has found another one, and it was made for nobody else.
+            Some(_) if is_disposable(&volume) => "Released",
+            _ => return Ok(()),
+        },
+        (Some(_), _) => "Released",
+    };
+    set_status(VOLUMES, &volume, json!({"phase": phase}), access)
+}
+
+/// Whether a provisioner made the volume and will take it away again.
+fn is_disposable(volume: &Value) -> bool {
+    volume["metadata"]["annotations"].get(PROVISIONED_BY).is_some()
+        && volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+}
+
+/// Binds a claim, or finds that what it was bound to is lost.
+fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result<(), Status> {
+    let volume = |name: &str| access.get(VOLUMES, "", name);
+    let named = text(&claim["spec"]["volumeName"]);
+    if claim["metadata"]["annotations"].get(BIND_COMPLETED).is_some() {
+        let lost = match named.map(volume) {
+            Some(Some(volume)) => match text(&volume["spec"]["claimRef"]["uid"]) {
+                Some(uid) if uid == object::uid(claim) => return bind(&volume, claim, access),
+                None if volume["spec"]["claimRef"].is_null() => return bind(&volume, claim, access),
+                _ => (
+                    "ClaimMisbound",
+                    "Two claims are bound to the same volume, this one is bound incorrectly",
+                ),
+            },
+            Some(None) => (
+                "ClaimLost",
+                "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+            ),
+            None => (
+                "ClaimLost",
+                "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!",
+            ),
+        };
+        return lose(claim, lost, access);
+    }
+    let volume = match named {
+        Some(name) => volume(name).filter(|volume| match volume["spec"]["claimRef"].is_null() {
+            true => fits(volume, claim) && has_same_class(volume, claim),
+            // Whoever names each other is not asked.
+            false => is_for(volume, claim),
+        }),
+        None => {
+            let mut volumes = made.iter().filter_map(|name| volume(name));
+            volumes.find(|volume| {
+                !object::is_terminating(volume) && is_for(volume, claim) && fits(volume, claim)
+            })
+        }
+    };
+    volume.map_or(Ok(()), |volume| bind(&volume, claim, access))
+}
+
+/// Whether a volume names the claim, and no earlier one of its name.
+fn is_for(volume: &Value, claim: &Value) -> bool {
+    claim_of(volume) == Some(Key::new(object::namespace(claim), object::name(claim)))
+        && text(&volume["spec"]["claimRef"]["uid"]).is_none_or(|uid| uid == object::uid(claim))
+}
+
+/// Whether a volume is what the claim asks for.
+fn fits(volume: &Value, claim: &Value) -> bool {
     let (offer, wish) = (&volume["spec"], &claim["spec"]);
-    let is_none_or =
-        |value: &Value, expected: &str| value.as_str().is_none_or(|text| ["", expected].contains(&text));
-    let modes = |spec: &'_ Value| spec["accessModes"].as_array().cloned().unwrap_or_default();
+    let modes = |spec: &Value| spec["accessModes"].as_array().cloned().unwrap_or_default();
     let offered = modes(offer);
-    is_none_or(&offer["claimRef"]["uid"], object::uid(claim))
-        && is_none_or(&wish["volumeName"], object::name(volume))
-        && offer["volumeMode"] == wish["volumeMode"]
+    offer["volumeMode"] == wish["volumeMode"]
+        && text(&offer["volumeAttributesClassName"]) == text(&wish["volumeAttributesClassName"])
         && modes(wish).iter().all(|mode| offered.contains(mode))
         && Quantity::of(&offer["capacity"]["storage"])
             >= Quantity::of(&wish["resources"]["requests"]["storage"])
 }
 
+fn has_same_class(volume: &Value, claim: &Value) -> bool {
+    text(&volume["spec"]["storageClassName"]) == text(&claim["spec"]["storageClassName"])
+}
+
 /// Writes what is missing, in upstream's order: the volume first, so that no claim says it is bound to one that does not know.
 fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status> {
     let (name, uid) = (object::name(volume), object::uid(claim));
-    let bound = edit(access, Target::of(VOLUMES, volume), |volume| {
-        let claimed = &mut volume["spec"]["claimRef"];
-        let changed = claimed["uid"] != uid;
-        if changed {
-            claimed["apiVersion"] = "v1".into();
-            claimed["kind"] = "PersistentVolumeClaim".into();
-            claimed["uid"] = uid.into();
-            claimed["resourceVersion"] = object::resource_version(claim).into();
+    let volume = edit(access, Target::of(VOLUMES, volume), |volume| {
+        let is_free = volume["spec"]["claimRef"].is_null();
+        let is_known = !is_free && (!is_for(volume, claim) || volume["spec"]["claimRef"]["uid"] == uid);
+        if is_known {
+            return false;
         }
-        changed
+        volume["spec"]["claimRef"] = json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": object::namespace(claim),
+            "name": object::name(claim),
+            "uid": uid,
+            "resourceVersion": object::resource_version(claim),
+        });
+        if is_free {
+            annotate(volume, BOUND_BY_CONTROLLER);
+        }
+        true
     })?;
-    let Some(volume) = bound else { return Ok(()) };
-    if !is_bound(&volume) {
-        let mut status = volume["status"].clone();
-        status["phase"] = "Bound".into();
-        access.update_status(VOLUMES, "", name, with_status(&volume, status))?;
-    }
+    // It may have been given to another claim in between.
+    let Some(volume) = volume.filter(|volume| is_for(volume, claim)) else {
+        return Ok(());
+    };
+    set_status(VOLUMES, &volume, json!({"phase": "Bound"}), access)?;
 
-    let bound = edit(access, Target::of(CLAIMS, claim), |claim| {
+    let claim = edit(access, Target::of(CLAIMS, claim), |claim| {
         let before = claim.clone();
-        let mut annotations = vec!["pv.kubernetes.io/bind-completed"];
         if claim["spec"]["volumeName"] != name {
             claim["spec"]["volumeName"] = name.into();
-            annotations.push("pv.kubernetes.io/bound-by-controller");
+            annotate(claim, BOUND_BY_CONTROLLER);
         }
-        for annotation in annotations {
-            object::map_in(object::metadata_mut(claim), "annotations")
-                .insert(annotation.into(), "yes".into());
-        }
+        annotate(claim, BIND_COMPLETED);
         *claim != before
     })?;
-    let Some(claim) = bound else { return Ok(()) };
-    let mut status = claim["status"].clone();
-    status["phase"] = "Bound".into();
-    status["accessModes"] = volume["spec"]["accessModes"].clone();
-    status["capacity"] = volume["spec"]["capacity"].clone();
-    if status != claim["status"] {
-        access.update_status(
-            CLAIMS,
-            object::namespace(&claim),
-            object::name(&claim),
-            with_status(&claim, status),
-        )?;
+    let Some(claim) = claim else { return Ok(()) };
+    let spec = &volume["spec"];
+    let bound = json!({
+        "phase": "Bound",
+        "accessModes": spec["accessModes"],
+        "capacity": spec["capacity"],
+        "currentVolumeAttributesClassName": spec["volumeAttributesClassName"],
+    });
+    set_status(CLAIMS, &claim, bound, access)
+}
+
+fn annotate(object: &mut Value, annotation: &str) {
+    object::map_in(object::metadata_mut(object), "annotations").insert(annotation.into(), "yes".into());
+}
+
+fn lose(claim: &Value, (reason, message): (&str, &str), access: &dyn Access) -> Result<(), Status> {
+    if claim["status"]["phase"] == "Lost" {
+        return Ok(());
+    }
+    let lost = json!({"phase": "Lost", "accessModes": null, "capacity": null});
+    set_status(CLAIMS, claim, lost, access)?;
+    access.event(claim, EventKind::Warning, reason, message);
+    Ok(())
+}
+
+/// Changes these fields of a status, where they are different; null takes one away.
+fn set_status(resource: &str, object: &Value, fields: Value, access: &dyn Access) -> Result<(), Status> {
+    let mut status = object["status"].clone();
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        match value.is_null() {
+            true => drop(object::map(&mut status).remove(name)),
+            false => status[&**name] = value.clone(),
+        }
+    }
+    if status != object["status"] {
+        let object = with_status(object, status);
+        let (namespace, name) = (
+            object::namespace(&object).to_owned(),
+            object::name(&object).to_owned(),
+        );
+        access.update_status(resource, &namespace, &name, object)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-    use crate::controllers::fake::Lab;
-    use crate::json::json;
-
-    fn lab() -> Lab {
-        Lab::new(vec![Box::new(VolumeBinder::default())])
-    }
-
-    fn volume(claim: Value) -> Value {
-        json!({
-            "metadata": {"name": "disk"},
-            "spec": {"claimRef": claim, "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"]},
-            "status": {"phase": "Pending"},
-        })
-    }
-
-    fn claim() -> Value {
-        json!({
-            "metadata": {"name": "data", "namespace": "n"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2048Mi"}}},
-            "status": {"phase": "Pending"},
-        })
-    }
-
-    fn phases(lab: &Lab) -> (Value, Value) {
-        let phase = |resource, namespace, name| {
-            lab.fake.get(resource, namespace, name).unwrap()["status"]["phase"].clone()
-        };
-        (phase(VOLUMES, "", "disk"), phase(CLAIMS, "n", "data"))
-    }
-
-    #[test]
-    fn a_claim_is_bound_to_the_volume_that_was_made_for_it() {
-        let mut lab = lab();
-        let uid = object::uid(&lab.fake.put(CLAIMS, claim())).to_owned();
-        lab.fake.put(
-            VOLUMES,
-            volume(json!({"namespace": "n", "name": "data", "uid": uid})),
-        );
-        lab.settle();
-        assert_eq!(phases(&lab), ("Bound".into(), "Bound".into()));
-        let claim = lab.fake.get(CLAIMS, "n", "data").unwrap();
-        assert_eq!(claim["spec"]["volumeName"], "disk");
-        assert_eq!(
-            claim["metadata"]["annotations"],
-            json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"})
-        );
-        assert_eq!(
-            claim["status"],
-            json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}})
-        );
-    }
-
-    #[test]
-    fn a_claim_that_comes_after_its_volume_is_bound_too_and_the_volume_knows_it() {
-        let mut lab = lab();
-        lab.fake
-            .put(VOLUMES, volume(json!({"namespace": "n", "name": "data"})));
-        lab.settle();
-        let uid = object::uid(&lab.fake.put(CLAIMS, claim())).to_owned();
-        lab.settle();
-        assert_eq!(phases(&lab), ("Bound".into(), "Bound".into()));
-        assert_eq!(
-            lab.fake.get(VOLUMES, "", "disk").unwrap()["spec"]["claimRef"]["uid"],
-            uid
-        );
-    }
-
-    #[rstest]
-    #[case::an_earlier_claim(json!({"claimRef": {"namespace": "n", "name": "data", "uid": "before"}}), json!({}))]
-    #[case::too_small(json!({"capacity": {"storage": "1Gi"}}), json!({}))]
-    #[case::other_access(json!({}), json!({"accessModes": ["ReadWriteMany"]}))]
-    #[case::other_mode(json!({"volumeMode": "Block"}), json!({"volumeMode": "Filesystem"}))]
-    #[case::another_volume_named(json!({}), json!({"volumeName": "other"}))]
-    #[case::nobodys(json!({"claimRef": null}), json!({}))]
-    fn a_volume_that_is_not_for_the_claim_is_left_alone(#[case] offer: Value, #[case] wish: Value) {
-        let with = |mut object: Value, changes: &Value| {
-            for (field, value) in changes.as_object().unwrap() {
-                object["spec"][&**field] = value.clone();
-            }
-            object
-        };
-        let mut lab = lab();
-        lab.fake.put(CLAIMS, with(claim(), &wish));
-        lab.fake.put(
-            VOLUMES,
-            with(volume(json!({"namespace": "n", "name": "data"})), &offer),
-        );
-        lab.settle();
-        assert_eq!(phases(&lab), ("Pending".into(), "Pending".into()));
-    }
-
-    #[test]
-    fn what_was_left_half_done_is_done_when_it_can_be() {
-        let mut lab = lab();
-        lab.fake.put(CLAIMS, claim());
-        lab.fake
-            .refuse("update", CLAIMS, "data", Status::bad_request("not now"));
-        lab.fake
-            .put(VOLUMES, volume(json!({"namespace": "n", "name": "data"})));
-        lab.settle();
-        assert_eq!(phases(&lab), ("Bound".into(), "Pending".into()));
-
-        lab.fake.relent();
-        lab.seconds(10);
-        assert_eq!(phases(&lab), ("Bound".into(), "Bound".into()));
-    }
-}
+mod tests;

@@ -1,8 +1,13 @@
 //! Claims: what a pod leaves behind and finds again.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
 use serde_json::json;
+use stateward_kubelet::ClaimBehaviour;
 
-use crate::harness::{Cluster, Outcome};
+use crate::harness::{Cluster, Doing, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -10,6 +15,7 @@ scenarios![
     claims_outlive_a_scale_down_by_default,
     a_retention_policy_deletes_the_claims_of_a_scale_down,
     a_volume_goes_with_its_claim,
+    a_claim_gets_the_volume_that_was_made_for_it_by_hand,
 ];
 
 async fn a_pod_finds_its_claim_again_after_an_update(cluster: &mut Cluster) -> Outcome {
@@ -94,4 +100,79 @@ async fn a_volume_goes_with_its_claim(cluster: &mut Cluster) -> Outcome {
     };
     db.scale(0).await?;
     cluster.expect_no_volume(volume).await
+}
+
+/// Also the second time, when the first claim of that name could not use it; and it is nobody's any more when that claim is gone.
+async fn a_claim_gets_the_volume_that_was_made_for_it_by_hand(cluster: &mut Cluster) -> Outcome {
+    cluster.pods().claims(ClaimBehaviour::NeverBind);
+    let volume = format!("{}-disk", cluster.namespace());
+    let made = json!({
+        "metadata": {"name": volume},
+        "spec": {
+            "capacity": {"storage": "2Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/disk"},
+            "claimRef": {"namespace": cluster.namespace(), "name": "data"},
+        },
+    });
+    let made = serde_json::from_value(made)
+        .map_err(kube::Error::SerdeError)
+        .doing("read a volume")?;
+    let volumes = Api::<PersistentVolume>::all(cluster.client());
+    let created = volumes.create(&PostParams::default(), &made).await;
+    created.doing("create a volume")?;
+    // It belongs to no namespace, so nobody takes it away after the scenario.
+    let outcome = hand_over(cluster, &volume).await;
+    let deleted = volumes.delete(&volume, &DeleteParams::default()).await;
+    outcome?;
+    deleted.doing("delete the volume")?;
+    cluster.expect_no_volume(&volume).await
+}
+
+async fn hand_over(cluster: &Cluster, volume: &str) -> Outcome {
+    let claims = Api::<PersistentVolumeClaim>::namespaced(cluster.client(), cluster.namespace());
+    for (wish, phase) in [("5Gi", "Available"), ("1Gi", "Bound")] {
+        let claim = json!({
+            "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": wish}}},
+        });
+        let claim = serde_json::from_value(claim)
+            .map_err(kube::Error::SerdeError)
+            .doing("read a claim")?;
+        let created = claims.create(&PostParams::default(), &claim).await;
+        created.doing("create a claim")?;
+        expect_phase(cluster, volume, phase).await?;
+        let expected = (phase == "Bound").then_some(volume);
+        cluster
+            .eventually(format!("a claim of {wish} has {expected:?}"), |view| {
+                let claim = view.claims.get("data").ok_or("there is none")?;
+                match claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()) {
+                    seen if seen == expected => Ok(()),
+                    seen => Err(format!("it has {seen:?}")),
+                }
+            })
+            .await?;
+        let deleted = claims.delete("data", &DeleteParams::default()).await;
+        deleted.doing("delete the claim")?;
+        cluster
+            .eventually("no claim", |view| match view.claims.is_empty() {
+                true => Ok(()),
+                false => Err("there is one".to_owned()),
+            })
+            .await?;
+    }
+    expect_phase(cluster, volume, "Released").await
+}
+
+async fn expect_phase(cluster: &Cluster, volume: &str, phase: &str) -> Outcome {
+    let volumes = Api::<PersistentVolume>::all(cluster.client());
+    let reached = await_condition(volumes, volume, |volume: Option<&PersistentVolume>| {
+        let status = volume.and_then(|volume| volume.status.as_ref());
+        status.is_some_and(|status| status.phase.as_deref() == Some(phase))
+    });
+    match tokio::time::timeout(cluster.patience(), reached).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(cluster.unmet(format!("a volume that is {phase}"), error.to_string())),
+        Err(_) => Err(cluster.unmet(format!("a volume that is {phase}"), "it is not")),
+    }
 }
