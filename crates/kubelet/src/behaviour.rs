@@ -217,13 +217,13 @@ impl Behaviour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimBehaviour {
     /// Gets a pretend volume after this time.
-    BindAfter(Duration),
-    /// Gets none, and its pod stays unscheduled.
-    NeverBind,
+    ProvisionAfter(Duration),
+    /// Gets none from us; its pod stays unscheduled until somebody else makes one.
+    NeverProvision,
 }
 
 impl Default for ClaimBehaviour {
     fn default() -> Self {
-        Self::BindAfter(Duration::ZERO)
+        Self::ProvisionAfter(Duration::ZERO)
     }
 }

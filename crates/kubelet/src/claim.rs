@@ -21,7 +21,7 @@ use crate::api::{Key, Refusal, Scope, backoff, watch};
 use crate::behaviour::ClaimBehaviour;
 use crate::life::after;
 use crate::rules::Rules;
-use crate::volume::{Claim, delete_volume, provision, sweep};
+use crate::volume::{Claim, delete_volume, provision, sweep, volume_name};
 
 /// Claims worked on at once.
 const AT_ONCE: usize = 16;
@@ -205,10 +205,10 @@ impl Claims {
     fn plan(&mut self, key: &Key) {
         let Some(task) = self.tasks.get(key) else { return };
         let time = match self.rules.borrow().claims {
-            ClaimBehaviour::BindAfter(delay) if task.claim.is_waiting() && !task.under_way => {
+            ClaimBehaviour::ProvisionAfter(delay) if task.claim.is_waiting() && !task.under_way => {
                 Some(after(task.since, delay))
             }
-            ClaimBehaviour::BindAfter(_) | ClaimBehaviour::NeverBind => None,
+            ClaimBehaviour::ProvisionAfter(_) | ClaimBehaviour::NeverProvision => None,
         };
         self.set_timer(key, time);
     }
@@ -253,7 +253,8 @@ impl Claims {
             }
         };
         let Some(task) = self.tasks.get_mut(&key).filter(|task| task.claim.uid == uid) else {
-            return;
+            // Its claim went while it was made.
+            return self.delete(volume_name(&uid));
         };
         task.under_way = false;
         match provisioned {

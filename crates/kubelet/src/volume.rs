@@ -49,7 +49,7 @@ impl Claim {
     }
 
     pub(crate) fn volume_name(&self) -> String {
-        format!("pvc-{}", self.uid)
+        volume_name(&self.uid)
     }
 
     /// Waits for a volume of ours. One that names a volume waits to be bound to it.
@@ -63,6 +63,11 @@ impl Claim {
             .as_ref()
             .is_some_and(|volume| *volume != self.volume_name())
     }
+}
+
+/// The volume of the claim with this uid is called as provisioners call it.
+pub(crate) fn volume_name(claim: &str) -> String {
+    format!("pvc-{claim}")
 }
 
 /// Makes a volume for a claim. The cluster's volume controller binds the two.

@@ -1,7 +1,8 @@
 //! Binds claims to volumes: to the one that was made for the claim, as provisioners do with a `claimRef`, or to the one that the
-//! claim names. Keeps the phases of both true: volumes are Available, Bound or Released, claims Bound or Lost.
+//! claim names. Volumes are Available, Bound or Released after that, and claims Pending, Bound or Lost.
 //!
-//! Of upstream's volume controller only this. Nobody here searches among free volumes, has one provisioned, or reclaims one.
+//! Of upstream's volume controller only this. Nobody here searches among free volumes, has one provisioned, or reclaims one, and
+//! no events tell why a claim waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,10 +54,12 @@ impl Controller for VolumeBinder {
                 before.and_then(claim_of),
                 after.and_then(claim_of),
             );
-            match claim_of(object) {
-                Some(claim) => keys.push(claim),
-                None => keys.extend(claims_that_name(object::name(object), access)),
+            let (was_for, is_for) = (before.and_then(claim_of), after.and_then(claim_of));
+            if is_for.is_none() {
+                keys.extend(claims_that_name(object::name(object), access));
             }
+            keys.extend(was_for.filter(|claim| is_for.as_ref() != Some(claim)));
+            keys.extend(is_for);
         }
         keys
     }
@@ -118,24 +121,45 @@ fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Gives a volume the phase that follows from its claim. One that is about to be bound has none.
+/// Gives a volume the phase that follows from its claim. One whose claim is still to be bound keeps the phase that it has.
 fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
     let Some(volume) = access.get(VOLUMES, "", name) else {
         return Ok(());
     };
-    let uid = text(&volume["spec"]["claimRef"]["uid"]);
-    let claim = claim_of(&volume).and_then(|claim| access.get(CLAIMS, &claim.namespace, &claim.name));
-    let phase = match (uid, claim) {
+    let phase = match (text(&volume["spec"]["claimRef"]["uid"]), claim_of(&volume)) {
         (None, _) => "Available",
-        (Some(uid), Some(claim)) if object::uid(&claim) == uid => match text(&claim["spec"]["volumeName"]) {
-            Some(named) if named == name => "Bound",
-            // Its claim has found another one, and it was made for nobody else.
-            Some(_) if is_disposable(&volume) => "Released",
-            _ => return Ok(()),
-        },
-        (Some(_), _) => "Released",
+        (Some(_), None) => return Ok(()),
+        (Some(uid), Some(claim)) => {
+            let claim = access.get(CLAIMS, &claim.namespace, &claim.name);
+            let claim = claim.filter(|claim| object::uid(claim) == uid);
+            match claim.as_ref().map(|claim| text(&claim["spec"]["volumeName"])) {
+                Some(None) => return Ok(()),
+                Some(Some(named)) if named == name => "Bound",
+                Some(Some(_)) if !is_disposable(&volume) => return unbind(&volume, access),
+                // What could not be reclaimed stays so.
+                _ if volume["status"]["phase"] == "Failed" => return Ok(()),
+                _ => "Released",
+            }
+        }
     };
-    set_status(VOLUMES, &volume, json!({"phase": phase}), access)
+    set_phase(&volume, phase, access)
+}
+
+/// Makes a volume free whose claim has found another one; free for that claim alone, if it was made for it.
+fn unbind(volume: &Value, access: &dyn Access) -> Result<(), Status> {
+    edit(access, Target::of(VOLUMES, volume), |volume| {
+        let annotations = object::map_in(object::metadata_mut(volume), "annotations");
+        let by_us = annotations.remove(BOUND_BY_CONTROLLER).is_some();
+        if annotations.is_empty() {
+            object::metadata_mut(volume).remove("annotations");
+        }
+        match (by_us, volume["spec"].as_object_mut()) {
+            (true, Some(spec)) => drop(spec.remove("claimRef")),
+            _ => drop(object::map(&mut volume["spec"]["claimRef"]).remove("uid")),
+        }
+        true
+    })?;
+    Ok(())
 }
 
 /// Whether a provisioner made the volume and will take it away again.
@@ -171,7 +195,7 @@ fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result
     }
     let volume = match named {
         Some(name) => volume(name).filter(|volume| match volume["spec"]["claimRef"].is_null() {
-            true => fits(volume, claim) && has_same_class(volume, claim),
+            true => !object::is_terminating(volume) && fits(volume, claim) && class(volume) == class(claim),
             // Whoever names each other is not asked.
             false => is_for(volume, claim),
         }),
@@ -182,7 +206,11 @@ fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result
             })
         }
     };
-    volume.map_or(Ok(()), |volume| bind(&volume, claim, access))
+    match volume {
+        Some(volume) => bind(&volume, claim, access),
+        None if named.is_some() => set_status(CLAIMS, claim, without_volume("Pending"), access),
+        None => Ok(()),
+    }
 }
 
 /// Whether a volume names the claim, and no earlier one of its name.
@@ -203,17 +231,21 @@ fn fits(volume: &Value, claim: &Value) -> bool {
             >= Quantity::of(&wish["resources"]["requests"]["storage"])
 }
 
-fn has_same_class(volume: &Value, claim: &Value) -> bool {
-    text(&volume["spec"]["storageClassName"]) == text(&claim["spec"]["storageClassName"])
+/// The class of a volume or claim; an annotation was how to say it, and counts first.
+fn class(object: &Value) -> Option<&str> {
+    let annotated = &object["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    annotated
+        .as_str()
+        .map_or_else(|| text(&object["spec"]["storageClassName"]), Some)
 }
 
 /// Writes what is missing, in upstream's order: the volume first, so that no claim says it is bound to one that does not know.
 fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status> {
     let (name, uid) = (object::name(volume), object::uid(claim));
     let volume = edit(access, Target::of(VOLUMES, volume), |volume| {
-        let is_free = volume["spec"]["claimRef"].is_null();
-        let is_known = !is_free && (!is_for(volume, claim) || volume["spec"]["claimRef"]["uid"] == uid);
-        if is_known {
+        let (known, names_it) = (text(&volume["spec"]["claimRef"]["uid"]), is_for(volume, claim));
+        let may_be_had = names_it || known == Some(uid) || volume["spec"]["claimRef"].is_null();
+        if !may_be_had || (names_it && known.is_some()) {
             return false;
         }
         volume["spec"]["claimRef"] = json!({
@@ -224,7 +256,7 @@ fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status
             "uid": uid,
             "resourceVersion": object::resource_version(claim),
         });
-        if is_free {
+        if !names_it {
             annotate(volume, BOUND_BY_CONTROLLER);
         }
         true
@@ -233,7 +265,7 @@ fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status
     let Some(volume) = volume.filter(|volume| is_for(volume, claim)) else {
         return Ok(());
     };
-    set_status(VOLUMES, &volume, json!({"phase": "Bound"}), access)?;
+    set_phase(&volume, "Bound", access)?;
 
     let claim = edit(access, Target::of(CLAIMS, claim), |claim| {
         let before = claim.clone();
@@ -246,27 +278,39 @@ fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status
     })?;
     let Some(claim) = claim else { return Ok(()) };
     let spec = &volume["spec"];
-    let bound = json!({
-        "phase": "Bound",
-        "accessModes": spec["accessModes"],
-        "capacity": spec["capacity"],
-        "currentVolumeAttributesClassName": spec["volumeAttributesClassName"],
-    });
+    let mut bound = json!({"phase": "Bound", "accessModes": spec["accessModes"]});
+    // From here on they are others' to change.
+    if claim["status"]["phase"] != "Bound" {
+        bound["capacity"] = spec["capacity"].clone();
+        bound["currentVolumeAttributesClassName"] = spec["volumeAttributesClassName"].clone();
+    }
     set_status(CLAIMS, &claim, bound, access)
 }
 
 fn annotate(object: &mut Value, annotation: &str) {
-    object::map_in(object::metadata_mut(object), "annotations").insert(annotation.into(), "yes".into());
+    let annotations = object::map_in(object::metadata_mut(object), "annotations");
+    annotations.entry(annotation).or_insert_with(|| "yes".into());
 }
 
 fn lose(claim: &Value, (reason, message): (&str, &str), access: &dyn Access) -> Result<(), Status> {
     if claim["status"]["phase"] == "Lost" {
         return Ok(());
     }
-    let lost = json!({"phase": "Lost", "accessModes": null, "capacity": null});
-    set_status(CLAIMS, claim, lost, access)?;
+    set_status(CLAIMS, claim, without_volume("Lost"), access)?;
     access.event(claim, EventKind::Warning, reason, message);
     Ok(())
+}
+
+fn without_volume(phase: &str) -> Value {
+    json!({"phase": phase, "accessModes": null, "capacity": null})
+}
+
+/// What was said of a volume's last phase does not go for the next.
+fn set_phase(volume: &Value, phase: &str, access: &dyn Access) -> Result<(), Status> {
+    if volume["status"]["phase"] == phase {
+        return Ok(());
+    }
+    set_status(VOLUMES, volume, json!({"phase": phase, "message": null}), access)
 }
 
 /// Changes these fields of a status, where they are different; null takes one away.

@@ -56,7 +56,7 @@ const LAG: Duration = Duration::from_secs(10);
 impl Stage {
     pub(crate) async fn open(backend: &Backend, name: &str) -> Outcome<Self> {
         let cluster = backend.cluster(name).await?;
-        cluster.pods().claims(ClaimBehaviour::BindAfter(UNBOUND));
+        cluster.pods().claims(ClaimBehaviour::ProvisionAfter(UNBOUND));
         let watched = Watched::start(&cluster.client(), cluster.namespace());
         Ok(Self {
             watched,

@@ -24,7 +24,7 @@ impl Portrait {
         let plain = Plain::new(objects, namespace);
         let mut facts: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         let noise = Noise::in_events(of_kind(objects, EVENT).map(|(_, event)| event));
-        for ((kind, name), object) in objects.iter().filter(|(_, object)| !is_about_binding(object)) {
+        for ((kind, name), object) in objects.iter().filter(|(_, object)| !is_about_a_search(object)) {
             let (about, fact) = match *kind {
                 POD => (format!("pod {name}"), pod(object)),
                 SET => (format!("statefulset {name}"), set(object, nudges)),
@@ -199,8 +199,8 @@ fn claim(object: &Value) -> Value {
 }
 
 /// Whether an event tells of the search for a volume: only a real plane searches, and how often until there is one is chance.
-fn is_about_binding(object: &Value) -> bool {
-    object["source"]["component"] == "persistentvolume-controller"
+fn is_about_a_search(object: &Value) -> bool {
+    object["source"]["component"] == "persistentvolume-controller" && object["reason"] == "FailedBinding"
 }
 
 /// Where a control plane has told so much that it goes on by chance.

@@ -94,7 +94,7 @@ async fn the_pods_of_a_vanished_node_stay_terminating_until_it_returns(cluster: 
 }
 
 async fn a_pod_waits_for_its_claim_to_be_bound(cluster: &mut Cluster) -> Outcome {
-    cluster.pods().claims(ClaimBehaviour::NeverBind);
+    cluster.pods().claims(ClaimBehaviour::NeverProvision);
     let db = cluster
         .statefulset("db")
         .replicas(1)
@@ -108,7 +108,9 @@ async fn a_pod_waits_for_its_claim_to_be_bound(cluster: &mut Cluster) -> Outcome
     .await?;
     db.expect_no_move().await?;
 
-    cluster.pods().claims(ClaimBehaviour::BindAfter(Duration::ZERO));
+    cluster
+        .pods()
+        .claims(ClaimBehaviour::ProvisionAfter(Duration::ZERO));
     db.expect_ready().await
 }
 

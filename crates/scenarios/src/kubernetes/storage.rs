@@ -104,7 +104,7 @@ async fn a_volume_goes_with_its_claim(cluster: &mut Cluster) -> Outcome {
 
 /// Also the second time, when the first claim of that name could not use it; and it is nobody's any more when that claim is gone.
 async fn a_claim_gets_the_volume_that_was_made_for_it_by_hand(cluster: &mut Cluster) -> Outcome {
-    cluster.pods().claims(ClaimBehaviour::NeverBind);
+    cluster.pods().claims(ClaimBehaviour::NeverProvision);
     let volume = format!("{}-disk", cluster.namespace());
     let made = json!({
         "metadata": {"name": volume},

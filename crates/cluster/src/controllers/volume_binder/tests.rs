@@ -212,8 +212,8 @@ fn a_provisioned_volume_that_comes_too_late_is_released() {
 }
 
 #[rstest]
-#[case::of_the_volume(json!({"volumeName": "disk"}), json!(null), "Warning ClaimLost")]
-#[case::of_its_name(json!({}), json!({}), "Warning ClaimLost")]
+#[case::of_the_volume(json!({"volumeName": "disk"}), json!(null), "Warning ClaimLost Bound claim has lost its PersistentVolume. Data on the volume is lost!")]
+#[case::of_its_name(json!({}), json!({}), "Warning ClaimLost Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")]
 #[case::to_another(json!({"volumeName": "disk"}), json!({"claimRef": {"namespace": "n", "name": "other", "uid": "u"}}), "Warning ClaimMisbound")]
 fn a_claim_that_was_bound_tells_of_its_loss(
     #[case] wish: Value,
@@ -226,7 +226,8 @@ fn a_claim_that_was_bound_tells_of_its_loss(
     }
     let mut bound = claim(wish);
     bound["metadata"]["annotations"] = json!({BIND_COMPLETED: "yes"});
-    bound["status"] = json!({"phase": "Bound", "capacity": {"storage": "2Gi"}});
+    bound["status"] =
+        json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}});
     lab.fake.put(CLAIMS, bound);
     lab.settle();
     assert_eq!(
@@ -266,4 +267,173 @@ fn what_is_gone_is_forgotten() {
     assert_eq!(binder.made().len(), 1);
     binder.concerned(&change(volume, None), &access);
     assert!(binder.made().is_empty());
+}
+
+/// A volume and a claim that are bound.
+fn bound() -> Lab {
+    let mut lab = lab();
+    lab.fake.put(VOLUMES, volume(json!({})));
+    lab.fake.put(CLAIMS, claim(json!({})));
+    lab.settle();
+    assert_eq!(phases(&lab), ["Bound", "Bound"]);
+    lab
+}
+
+#[test]
+fn what_is_bound_is_not_written_to() {
+    let mut lab = bound();
+    assert_ne!(lab.fake.requests(), [] as [String; 0]);
+    lab.fake.change(CLAIMS, "n", "data", |claim| {
+        claim["metadata"]["labels"] = json!({"a": "b"});
+    });
+    lab.fake.change(VOLUMES, "", "disk", |volume| {
+        volume["metadata"]["labels"] = json!({"a": "b"});
+    });
+    lab.settle();
+    assert_eq!(lab.fake.requests(), [] as [String; 0]);
+}
+
+#[test]
+fn how_much_a_bound_claim_has_is_for_others_to_say() {
+    let mut lab = bound();
+    lab.fake.change(CLAIMS, "n", "data", |claim| {
+        claim["status"]["capacity"] = json!({"storage": "9Gi"});
+        claim["status"]["currentVolumeAttributesClassName"] = "gold".into();
+    });
+    lab.settle();
+    let claim = lab.fake.get(CLAIMS, "n", "data").unwrap();
+    assert_eq!(claim["status"]["capacity"], json!({"storage": "9Gi"}));
+    assert_eq!(claim["status"]["currentVolumeAttributesClassName"], "gold");
+}
+
+#[test]
+fn a_claim_whose_volume_is_given_to_another_is_lost() {
+    let mut lab = bound();
+    lab.fake.change(VOLUMES, "", "disk", |volume| {
+        volume["spec"]["claimRef"] = json!({"namespace": "n", "name": "other", "uid": "u"});
+    });
+    lab.settle();
+    assert_eq!(phases(&lab), ["Released", "Lost"]);
+}
+
+#[rstest]
+#[case::nothing(json!(null), ["Bound", "Bound"])]
+#[case::another_name_of_the_same(json!({"name": "other"}), ["Bound", "Bound"])]
+#[case::no_uid(json!({"uid": null}), ["Available", "Lost"])]
+fn a_bound_volume_that_says_something_else_is_put_right_where_that_is_safe(
+    #[case] says: Value,
+    #[case] expected: [&str; 2],
+) {
+    let mut lab = bound();
+    lab.fake
+        .change(VOLUMES, "", "disk", |volume| match says.as_object() {
+            None => volume["spec"]["claimRef"] = Value::Null,
+            Some(changes) => {
+                for (field, value) in changes {
+                    volume["spec"]["claimRef"][&**field] = value.clone();
+                }
+            }
+        });
+    lab.settle();
+    assert_eq!(phases(&lab), expected);
+}
+
+#[test]
+fn a_claim_that_is_not_bound_any_more_waits() {
+    let mut lab = bound();
+    lab.fake.remove(VOLUMES, "", "disk");
+    lab.settle();
+    assert_eq!(phase(&lab, CLAIMS, "n", "data"), "Lost");
+    lab.fake.change(CLAIMS, "n", "data", |claim| {
+        claim["metadata"]["annotations"] = json!({});
+    });
+    lab.settle();
+    let status = lab.fake.get(CLAIMS, "n", "data").unwrap()["status"].clone();
+    assert_eq!(status, json!({"phase": "Pending"}));
+}
+
+#[test]
+fn a_free_volume_that_comes_after_the_claim_that_names_it_is_bound() {
+    let mut lab = lab();
+    lab.fake.put(CLAIMS, claim(json!({"volumeName": "disk"})));
+    lab.settle();
+    lab.fake.put(VOLUMES, volume(json!({"claimRef": null})));
+    lab.settle();
+    assert_eq!(phases(&lab), ["Bound", "Bound"]);
+}
+
+#[test]
+fn a_free_volume_that_goes_is_bound_to_nobody() {
+    let mut lab = lab();
+    let mut volume = volume(json!({"claimRef": null}));
+    volume["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    lab.fake.put(VOLUMES, volume);
+    lab.fake.delete(VOLUMES, "", "disk", json!({})).unwrap();
+    lab.fake.put(CLAIMS, claim(json!({"volumeName": "disk"})));
+    lab.settle();
+    assert_eq!(phases(&lab), ["Available", "Pending"]);
+}
+
+#[test]
+fn a_volume_of_an_earlier_claim_keeps_nobody_from_the_right_one() {
+    let mut lab = lab();
+    let earlier = json!({"claimRef": {"namespace": "n", "name": "data", "uid": "before"}});
+    let mut first = volume(earlier);
+    first["metadata"]["name"] = "a".into();
+    lab.fake.put(VOLUMES, first);
+    lab.fake.put(VOLUMES, volume(json!({})));
+    lab.fake.put(CLAIMS, claim(json!({"volumeName": ""})));
+    lab.settle();
+    assert_eq!(phases(&lab), ["Bound", "Bound"]);
+    assert_eq!(phase(&lab, VOLUMES, "", "a"), "Released");
+}
+
+#[rstest]
+#[case::that_was_chosen_here(json!({BOUND_BY_CONTROLLER: "yes"}), json!(null))]
+#[case::that_was_made_for_it(json!({}), json!({"namespace": "n", "name": "data"}))]
+#[case::that_is_kept(json!({PROVISIONED_BY: "example.com/disks"}), json!({"namespace": "n", "name": "data"}))]
+fn a_volume_whose_claim_has_another_is_free_again(#[case] annotations: Value, #[case] expected: Value) {
+    let mut lab = lab();
+    let uid = object::uid(&lab.fake.put(CLAIMS, claim(json!({"volumeName": "other"})))).to_owned();
+    let mut left = volume(json!({"claimRef": {"namespace": "n", "name": "data", "uid": uid}}));
+    left["metadata"]["annotations"] = annotations;
+    lab.fake.put(VOLUMES, left);
+    lab.settle();
+    assert_eq!(phases(&lab), ["Available", "Pending"]);
+    assert_eq!(
+        lab.fake.get(VOLUMES, "", "disk").unwrap()["spec"]["claimRef"],
+        expected
+    );
+}
+
+#[test]
+fn what_could_not_be_reclaimed_stays_so_and_its_message_goes_with_another_phase() {
+    let mut lab = bound();
+    lab.fake.remove(CLAIMS, "n", "data");
+    lab.fake.change(VOLUMES, "", "disk", |volume| {
+        volume["status"] = json!({"phase": "Failed", "message": "no such disk", "reason": "Why"});
+    });
+    lab.settle();
+    assert_eq!(phase(&lab, VOLUMES, "", "disk"), "Failed");
+
+    lab.fake.change(VOLUMES, "", "disk", |volume| {
+        volume["spec"]["claimRef"] = Value::Null
+    });
+    lab.settle();
+    let status = lab.fake.get(VOLUMES, "", "disk").unwrap()["status"].clone();
+    assert_eq!(status, json!({"phase": "Available", "reason": "Why"}));
+}
+
+#[test]
+fn the_class_may_be_an_annotation() {
+    let mut lab = lab();
+    let mut disk = volume(json!({"claimRef": null}));
+    disk["metadata"]["annotations"] = json!({"volume.beta.kubernetes.io/storage-class": "fast"});
+    lab.fake.put(VOLUMES, disk);
+    lab.fake.put(
+        CLAIMS,
+        claim(json!({"volumeName": "disk", "storageClassName": "fast"})),
+    );
+    lab.settle();
+    assert_eq!(phases(&lab), ["Bound", "Bound"]);
 }
