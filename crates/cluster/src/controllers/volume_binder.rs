@@ -49,12 +49,8 @@ impl Controller for VolumeBinder {
         };
         let mut keys = vec![Key::new(object::namespace(object), object::name(object))];
         if &*change.resource == VOLUMES {
-            self.note(
-                object::name(object),
-                before.and_then(claim_of),
-                after.and_then(claim_of),
-            );
             let (was_for, is_for) = (before.and_then(claim_of), after.and_then(claim_of));
+            self.note(object::name(object), was_for.as_ref(), is_for.as_ref());
             if is_for.is_none() {
                 keys.extend(claims_that_name(object::name(object), access));
             }
@@ -85,19 +81,19 @@ impl VolumeBinder {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, volume: &str, before: Option<Key>, after: Option<Key>) {
+    fn note(&self, volume: &str, was_for: Option<&Key>, is_for: Option<&Key>) {
         let mut made = self.made();
-        if before != after
-            && let Some(before) = before
-            && let Some(volumes) = made.get_mut(&before)
+        if was_for != is_for
+            && let Some(claim) = was_for
+            && let Some(volumes) = made.get_mut(claim)
         {
             volumes.remove(volume);
             if volumes.is_empty() {
-                made.remove(&before);
+                made.remove(claim);
             }
         }
-        if let Some(after) = after {
-            made.entry(after).or_default().insert(volume.to_owned());
+        if let Some(claim) = is_for {
+            made.entry(claim.clone()).or_default().insert(volume.to_owned());
         }
     }
 }
@@ -147,7 +143,11 @@ fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
 
 /// Makes a volume free whose claim has found another one; free for that claim alone, if it was made for it.
 fn unbind(volume: &Value, access: &dyn Access) -> Result<(), Status> {
+    let seen = &volume["spec"]["claimRef"];
     edit(access, Target::of(VOLUMES, volume), |volume| {
+        if volume["spec"]["claimRef"] != *seen {
+            return false;
+        }
         let annotations = object::map_in(object::metadata_mut(volume), "annotations");
         let by_us = annotations.remove(BOUND_BY_CONTROLLER).is_some();
         if annotations.is_empty() {

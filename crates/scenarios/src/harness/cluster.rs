@@ -306,14 +306,23 @@ impl Cluster {
 
     /// Waits until there is no such volume.
     pub async fn expect_no_volume(&self, name: &str) -> Outcome {
+        self.expect_volume(name, &format!("no volume {name}"), |volume| volume.is_none())
+            .await
+    }
+
+    /// Waits until this is true of a volume, or of there being none.
+    pub async fn expect_volume(
+        &self,
+        name: &str,
+        expected: &str,
+        is_so: impl Fn(Option<&PersistentVolume>) -> bool,
+    ) -> Outcome {
         let volumes = Api::<PersistentVolume>::all(self.client());
-        let gone = await_condition(volumes, name, |volume: Option<&PersistentVolume>| {
-            volume.is_none()
-        });
-        match tokio::time::timeout(self.patience, gone).await {
+        let reached = await_condition(volumes, name, |volume: Option<&PersistentVolume>| is_so(volume));
+        match tokio::time::timeout(self.patience, reached).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.unmet(format!("no volume {name}"), error.to_string())),
-            Err(_) => Err(self.unmet(format!("no volume {name}"), "it is there")),
+            Ok(Err(error)) => Err(self.unmet(expected, error.to_string())),
+            Err(_) => Err(self.unmet(expected, "it is not so")),
         }
     }
 

@@ -3,7 +3,6 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use kube::runtime::wait::await_condition;
 use serde_json::json;
 use stateward_kubelet::ClaimBehaviour;
 
@@ -165,14 +164,11 @@ async fn hand_over(cluster: &Cluster, volume: &str) -> Outcome {
 }
 
 async fn expect_phase(cluster: &Cluster, volume: &str, phase: &str) -> Outcome {
-    let volumes = Api::<PersistentVolume>::all(cluster.client());
-    let reached = await_condition(volumes, volume, |volume: Option<&PersistentVolume>| {
-        let status = volume.and_then(|volume| volume.status.as_ref());
-        status.is_some_and(|status| status.phase.as_deref() == Some(phase))
-    });
-    match tokio::time::timeout(cluster.patience(), reached).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(cluster.unmet(format!("a volume that is {phase}"), error.to_string())),
-        Err(_) => Err(cluster.unmet(format!("a volume that is {phase}"), "it is not")),
-    }
+    let expected = format!("volume {volume} is {phase}");
+    let phase_of = |volume: &PersistentVolume| volume.status.as_ref()?.phase.clone();
+    cluster
+        .expect_volume(volume, &expected, |volume| {
+            volume.and_then(phase_of).as_deref() == Some(phase)
+        })
+        .await
 }
