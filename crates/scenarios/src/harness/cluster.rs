@@ -71,12 +71,9 @@ impl Cluster {
             .collect();
         let behaviours = Behaviours::default();
         let kubelet = Kubelet::new(settings.kubelet.clone(), clock.clone())
-            .namespace(&namespace)
-            .nodes(nodes.iter().map(|node| NodeSpec::new(node).reserved()))
-            .schedulers([SCHEDULER])
-            .behaviours(behaviours.clone())
             .heartbeat(settings.heartbeat)
-            .spawn();
+            .behaviours(behaviours.clone());
+        let kubelet = play(kubelet, &namespace, &nodes);
         let observer = Observer::start(&client, &namespace, clock.clone());
         let Settings {
             patience,
@@ -266,6 +263,14 @@ impl Cluster {
     /// A RolloutPlugin that is there already.
     pub fn existing_rollout(&self, name: &str) -> Rollout<'_> {
         Rollout::new(self, name)
+    }
+
+    /// Kills the kubelet between two of its requests, and starts another one that knows nothing but what it reads.
+    pub fn restart_kubelet(&mut self) {
+        let kubelet = Kubelet::new(self.kubelet_client.clone(), self.clock.clone())
+            .heartbeat(self.heartbeat)
+            .behaviours(self.behaviours.clone());
+        self.kubelet = play(kubelet, &self.namespace, &self.nodes);
     }
 
     /// Plays pods that ask for the scheduler every pod asks for, as manifests of others do, on a node of their own. Until
@@ -555,6 +560,15 @@ pub(crate) struct Settings {
     pub(crate) simulation: Option<Simulation>,
     /// Where other programs read how to reach it.
     pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+/// Starts a kubelet for a scenario's own namespace and nodes.
+fn play(kubelet: Kubelet, namespace: &str, nodes: &[String]) -> Running {
+    kubelet
+        .namespace(namespace)
+        .nodes(nodes.iter().map(|node| NodeSpec::new(node).reserved()))
+        .schedulers([SCHEDULER])
+        .spawn()
 }
 
 async fn create_namespace(client: &Client, scenario: &str) -> Outcome<String> {

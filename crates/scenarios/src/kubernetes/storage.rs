@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use stateward_kubelet::ClaimBehaviour;
 
-use crate::harness::{Cluster, Doing, Outcome};
+use crate::harness::{Cluster, Doing, Outcome, SetBuilder};
 use crate::scenarios;
 
 scenarios![
@@ -14,6 +14,7 @@ scenarios![
     claims_outlive_a_scale_down_by_default,
     a_retention_policy_deletes_the_claims_of_a_scale_down,
     a_volume_goes_with_its_claim,
+    a_kubelet_that_dies_leaves_no_claim_waiting_and_no_volume_behind,
     a_claim_gets_the_volume_that_was_made_for_it_by_hand,
 ];
 
@@ -55,15 +56,7 @@ async fn claims_outlive_a_scale_down_by_default(cluster: &mut Cluster) -> Outcom
 }
 
 async fn a_retention_policy_deletes_the_claims_of_a_scale_down(cluster: &mut Cluster) -> Outcome {
-    let retention =
-        json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}});
-    let db = cluster
-        .statefulset("db")
-        .replicas(2)
-        .claim("data")
-        .spec(retention)
-        .start()
-        .await?;
+    let db = with_claims_that_go(cluster).replicas(2).start().await?;
     db.scale(1).await?;
     db.expect_images(["v1"]).await?;
     cluster
@@ -79,26 +72,42 @@ async fn a_retention_policy_deletes_the_claims_of_a_scale_down(cluster: &mut Clu
 }
 
 async fn a_volume_goes_with_its_claim(cluster: &mut Cluster) -> Outcome {
-    let retention =
-        json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}});
-    let db = cluster
-        .statefulset("db")
-        .replicas(1)
-        .claim("data")
-        .spec(retention)
-        .start()
-        .await?;
-    let volumes = cluster.look(|view| {
-        let specs = view.claims.values().filter_map(|claim| claim.spec.as_ref());
-        specs
-            .filter_map(|spec| spec.volume_name.clone())
-            .collect::<Vec<_>>()
-    });
+    let db = with_claims_that_go(cluster).replicas(1).start().await?;
+    let volumes = volumes(cluster);
     let [volume] = volumes.as_slice() else {
         return Err(cluster.unmet("one bound claim", format!("{volumes:?}")));
     };
     db.scale(0).await?;
     cluster.expect_no_volume(volume).await
+}
+
+/// Whether it dies before it has made the volumes, or before it has heard that their claims are gone.
+async fn a_kubelet_that_dies_leaves_no_claim_waiting_and_no_volume_behind(cluster: &mut Cluster) -> Outcome {
+    with_claims_that_go(cluster).replicas(2).create().await?;
+    cluster.restart_kubelet();
+    cluster.existing("db").expect_ready().await?;
+    let volumes = volumes(cluster);
+    cluster.expect("two claims are bound", volumes.len() == 2)?;
+    cluster.existing("db").scale(0).await?;
+    cluster.restart_kubelet();
+    for volume in volumes {
+        cluster.expect_no_volume(&volume).await?;
+    }
+    Ok(())
+}
+
+fn with_claims_that_go(cluster: &Cluster) -> SetBuilder<'_> {
+    let retention =
+        json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}});
+    cluster.statefulset("db").claim("data").spec(retention)
+}
+
+/// The volumes that claims are bound to.
+fn volumes(cluster: &Cluster) -> Vec<String> {
+    cluster.look(|view| {
+        let specs = view.claims.values().filter_map(|claim| claim.spec.as_ref());
+        specs.filter_map(|spec| spec.volume_name.clone()).collect()
+    })
 }
 
 /// Also the second time, when the first claim of that name could not use it; and it is nobody's any more when that claim is gone.
