@@ -8,13 +8,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 pub mod analysis;
 pub mod duration;
-mod names;
+pub mod names;
 pub mod phasedrollout;
 mod problem;
 pub mod rollout;
 pub mod rolloutplugin;
 mod schema;
 
+pub use self::names::{InvalidName, ObjectName};
 pub use self::problem::Problem;
 
 /// The definitions of everything that is served, to apply to a cluster. Read, because making them takes longer than a plan.

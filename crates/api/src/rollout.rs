@@ -3,7 +3,6 @@
 use k8s_openapi::jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Where a rollout stands. Everything the operator remembers is here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -122,11 +121,9 @@ pub struct RolloutStatus {
     /// Tells the stable template from others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stable_template_hash: Option<String>,
-    /// The stable template itself, because Kubernetes forgets it. Not read back with the rest: it is large and rarely
-    /// needed.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "leave_out")]
-    #[schemars(schema_with = "crate::schema::anything")]
-    pub stable_template: Option<Value>,
+    /// The ControllerRevision that keeps a copy of the stable template, because Kubernetes forgets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_template_copy: Option<String>,
 
     /// Pods asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,10 +159,6 @@ pub struct RolloutStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
-}
-
-fn leave_out<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
-    serde::de::IgnoredAny::deserialize(value).map(|_| None)
 }
 
 /// A pause that stands.

@@ -17,7 +17,7 @@ use crate::revisions::{Revision, number};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::style::Style;
-use crate::workload::without_nulls;
+use crate::workload::{same, without_nulls};
 
 /// `diff …`
 #[derive(Debug, clap::Args)]
@@ -93,12 +93,16 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         let name = stage.status.stable_revision.as_deref();
         let kept = revisions
             .iter()
-            .find(|revision| Some(revision.name.as_str()) == name);
-        let remembered = workload.stable_template.clone().map(|template| Side {
+            .rev()
+            .find(|revision| match &workload.stable_template {
+                Some(template) => same(&revision.template, template),
+                None => Some(revision.name.as_str()) == name,
+            });
+        let copied = workload.stable_template.clone().map(|template| Side {
             title: name.unwrap_or("stable").to_owned(),
             template,
         });
-        kept.map(side).or(remembered).ok_or_else(|| {
+        kept.map(side).or(copied).ok_or_else(|| {
             Error::Refused(format!(
                 "{} has no stable version yet to compare with",
                 workload.rollout.title()

@@ -140,16 +140,22 @@ fn choose(
                 rollout.title()
             ));
         };
-        let kept = revisions.iter().find(|revision| revision.name == stable);
-        let goal = match (kept.map(goal), &workload.stable_template) {
-            (Some(kept), _) => kept,
+        let is_stable = |revision: &&Revision| match &workload.stable_template {
+            Some(template) => same(&revision.template, template),
+            None => revision.name == stable,
+        };
+        let goal = match (revisions.iter().rev().find(is_stable), &workload.stable_template) {
+            (Some(kept), _) => Goal {
+                stable: true,
+                ..goal(kept)
+            },
             // Kubernetes has forgotten it; the operator has not.
             (None, Some(template)) => Goal {
                 title: titled(stable.to_owned(), template),
                 template: template.clone(),
                 stable: true,
             },
-            (None, None) => return Err(format!("the template of {stable} is kept by nobody any more")),
+            (None, None) => return Err(format!("there is no copy of the template of {stable} any more")),
         };
         if same(&goal.template, &now) {
             return Err(format!(
@@ -248,14 +254,14 @@ mod tests {
         );
     }
 
-    fn workload(rollout: Rollout, version: i64) -> Workload {
+    fn workload(rollout: Rollout, version: i64, copy: Option<i64>) -> Workload {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": rollout.workload},
             "spec": {"template": {"version": version, "null": null}},
         });
         Workload {
             rollout,
-            stable_template: Some(json!({"kept": "by the operator"})),
+            stable_template: copy.map(|version| json!({"version": version})),
             set: serde_json::from_value(set).unwrap(),
         }
     }
@@ -275,9 +281,20 @@ mod tests {
         #[case] wanted: Option<i64>,
         #[case] expected: &str,
     ) {
-        let workload = workload(rollout, version);
+        let workload = workload(rollout, version, Some(1));
         let goal = choose(&workload, &revisions, wanted, "stateward");
         assert_eq!(goal.unwrap().title, expected);
+    }
+
+    /// The status says which revision is the stable one, and more people can write it than the copy.
+    #[rstest]
+    #[case::what_the_status_names(None, "revision 1 (db-1)")]
+    #[case::what_the_copy_keeps(Some(3), "revision 3 (db-3)")]
+    #[case::a_copy_of_what_kubernetes_forgot(Some(7), "db-1")]
+    fn the_copy_says_what_the_stable_version_is(#[case] copy: Option<i64>, #[case] expected: &str) {
+        let workload = workload(paused(), 2, copy);
+        let goal = choose(&workload, &revisions("db", 3), None, "stateward").unwrap();
+        assert_eq!((goal.title.as_str(), goal.stable), (expected, true));
     }
 
     #[rstest]
@@ -323,7 +340,7 @@ mod tests {
         #[case] wanted: Option<i64>,
         #[case] expected: &str,
     ) {
-        let workload = workload(rollout, version);
+        let workload = workload(rollout, version, Some(1));
         let goal = choose(&workload, &revisions, wanted, "stateward");
         assert_eq!(goal.unwrap_err(), expected);
     }

@@ -2,10 +2,11 @@
 
 use futures::future::join;
 use json_patch::Patch as JsonPatch;
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use stateward_core::stable_copy::{self, Owner};
 
 use crate::dry_run::DryRun;
 use crate::error::Error;
@@ -17,7 +18,7 @@ use crate::unheard::{may_have_been_made, unheard};
 /// A rollout and its set, with every field that the server has.
 pub(crate) struct Workload {
     pub(crate) rollout: Rollout,
-    /// `status.stableTemplate`: Kubernetes may have forgotten it.
+    /// From the operator's own copy: Kubernetes may have forgotten it.
     pub(crate) stable_template: Option<Value>,
     pub(crate) set: DynamicObject,
 }
@@ -44,8 +45,7 @@ impl Session<'_> {
         // Most rollouts are called as their set is, so both are asked for at once.
         let (object, guess) = join(self.whole_rollout(name), self.whole_set(name.as_str())).await;
         let object = object?;
-        let stable_template = object.data.pointer("/status/stableTemplate").cloned();
-        let rollout = parse(object)?;
+        let rollout = parse(object.clone())?;
         if rollout.workload_kind != "StatefulSet" {
             return Err(Error::Refused(format!(
                 "{} rolls {} {}; this verb is for StatefulSets",
@@ -54,11 +54,14 @@ impl Session<'_> {
                 rollout.workload
             )));
         }
-        let set = if rollout.workload == name.as_str() {
-            guess
-        } else {
-            self.whole_set(&rollout.workload).await
+        let set = async {
+            if rollout.workload == name.as_str() {
+                guess
+            } else {
+                self.whole_set(&rollout.workload).await
+            }
         };
+        let (set, stable_template) = join(set, self.stable_template(&object)).await;
         let set = set.map_err(Error::api(format!("read statefulset {}", rollout.workload)))?;
         let Some(set) = set else {
             return Err(Error::Refused(format!(
@@ -70,9 +73,27 @@ impl Session<'_> {
         };
         Ok(Workload {
             rollout,
-            stable_template,
+            stable_template: stable_template?,
             set,
         })
+    }
+
+    /// The stable template of a rollout, from the copy that the operator keeps, if that is whole.
+    pub async fn stable_template(&self, rollout: &DynamicObject) -> Result<Option<Value>, Error> {
+        let name = rollout.data.pointer("/status/stableTemplateCopy");
+        let (Some(name), Some(types)) = (name.and_then(Value::as_str), &rollout.types) else {
+            return Ok(None);
+        };
+        let owner = Owner {
+            api_version: types.api_version.clone(),
+            kind: types.kind.clone(),
+            name: rollout.name_any(),
+            uid: rollout.uid().unwrap_or_default(),
+        };
+        let copies: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
+        let copy = copies.get_opt(name).await;
+        let copy = copy.map_err(Error::api(format!("read controllerrevision {name}")))?;
+        Ok(copy.and_then(|copy| stable_copy::template(&json!(copy), &owner)))
     }
 
     fn whole_sets(&self) -> Api<DynamicObject> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stateward_client::InvalidName;
 use stateward_plugin::{PluginError, words};
 
 /// Why a turn did not come to its end.
@@ -17,9 +18,19 @@ pub(crate) enum Error {
     /// The plugin could not do it.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The copy of the stable template is not there, or is of another version than the one to go back to.
-    #[error("the copy of the stable template in status.stableTemplate is not that of {0}")]
+    /// The copy of the stable template is not there, or is of another version than the one to roll back to.
+    #[error(
+        "there is no copy of the stable template of {0}; to roll back, change the template of the workload by hand"
+    )]
     NoTemplate(String),
+    /// A name that cannot be part of a request.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// Another object has the name of the copy.
+    #[error(
+        "ControllerRevision {0} exists and is not the copy of the stable template that its name says; delete it"
+    )]
+    NameTaken(String),
 }
 
 impl Error {
@@ -33,7 +44,8 @@ impl Error {
             _ if self.is_conflict() => "conflict",
             Self::Api { .. } => "api",
             Self::Plugin(_) => "plugin",
-            Self::NoTemplate(_) => "no template",
+            Self::NoTemplate(_) | Self::NameTaken(_) => "no template",
+            Self::Name(_) => "name",
         }
     }
 
@@ -45,7 +57,9 @@ impl Error {
                 ..
             } => status.code == 409 || status.code == 404,
             Self::Plugin(PluginError::Conflict(_) | PluginError::Gone(_)) => true,
-            Self::Api { .. } | Self::Plugin(_) | Self::NoTemplate(_) => false,
+            Self::Api { .. } | Self::Plugin(_) | Self::NoTemplate(_) | Self::NameTaken(_) | Self::Name(_) => {
+                false
+            }
         }
     }
 }

@@ -35,6 +35,7 @@ mod phased;
 pub mod rbac;
 mod reconcile;
 mod roster;
+mod stable_template;
 mod status;
 mod turn;
 

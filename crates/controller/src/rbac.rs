@@ -5,18 +5,19 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 /// What it needs wherever it looks after workloads.
 pub fn rules() -> Vec<PolicyRule> {
     vec![
-        // The finalizer is metadata, so it takes a patch of the object itself. Reading one whole is for its stable template.
-        rule(
-            "argoproj.io",
-            "rolloutplugins",
-            &["get", "list", "watch", "patch"],
-        ),
+        // The finalizer is metadata, so it takes a patch of the object itself.
+        rule("argoproj.io", "rolloutplugins", &["list", "watch", "patch"]),
         rule("argoproj.io", "rolloutplugins/status", &["patch"]),
-        rule("sts.plus", "phasedrollouts", &["get", "list", "watch", "patch"]),
+        rule("sts.plus", "phasedrollouts", &["list", "watch", "patch"]),
         rule("sts.plus", "phasedrollouts/status", &["patch"]),
         // Reading one whole is for its template.
         rule("apps", "statefulsets", &["get", "list", "watch", "patch"]),
-        rule("apps", "controllerrevisions", &["get"]),
+        // Those of the workload are read; the copy of a stable template is created, and deleted when another version is stable.
+        rule(
+            "apps",
+            "controllerrevisions",
+            &["get", "list", "create", "delete"],
+        ),
         // A pod that serves is evicted, one that is broken is deleted.
         rule("", "pods", &["list", "watch", "delete"]),
         rule("", "pods/eviction", &["create"]),

@@ -2,21 +2,22 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 use stateward_api::rollout::RolloutStatus;
+use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
 use stateward_core::workload::Workload;
 use stateward_core::world::{Action, Decision, Notice, World};
 use stateward_core::{decide, record};
-use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Snapshot, Target};
+use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Target};
 use tracing::Instrument;
 
 use crate::contest::Contest;
@@ -25,6 +26,7 @@ use crate::kind::{Checks, Rollout, full_name};
 use crate::metrics::Metrics;
 use crate::notify::{Told, notify};
 use crate::roster::Roster;
+use crate::stable_template;
 use crate::status;
 use crate::turn::{Failures, Latest, at};
 
@@ -60,6 +62,8 @@ pub(crate) struct Context<K: Rollout> {
     told: Told,
     /// What keeps the requests of an object from being carried out.
     hindrances: Mutex<HashMap<String, String>>,
+    /// The hashes of stable templates of which no copy could be made, by the UID of their object.
+    without_copy: Mutex<HashMap<String, String>>,
 }
 
 impl<K: Rollout> Context<K> {
@@ -83,6 +87,7 @@ impl<K: Rollout> Context<K> {
             contest: Contest::default(),
             told: Told::default(),
             hindrances: Mutex::default(),
+            without_copy: Mutex::default(),
         }
     }
 
@@ -94,6 +99,16 @@ impl<K: Rollout> Context<K> {
         self.told.forget(uid);
         self.checks.forget(uid);
         self.hinder(uid, None);
+        self.without_copy().remove(uid);
+    }
+
+    fn without_copy(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.without_copy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was tried in vain to make a copy of this stable template.
+    fn is_without_copy(&self, uid: &str, hash: Option<&str>) -> bool {
+        self.without_copy().get(uid).map(String::as_str) == hash
     }
 
     /// Tells people what happened to an object.
@@ -248,7 +263,12 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         }
         let old = object.status();
         let recorded = K::record(&old);
-        if let Some(mut new) = informed.next_status(&world, &decision).or(learned) {
+        let next = informed.next_status(&world, &decision).or(learned);
+        let unnamed = recorded.stable_template_hash.is_some()
+            && recorded.stable_template_copy.is_none()
+            && world.workload.is_ok()
+            && !context.is_without_copy(&uid, recorded.stable_template_hash.as_deref());
+        if let Some(mut new) = next.or_else(|| unnamed.then(|| old.clone())) {
             let later = context.contest.wait_to_say(&uid, &old, &new, world.now);
             if let Some(later) = later {
                 context.tell(&object, later.notice.as_slice(), world.now).await;
@@ -257,13 +277,21 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             if !verified(&world, &decision, &target, context).await? {
                 return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
             }
-            keep_stable_template::<K>(&mut new, &world, &decision, &target, context).await?;
+            let stable = decision.memory.stable.as_ref();
+            let replaced = keep_stable_template(&object, &mut new, stable, &target, context).await?;
             // Told first: should we die in between, the same is decided and told again, under the same names.
             let mut notices = decision.notices.clone();
             notices.extend(record::stall(recorded, &decision));
             notices.extend(news.flatten());
             context.tell(&object, &notices, world.now).await;
             object = write_status(&object, &new, context).await?;
+            if let Some(name) = K::record(&new)
+                .stable_template_copy
+                .as_deref()
+                .filter(|_| replaced)
+            {
+                stable_template::delete_others(&object, name, context).await;
+            }
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
             }
@@ -461,30 +489,47 @@ async fn verified<K: Rollout>(
     Ok(context.plugin.verify_weight(target, share).await?)
 }
 
-/// Puts the copy of a template that has just become the stable one beside its name, in the same write.
+/// Has the status name the copy of the stable template, which is created first. Whether a former copy may be deleted once that is
+/// written.
 async fn keep_stable_template<K: Rollout>(
+    object: &K,
     status: &mut K::Status,
-    world: &World,
-    decision: &Decision,
+    stable: Option<&Stable>,
     target: &Target,
     context: &Context<K>,
-) -> Result<(), Error> {
-    let Some(stable) = decision.memory.stable.as_ref() else {
-        return Ok(());
+) -> Result<bool, Error> {
+    let old = object.status();
+    let before = K::record(&old).stable_template_hash.as_deref();
+    let record = K::record_mut(status);
+    let Some(stable) = stable.filter(|_| record.stable_template_copy.is_none()) else {
+        return Ok(false);
     };
-    let kept = |before: &Stable| before.template == stable.template;
-    if world.memory.stable.as_ref().is_some_and(kept) {
-        return Ok(());
-    }
-    for revision in [None, Some(stable.revision.as_str())] {
-        let template = context.plugin.snapshot(target, revision).await?;
-        let right = template.filter(|template| context.plugin.fingerprint(template) == stable.template);
-        if let Some(Snapshot(template)) = right {
-            K::record_mut(status).stable_template = Some(template);
-            return Ok(());
+    if before == Some(stable.template.as_str()) {
+        let uid = object.uid().unwrap_or_default();
+        if context.is_without_copy(&uid, before) {
+            return Ok(false);
         }
+        record.stable_template_copy = stable_template::recover(object, stable, target, context).await?;
+        if record.stable_template_copy.is_none() {
+            context
+                .without_copy()
+                .insert(uid, stable.template.as_str().to_owned());
+            let message = format!(
+                "there is no copy of the template of the stable version {}: it can be rolled back to as long as Kubernetes keeps \
+                 that revision",
+                stable.revision
+            );
+            let notice = Notice {
+                warning: true,
+                reason: "StableTemplateUnavailable",
+                message,
+            };
+            context.tell(object, &[notice], context.clock.now()).await;
+        }
+        return Ok(false);
     }
-    Err(Error::NoTemplate(stable.revision.to_string()))
+    record.stable_template_copy = Some(stable_template::keep(object, stable, target, context).await?);
+    Ok(before.is_some())
 }
 
 async fn act<K: Rollout>(
@@ -513,41 +558,14 @@ async fn act<K: Rollout>(
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
         Action::LetGo(leave) => plugin.let_go(target, &seen.version, leave).await?,
         Action::Restore => {
-            let template = stable_template(object, context).await?;
+            let stable = record::memory(K::record(&object.status())).stable;
+            let template = stable_template::read(object, stable.as_ref(), context).await?;
             plugin.restore(target, &seen.version, &template).await?
         }
     };
     let uid = object.uid().unwrap_or_default();
     context.contest.done(&uid, action, seen, context.clock.now());
     Ok(done)
-}
-
-/// The copy of the stable template, which the caches leave out.
-async fn stable_template<K: Rollout>(object: &K, context: &Context<K>) -> Result<Snapshot, Error> {
-    let resource = ApiResource::erase::<K>(&());
-    let namespace = object.namespace().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &resource);
-    let whole = api
-        .get(&object.name_any())
-        .await
-        .map_err(Error::api("cannot read the stable template"))?;
-    let template = whole
-        .data
-        .pointer("/status/stableTemplate")
-        .cloned()
-        .map(Snapshot);
-    let memory = record::memory(K::record(&object.status()));
-    let stable = memory
-        .stable
-        .map(|stable| (stable.template, stable.revision.to_string()));
-    match (template, stable) {
-        (Some(template), Some((wanted, _))) if context.plugin.fingerprint(&template) == wanted => {
-            Ok(template)
-        }
-        (_, stable) => Err(Error::NoTemplate(
-            stable.map(|(_, name)| name).unwrap_or_default(),
-        )),
-    }
 }
 
 async fn set_finalizer<K: Rollout>(object: &K, present: bool, context: &Context<K>) -> Result<K, Error> {
@@ -559,9 +577,12 @@ async fn set_finalizer<K: Rollout>(object: &K, present: bool, context: &Context<
         finalizers.retain(|finalizer| !K::INHERITED_FINALIZERS.contains(&finalizer.as_str()));
     }
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
-    let api: Api<K> = Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
-    let written = api
-        .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+    let written = Objects::<K>::in_namespace_of(&context.client, object)?
+        .patch(
+            &ObjectName::new(object.name_any())?,
+            &PatchParams::default(),
+            &Patch::Merge(patch),
+        )
         .await
         .map_err(Error::api("cannot set the finalizer"))?;
     context.latest.remember(&written);

@@ -1,8 +1,9 @@
 //! Status writes: as small as the change, and bound to the version they were decided on.
 
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
+use stateward_client::{ObjectName, Objects};
 
 use crate::error::Error;
 use crate::kind::Rollout;
@@ -15,12 +16,16 @@ pub(crate) async fn write<K: Rollout>(client: &Client, object: &K, new: &K::Stat
         "metadata": {"resourceVersion": object.resource_version(), "uid": object.uid()},
         "status": difference(&json!(old), &json!(new)),
     });
-    let api: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     let params = PatchParams {
         field_manager: Some(stateward_plugin::statefulset::FIELD_MANAGER.into()),
         ..PatchParams::default()
     };
-    api.patch_status(&object.name_any(), &params, &Patch::Merge(patch))
+    Objects::<K>::in_namespace_of(client, object)?
+        .patch_status(
+            &ObjectName::new(object.name_any())?,
+            &params,
+            &Patch::Merge(patch),
+        )
         .await
         .map_err(Error::api("cannot write the status"))
 }

@@ -13,6 +13,7 @@ pub mod plan;
 pub mod record;
 pub mod revision;
 pub mod rolloutplugin;
+pub mod stable_copy;
 pub mod workload;
 pub mod world;
 

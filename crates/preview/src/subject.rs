@@ -27,6 +27,8 @@ pub struct Subject {
     /// As it is on the cluster.
     present: Option<Value>,
     templates: Vec<Value>,
+    /// The pod template of the stable version, where that is known.
+    stable: Option<Value>,
     pods: Vec<Pod>,
 }
 
@@ -97,6 +99,11 @@ impl Subject {
             Some(given) => given["status"] = rollout["status"].clone(),
             empty => *empty = Some(rollout),
         }
+    }
+
+    /// Takes in the pod template of the stable version, as the operator keeps it.
+    pub fn add_stable_template(&mut self, template: Value) {
+        self.stable = Some(template);
     }
 
     /// Takes in the set as a cluster has it.
@@ -188,7 +195,7 @@ impl Subject {
         }
         let mut notes = Vec::new();
         let status = rollout.status();
-        let (start, stable) = stand(&status, self.stable_template(), now, &mut notes, &rollout);
+        let (start, stable) = stand(&status, self.stable.clone(), now, &mut notes, &rollout);
         let after = to_be["spec"]["template"].clone();
         let overtaken = present.as_ref().filter(|present| is_overtaken(&status, present));
         if overtaken.is_some() {
@@ -206,7 +213,7 @@ impl Subject {
         };
         let replaced = replaced.map(placed_anywhere);
         let stands = overtaken.is_some() && under_way.is_some() && self.set.is_none();
-        let stable = stable.or_else(|| overtaken.and_then(|_| self.stable_template()));
+        let stable = stable.or_else(|| overtaken.and_then(|_| self.stable.clone()));
         let (before, after) = match (stable, present, &self.set) {
             (Some(stable), ..) => (stable, after),
             (None, Some(present), Some(_)) => (present["spec"]["template"].clone(), after),
@@ -248,11 +255,6 @@ impl Subject {
             .and_then(|set| serde_json::from_value(set.clone()).ok())
             .unwrap_or_default();
         Pace::of(&set, &self.pods, ready_after, stops_after)
-    }
-
-    fn stable_template(&self) -> Option<Value> {
-        let template = &self.rollout.as_ref()?["status"]["stableTemplate"];
-        template.is_object().then(|| template.clone())
     }
 }
 

@@ -252,6 +252,9 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         talk: &mut io::sink(),
     };
     let rollout = session.whole_rollout(name).await?;
+    if let Some(template) = session.stable_template(&rollout).await? {
+        subject.add_stable_template(template);
+    }
     subject.add_rollout(json!(rollout));
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
     let set = subject.workload()?;

@@ -149,9 +149,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "keeps no copy of the stable template",
-        file: "controller/src/reconcile.rs",
-        truth: "K::record_mut(status).stable_template = Some(template);",
-        lie: "K::record_mut(status).stable_template = Some(template).filter(serde_json::Value::is_null);",
+        file: "controller/src/stable_template.rs",
+        truth: "match copies.create(&copy).await {",
+        lie: "match Ok::<_, kube::Error>(copy) {",
+    },
+    Mutant {
+        name: "restores a template that does not match its name",
+        file: "core/src/stable_copy.rs",
+        truth: r#"is_of(copy, owner) && copy["metadata"]["name"] == *name(owner, &template)"#,
+        lie: "is_of(copy, owner)",
+    },
+    Mutant {
+        name: "counts pods of other namespaces",
+        file: "plugin/src/statefulset/cache.rs",
+        truth: r#"format!("{namespace}/{uid}")"#,
+        lie: "uid.to_owned()",
+    },
+    Mutant {
+        name: "lets runs of other namespaces answer",
+        file: "controller/src/analysis/runs.rs",
+        truth: "(self.namespace.clone(), self.uid.clone())",
+        lie: "(String::new(), self.uid.clone())",
     },
     Mutant {
         name: "goes before it has let go of its set",

@@ -1,12 +1,14 @@
 //! The runs that are ours, by the rollout they belong to.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube::runtime::watcher;
+use kube::{Resource, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
+use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::world::Run;
 use stateward_plugin::words_of_watch;
 use tokio::sync::watch;
@@ -23,8 +25,9 @@ pub(crate) struct Runs {
 
 #[derive(Default)]
 struct Inner {
-    /// By the UID of their rollout, then by name.
-    runs: HashMap<String, BTreeMap<String, Known>>,
+    /// By the namespace and the UID of their rollout, then by name. An owner's UID alone proves nothing: a run of another
+    /// namespace can name any.
+    runs: HashMap<(String, String), BTreeMap<String, Known>>,
     /// By UID, while a list is being made anew.
     seen: HashSet<String>,
 }
@@ -36,17 +39,40 @@ struct Known {
     run: Run,
 }
 
-/// The rollout that a run belongs to.
+/// The rollout that a run belongs to, which is in the run's own namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
+    pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
+}
+
+impl Owner {
+    pub(crate) fn of(object: &RolloutPlugin) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+        }
+    }
+
+    fn key(&self) -> (String, String) {
+        (self.namespace.clone(), self.uid.clone())
+    }
 }
 
 /// The rollout that a run belongs to, if it belongs to one.
 pub(crate) fn owner(run: &AnalysisRun) -> Option<Owner> {
     let owners = run.metadata.owner_references.iter().flatten();
-    let mut rollouts = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "RolloutPlugin");
+    let group = RolloutPlugin::group(&());
+    let mut rollouts = owners.filter(|owner| {
+        let owners_group = owner.api_version.split_once('/').map(|(group, _)| group);
+        owner.controller == Some(true)
+            && owner.kind == RolloutPlugin::kind(&())
+            && owners_group == Some(&*group)
+    });
     rollouts.next().map(|owner| Owner {
+        namespace: run.namespace().unwrap_or_default(),
         name: owner.name.clone(),
         uid: owner.uid.clone(),
     })
@@ -63,11 +89,11 @@ impl Default for Runs {
 
 impl Runs {
     /// The runs of a rollout, the oldest first.
-    pub(crate) fn of(&self, rollout: &str) -> Vec<Run> {
+    pub(crate) fn of(&self, rollout: &Owner) -> Vec<Run> {
         let inner = self.lock();
         let mut runs: Vec<_> = inner
             .runs
-            .get(rollout)
+            .get(&rollout.key())
             .into_iter()
             .flat_map(BTreeMap::values)
             .collect();
@@ -75,9 +101,13 @@ impl Runs {
         runs.into_iter().map(|known| known.run.clone()).collect()
     }
 
-    /// Takes note of a run, as a watch or an answer to a request of ours shows it. An older view changes nothing.
+    /// Takes note of a run, as a watch or an answer to a request of ours shows it. An older view changes nothing, and a run that
+    /// is being deleted is gone, however long a finalizer keeps it.
     pub(crate) fn put(&self, run: &AnalysisRun) {
         let Some(owner) = owner(run) else { return };
+        if run.metadata.deletion_timestamp.is_some() {
+            return self.take(&owner, &run.name_any());
+        }
         let known = Known {
             version: version(run),
             age: (
@@ -87,7 +117,7 @@ impl Runs {
             run: read(run),
         };
         let mut inner = self.lock();
-        let runs = inner.runs.entry(owner.uid).or_default();
+        let runs = inner.runs.entry(owner.key()).or_default();
         let newer = runs
             .get(&known.run.name)
             .is_some_and(|before| before.version > known.version);
@@ -97,12 +127,12 @@ impl Runs {
     }
 
     /// Forgets a run.
-    pub(crate) fn take(&self, rollout: &str, name: &str) {
+    pub(crate) fn take(&self, rollout: &Owner, name: &str) {
         let mut inner = self.lock();
-        if let Some(runs) = inner.runs.get_mut(rollout) {
-            runs.remove(name);
-            if runs.is_empty() {
-                inner.runs.remove(rollout);
+        if let Entry::Occupied(mut runs) = inner.runs.entry(rollout.key()) {
+            runs.get_mut().remove(name);
+            if runs.get().is_empty() {
+                runs.remove();
             }
         }
     }
@@ -128,7 +158,7 @@ impl Runs {
             Ok(watcher::Event::Apply(run)) => self.put(run),
             Ok(watcher::Event::Delete(run)) => {
                 if let Some(owner) = owner(run) {
-                    self.take(&owner.uid, &run.name_any());
+                    self.take(&owner, &run.name_any());
                 }
             }
             Err(error) => {
@@ -184,11 +214,16 @@ fn read(run: &AnalysisRun) -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use rstest::rstest;
+    use serde_json::{Value, json};
     use stateward_api::analysis::Phase;
 
     fn run(name: &str, version: &str, phase: &str) -> AnalysisRun {
-        let run = json!({
+        changed_run(name, version, phase, &json!({}))
+    }
+
+    fn changed_run(name: &str, version: &str, phase: &str, change: &Value) -> AnalysisRun {
+        let mut run = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
             "metadata": {
                 "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version,
@@ -199,11 +234,26 @@ mod tests {
             "spec": {"metrics": []},
             "status": {"phase": phase},
         });
+        let owner = change.get("owner").cloned().unwrap_or_default();
+        for (key, value) in owner.as_object().into_iter().flatten() {
+            run["metadata"]["ownerReferences"][0][key] = value.clone();
+        }
+        for (key, value) in change["metadata"].as_object().into_iter().flatten() {
+            run["metadata"][key] = value.clone();
+        }
         serde_json::from_value(run).unwrap()
     }
 
+    fn us() -> Owner {
+        Owner {
+            namespace: "ns".into(),
+            name: "db".into(),
+            uid: "us".into(),
+        }
+    }
+
     fn phases(runs: &Runs) -> Vec<(String, Phase)> {
-        runs.of("us")
+        runs.of(&us())
             .into_iter()
             .map(|run| (run.name, run.phase))
             .collect()
@@ -216,6 +266,36 @@ mod tests {
         runs.put(&run("a", "9", "Failed"));
         runs.put(&run("a", "8", "Running"));
         assert_eq!(phases(&runs), [("a".to_owned(), Phase::Failed)]);
+    }
+
+    /// Everything that whoever creates a run can write into it.
+    #[rstest]
+    #[case::of_another_namespace(json!({"metadata": {"namespace": "other", "uid": "forged"}}))]
+    #[case::of_another_group(json!({"owner": {"apiVersion": "example.com/v1"}}))]
+    #[case::of_another_kind(json!({"owner": {"kind": "Rollout"}}))]
+    #[case::not_controlled(json!({"owner": {"controller": false}}))]
+    #[case::kept_by_a_finalizer(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
+    fn a_run_that_is_not_ours_answers_no_gate(#[case] change: Value) {
+        let runs = Runs::default();
+        runs.put(&changed_run("a", "9", "Successful", &change));
+        assert_eq!(phases(&runs), []);
+        runs.put(&run("b", "1", "Running"));
+        runs.note(&Ok(watcher::Event::Apply(changed_run(
+            "b",
+            "9",
+            "Successful",
+            &change,
+        ))));
+        let kept = change["metadata"].get("deletionTimestamp").is_none();
+        let expected = [("b".to_owned(), Phase::Running)];
+        assert_eq!(phases(&runs), &expected[..usize::from(kept)]);
+        runs.note(&Ok(watcher::Event::Delete(changed_run(
+            "b",
+            "9",
+            "Successful",
+            &change,
+        ))));
+        assert_eq!(phases(&runs), &expected[..usize::from(kept)]);
     }
 
     #[test]

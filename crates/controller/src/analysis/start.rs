@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::api::{Patch, PatchParams};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use stateward_api::analysis::{AnalysisRun, INSTANCE, INSTANCE_LABEL};
 use stateward_api::rolloutplugin::{Analysis, RolloutPlugin};
+use stateward_client::{ObjectName, Objects};
 use stateward_core::analysis::args::Sources;
 use stateward_core::analysis::template;
 use stateward_core::plan::Plan;
@@ -18,7 +19,7 @@ use stateward_core::workload::Workload;
 use stateward_core::world::{Asked, NoWorkload, Run};
 use stateward_plugin::{Done, Observation};
 
-use super::runs::{Runs, owner};
+use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
 use crate::error::Error;
 use crate::kind::Checks;
@@ -47,7 +48,7 @@ impl Checks<RolloutPlugin> for Starter {
     }
 
     fn runs(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>, _: Timestamp) -> Vec<Run> {
-        self.runs.of(&object.uid().unwrap_or_default())
+        self.runs.of(&Owner::of(object))
     }
 
     async fn start(
@@ -87,16 +88,19 @@ impl Checks<RolloutPlugin> for Starter {
             spec,
             status: None,
         };
-        let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &namespace);
-        match api.create(&PostParams::default(), &run).await {
+        let runs = Objects::<AnalysisRun>::in_namespace_of(&self.client, object)?;
+        match runs.create(&run).await {
             Ok(created) => {
                 self.runs.put(&created);
                 Ok(Done::Changed)
             }
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                let there = super::find(&api, name).await;
+                let there = runs.find(&ObjectName::new(name)?).await;
                 let there = there.map_err(Error::api("cannot read an analysis run"))?;
                 match there {
+                    Some(there) if there.metadata.deletion_timestamp.is_some() => Ok(Done::NotNow(format!(
+                        "AnalysisRun {name} is being deleted; it is started again when that one is gone"
+                    ))),
                     Some(there) if is_of(&there, object) => {
                         self.runs.put(&there);
                         Ok(Done::Changed)
@@ -112,13 +116,15 @@ impl Checks<RolloutPlugin> for Starter {
     }
 
     async fn end(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
-        let api: Api<AnalysisRun> =
-            Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
         let patch = json!({"metadata": {"uid": uid}, "spec": {"terminate": true}});
-        match api
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-        {
+        let ended = Objects::<AnalysisRun>::in_namespace_of(&self.client, object)?
+            .patch(
+                &ObjectName::new(name)?,
+                &PatchParams::default(),
+                &Patch::Merge(patch),
+            )
+            .await;
+        match ended {
             Ok(run) => {
                 self.runs.put(&run);
                 Ok(Done::Changed)
@@ -129,26 +135,17 @@ impl Checks<RolloutPlugin> for Starter {
     }
 
     async fn delete(&self, object: &RolloutPlugin, name: &str, uid: &str) -> Result<Done, Error> {
-        let api: Api<AnalysisRun> =
-            Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        match api.delete(name, &params).await {
-            Ok(_) => self.gone(object, name),
-            Err(kube::Error::Api(status)) if status.code == 404 => self.gone(object, name),
-            Err(error) => Err(Error::api("cannot delete an analysis run")(error)),
-        }
+        let deleted = Objects::<AnalysisRun>::in_namespace_of(&self.client, object)?
+            .delete(&ObjectName::new(name)?, Some(uid.to_owned()))
+            .await;
+        deleted.map_err(Error::api("cannot delete an analysis run"))?;
+        self.gone(object, name)
     }
 }
 
 impl Starter {
     fn gone(&self, object: &RolloutPlugin, name: &str) -> Result<Done, Error> {
-        self.runs.take(&object.uid().unwrap_or_default(), name);
+        self.runs.take(&Owner::of(object), name);
         Ok(Done::Unchanged)
     }
 }
@@ -182,5 +179,5 @@ fn label(name: &str) -> String {
 }
 
 fn is_of(run: &AnalysisRun, object: &RolloutPlugin) -> bool {
-    owner(run).is_some_and(|owner| Some(owner.uid) == object.uid())
+    owner(run).is_some_and(|owner| owner == Owner::of(object))
 }

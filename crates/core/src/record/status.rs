@@ -61,6 +61,9 @@ pub(crate) fn compose(
         ..RolloutStatus::default()
     };
     write_memory(&mut new, &decision.memory);
+    if new.stable_template_hash == old.stable_template_hash {
+        new.stable_template_copy.clone_from(&old.stable_template_copy);
+    }
     if let Reason::Inconclusive | Reason::ChecksFailed = report.reason {
         for condition in &mut new.pause_conditions {
             condition.reason = conditions::reason(report.reason).into();

@@ -44,11 +44,11 @@ pub struct Caches {
 #[derive(Default)]
 struct Inner {
     sets: HashMap<Key, Arc<SetView>>,
-    /// The sets with each claim.
-    held: HashMap<String, BTreeSet<Key>>,
-    /// By the UID of their set.
+    /// The names of the sets with each claim, by namespace and claim: both come from an annotation that any tenant can copy.
+    held: HashMap<Key, BTreeSet<String>>,
+    /// By [`set_id`].
     pods: HashMap<Arc<str>, PodsOfSet>,
-    /// The UID of each pod's set, to find it again when only the pod is known.
+    /// The [`set_id`] of each pod's set, to find it again when only the pod is known.
     owners: HashMap<Key, Arc<str>>,
     /// The newest version of a set that we wrote and have not seen yet.
     written: HashMap<Key, u64>,
@@ -72,20 +72,21 @@ struct PodsOfSet {
 impl Inner {
     /// Takes a pod out, and says whose it was.
     fn remove_pod(&mut self, key: &Key) -> Option<Changed> {
-        let uid = self.owners.remove(key)?;
-        let pods = self.pods.get_mut(&uid)?;
+        let set = self.owners.remove(key)?;
+        let pods = self.pods.get_mut(&set)?;
         pods.rows.remove(&key.1);
         let told = changed((key.0.clone(), pods.set.clone()), None);
         if pods.rows.is_empty() {
-            self.pods.remove(&uid);
+            self.pods.remove(&set);
         }
         Some(told)
     }
 
     fn insert_set(&mut self, key: Key, set: SetView) -> Option<Arc<SetView>> {
         let before = self.remove_set(&key);
-        if let Some(holder) = holder(&key, &set) {
-            self.held.entry(holder).or_default().insert(key.clone());
+        if let Some(holder) = holder(&set) {
+            let held = self.held.entry((key.0.clone(), holder)).or_default();
+            held.insert(key.1.clone());
         }
         self.sets.insert(key, Arc::new(set));
         before
@@ -93,12 +94,12 @@ impl Inner {
 
     fn remove_set(&mut self, key: &Key) -> Option<Arc<SetView>> {
         let before = self.sets.remove(key)?;
-        if let Some(holder) = holder(key, &before)
-            && let Some(held) = self.held.get_mut(&holder)
+        if let Some(holder) = holder(&before)
+            && let Entry::Occupied(mut held) = self.held.entry((key.0.clone(), holder))
         {
-            held.remove(key);
-            if held.is_empty() {
-                self.held.remove(&holder);
+            held.get_mut().remove(&key.1);
+            if held.get().is_empty() {
+                held.remove();
             }
         }
         Some(before)
@@ -106,14 +107,20 @@ impl Inner {
 }
 
 /// Who holds a set: as its claim says, or for whom sts-plus-operator guards it. Its annotation without a guard may be old.
-fn holder((namespace, _): &Key, set: &SetView) -> Option<String> {
+fn holder(set: &SetView) -> Option<String> {
     let peers = set.peer_claim.as_deref().filter(|_| set.is_guarded());
     let claim = set.claim().map(str::to_owned);
-    claim.or_else(|| peers.map(|name| peer_holder(namespace, name)))
+    claim.or_else(|| peers.map(peer_holder))
 }
 
-fn peer_holder(namespace: &str, name: &str) -> String {
-    format!("{PEER_MANAGED_BY}/{namespace}/{name}")
+fn peer_holder(name: &str) -> String {
+    format!("{PEER_MANAGED_BY}/{name}")
+}
+
+/// Identifies a set among those of all namespaces. Its UID alone does not: a pod names the UID of its owner itself, and a pod of
+/// another namespace can name any.
+fn set_id(namespace: &str, uid: &str) -> String {
+    format!("{namespace}/{uid}")
 }
 
 /// The label that every pod of a StatefulSet has.
@@ -208,20 +215,21 @@ impl Caches {
     /// has brought that back.
     pub(super) fn held_elsewhere(&self, target: &Target) -> Option<String> {
         let manager = &target.manager;
-        let peers = (manager.kind == read::PHASED).then(|| peer_holder(&target.namespace, &manager.name));
+        let peers = (manager.kind == read::PHASED).then(|| peer_holder(&manager.name));
         let holders = [Some(manager.claim()), peers];
         let inner = self.lock();
         let mut held = holders
-            .iter()
+            .into_iter()
             .flatten()
-            .filter_map(|holder| inner.held.get(holder))
+            .filter_map(|holder| inner.held.get(&(target.namespace.clone(), holder)))
             .flatten();
-        let elsewhere = held.find(|key| {
-            let written = inner.written.get(*key).copied().unwrap_or(0);
-            let seen = inner.sets.get(*key).map_or(0, |set| version(set.as_ref()));
-            key.1 != target.name && seen >= written
+        let elsewhere = held.find(|name| {
+            let key = key(&target.namespace, name);
+            let written = inner.written.get(&key).copied().unwrap_or(0);
+            let seen = inner.sets.get(&key).map_or(0, |set| version(set.as_ref()));
+            **name != target.name && seen >= written
         });
-        elsewhere.map(|(_, name)| name.clone())
+        elsewhere.cloned()
     }
 
     /// An object that may hold a claim is there, and meant for this.
@@ -294,7 +302,9 @@ impl Caches {
             phased,
             ..
         } = &mut *inner;
-        let pods = pods.get(uid).map_or(&none, |pods| &pods.rows);
+        let pods = pods
+            .get(set_id(&target.namespace, uid).as_str())
+            .map_or(&none, |pods| &pods.rows);
         for (name, pod) in pods {
             if let Entry::Occupied(gone) = removed.entry(key(&target.namespace, name)) {
                 if pod.uid == *gone.get() && !pod.terminating {
@@ -304,7 +314,9 @@ impl Caches {
             }
         }
         let lives = |named: Named<'_>| match named {
-            Named::Uid(uid) => managers.contains_key(uid),
+            Named::Uid(uid) => managers
+                .get(uid)
+                .is_some_and(|other| other.namespace == target.namespace),
             Named::Phased(name) => phased
                 .get(&key(&target.namespace, name))
                 .and_then(|uid| managers.get(uid))
@@ -437,19 +449,16 @@ impl Cached for PodView {
 
     fn put(pod: Owned, inner: &mut Inner) -> Option<Changed> {
         let Owned { key, owner, row } = pod;
+        let set = set_id(&key.0, &owner.uid);
         // A pod of the same name may belong to a new set of the same name.
-        if inner
-            .owners
-            .get(&key)
-            .is_some_and(|before| **before != *owner.uid)
-        {
+        if inner.owners.get(&key).is_some_and(|before| **before != *set) {
             inner.remove_pod(&key);
         }
-        let known = inner.pods.get_key_value(owner.uid.as_str());
-        let uid = known.map_or_else(|| Arc::from(owner.uid.as_str()), |(uid, _)| Arc::clone(uid));
-        inner.owners.insert(key.clone(), Arc::clone(&uid));
+        let known = inner.pods.get_key_value(set.as_str());
+        let set = known.map_or_else(|| Arc::from(set.as_str()), |(set, _)| Arc::clone(set));
+        inner.owners.insert(key.clone(), Arc::clone(&set));
         let (namespace, name) = key;
-        let pods = inner.pods.entry(uid).or_default();
+        let pods = inner.pods.entry(set).or_default();
         pods.set.clone_from(&owner.name);
         pods.rows.insert(name, Box::new(row));
         Some(changed((namespace, owner.name), None))
@@ -476,8 +485,10 @@ impl Cached for PodView {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MANAGED_BY;
     use super::*;
-    use serde_json::json;
+    use rstest::rstest;
+    use serde_json::{Value, json};
     use stateward_core::workload::Claim;
 
     fn target() -> Target {
@@ -492,22 +503,27 @@ mod tests {
         }
     }
 
-    fn set(version: &str) -> SetView {
-        let set = json!({
+    fn set_manifest(version: &str) -> Value {
+        json!({
             "metadata": {"name": "db", "namespace": "ns", "uid": "set", "resourceVersion": version},
             "spec": {"template": {}, "updateStrategy": {"type": "RollingUpdate"}},
             "status": {"updateRevision": "a"},
-        });
-        serde_json::from_value(set).unwrap()
+        })
     }
 
-    fn pod(uid: &str, leaves: bool) -> PodView {
+    fn set(version: &str) -> SetView {
+        serde_json::from_value(set_manifest(version)).unwrap()
+    }
+
+    fn pod_manifest(uid: &str) -> Value {
         let owner = json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "set", "controller": true,
         });
-        let mut pod = json!({
-            "metadata": {"name": "db-0", "namespace": "ns", "uid": uid, "ownerReferences": [owner]},
-        });
+        json!({"metadata": {"name": "db-0", "namespace": "ns", "uid": uid, "ownerReferences": [owner]}})
+    }
+
+    fn pod(uid: &str, leaves: bool) -> PodView {
+        let mut pod = pod_manifest(uid);
         if leaves {
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         }
@@ -583,6 +599,84 @@ mod tests {
         );
         caches.manager_gone("2");
         assert_eq!(claim(), Claim::Free);
+    }
+
+    /// A view of an object in another namespace that copies every name and UID a tenant can write.
+    fn elsewhere<K: DeserializeOwned>(mut object: Value, changes: Value) -> K {
+        json_patch::merge(&mut object, &json!({"metadata": {"namespace": "other"}}));
+        json_patch::merge(&mut object, &changes);
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// Owner references are written by whoever creates a pod, so a pod in another namespace can name any set.
+    #[test]
+    fn a_pod_of_another_namespace_is_not_counted_and_its_deletion_hides_none() {
+        let (caches, _changed) = Caches::new();
+        put(&caches, set("7"));
+        put(&caches, pod("1", false));
+        let forged = || elsewhere::<PodView>(pod_manifest("2"), json!({}));
+        let second = elsewhere::<PodView>(pod_manifest("3"), json!({"metadata": {"name": "db-1"}}));
+        put(&caches, forged());
+        put(&caches, second);
+        let uids = || {
+            let pods = caches.observe(&target()).unwrap().workload.unwrap().pods;
+            pods.into_iter().map(|pod| pod.uid).collect::<Vec<_>>()
+        };
+        assert_eq!(uids(), ["1"]);
+        PodView::take(forged().keep().unwrap(), &mut caches.lock());
+        assert_eq!(uids(), ["1"]);
+    }
+
+    #[rstest]
+    #[case::another_group(json!({"apiVersion": "example.com/v1"}))]
+    #[case::another_kind(json!({"kind": "ReplicaSet"}))]
+    #[case::not_its_controller(json!({"controller": false}))]
+    fn a_pod_counts_only_for_the_set_that_controls_it(#[case] change: Value) {
+        let mut pod = pod_manifest("1");
+        json_patch::merge(&mut pod["metadata"]["ownerReferences"][0], &change);
+        let pod: PodView = serde_json::from_value(pod).unwrap();
+        assert!(pod.keep().is_none());
+    }
+
+    /// The claim is an annotation, and anybody who may write a set of his own can copy it from another one.
+    #[rstest]
+    #[case::our_claim(json!({"metadata": {"name": "copy", "annotations": {MANAGED_BY: "RolloutPlugin/db/us"}}}))]
+    #[case::of_sts_plus(json!({
+        "metadata": {"name": "copy", "annotations": {PEER_MANAGED_BY: "db"}},
+        "spec": {"replicas": 1, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
+    }))]
+    fn a_claim_in_another_namespace_is_not_held(#[case] change: Value) {
+        for kind in ["RolloutPlugin", "PhasedRollout"] {
+            let (caches, _changed) = Caches::new();
+            put(&caches, set("7"));
+            put(&caches, elsewhere::<SetView>(set_manifest("8"), change.clone()));
+            let mut target = target();
+            target.manager.kind = kind.into();
+            assert_eq!(caches.held_elsewhere(&target), None, "{kind}");
+        }
+    }
+
+    /// A set may name any UID in its annotation: one of an object that lives elsewhere keeps nobody from claiming the set.
+    #[test]
+    fn a_claim_by_an_object_of_another_namespace_blocks_nobody() {
+        let (caches, _changed) = Caches::new();
+        let mut claimed = set_manifest("7");
+        claimed["metadata"]["annotations"] = json!({MANAGED_BY: "RolloutPlugin/theirs/them"});
+        put(&caches, serde_json::from_value::<SetView>(claimed).unwrap());
+        let theirs = |namespace: &str| Target {
+            namespace: namespace.into(),
+            name: "db".into(),
+            manager: Manager {
+                kind: "RolloutPlugin".into(),
+                name: "theirs".into(),
+                uid: "them".into(),
+            },
+        };
+        let claim = || caches.observe(&target()).unwrap().workload.unwrap().claim;
+        caches.manager_lives(theirs("other"));
+        assert_eq!(claim(), Claim::Free);
+        caches.manager_lives(theirs("ns"));
+        assert_eq!(claim(), Claim::Other("RolloutPlugin theirs".into()));
     }
 
     #[test]

@@ -13,9 +13,11 @@ mod view;
 use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
+use stateward_client::{ObjectName, Objects};
 use stateward_core::plan::Share;
 use stateward_core::world::Leave;
 
@@ -48,8 +50,11 @@ impl StatefulSets {
         Self { client, caches }
     }
 
-    fn sets(&self, target: &Target) -> Api<StatefulSet> {
-        Api::namespaced(self.client.clone(), &target.namespace)
+    fn objects<K>(&self, target: &Target) -> Result<Objects<K>, PluginError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Ok(Objects::namespaced(&self.client, &name(&target.namespace)?))
     }
 
     /// Applies `spec` and the claim to a set, on the version that was looked at, and remembers what came of it.
@@ -65,8 +70,10 @@ impl StatefulSets {
             "spec": spec,
         });
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        let sets = self.sets(target);
-        let written = sets.patch(&target.name, &params, &Patch::Apply(patch)).await;
+        let sets = self.objects::<StatefulSet>(target)?;
+        let written = sets
+            .patch(&name(&target.name)?, &params, &Patch::Apply(patch))
+            .await;
         let written = written.map_err(|error| refusal(error, target, "cannot set the partition"))?;
         self.caches
             .wrote_set(&target.namespace, &target.name, written.resource_version());
@@ -78,6 +85,13 @@ impl StatefulSets {
         let set = set.ok_or_else(|| PluginError::Gone(set_name(target)))?;
         Ok(set.replicas())
     }
+}
+
+fn name(text: &str) -> Result<ObjectName, PluginError> {
+    ObjectName::new(text).map_err(|error| PluginError::Failed {
+        what: "cannot send a request".into(),
+        cause: error.to_string(),
+    })
 }
 
 fn set_name(target: &Target) -> String {
@@ -140,32 +154,24 @@ impl ResourcePlugin for StatefulSets {
     }
 
     async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &target.namespace);
-        let preconditions = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        };
+        let pods = self.objects::<Pod>(target)?;
+        let pod_name = name(pod)?;
         let outcome = if serving {
             // By hand: `Api::evict` writes `delete_options`, which the server does not read.
             let eviction = json!({
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
                 "metadata": {"name": pod, "namespace": target.namespace},
-                "deleteOptions": {"preconditions": preconditions},
+                "deleteOptions": {"preconditions": {"uid": uid}},
             });
-            let params = PostParams::default();
-            pods.create_subresource::<_, Value>("eviction", pod, &params, &eviction)
-                .await
-                .map(drop)
+            let evicted = pods.create_subresource("eviction", &pod_name, &eviction);
+            evicted.await.map(|_| true)
         } else {
-            let delete = DeleteParams {
-                preconditions: Some(preconditions),
-                ..DeleteParams::default()
-            };
-            pods.delete(pod, &delete).await.map(drop)
+            pods.delete(&pod_name, Some(uid.to_owned())).await
         };
         match outcome {
-            Ok(()) => {
+            Ok(false) => Ok(Done::Unchanged),
+            Ok(true) => {
                 self.caches.removed_pod(&target.namespace, pod, uid);
                 Ok(Done::Changed)
             }
@@ -190,14 +196,21 @@ impl ResourcePlugin for StatefulSets {
         let Some(revision) = revision else {
             // As it is, not as our types know it: a field that they lack would be lost on the way back.
             let whole = ApiResource::erase::<StatefulSet>(&());
-            let sets: Api<DynamicObject> =
-                Api::namespaced_with(self.client.clone(), &target.namespace, &whole);
-            let set = sets.get_opt(&target.name).await.map_err(failed)?;
+            let sets =
+                Objects::<DynamicObject>::namespaced_with(&self.client, &name(&target.namespace)?, &whole);
+            let set = sets.get(&name(&target.name)?).await.map_err(failed)?;
             return Ok(set.and_then(|set| set.data.pointer("/spec/template").cloned().map(Snapshot)));
         };
-        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &target.namespace);
-        let revision = revisions.get_opt(revision).await.map_err(failed)?;
-        let template = revision.and_then(|revision| {
+        let revisions = self.objects::<ControllerRevision>(target)?;
+        let revision = revisions.get(&name(revision)?).await.map_err(failed)?;
+        // The name may come from a status: only the set's own revisions are templates that it had.
+        let set = self.caches.set(&target.namespace, &target.name);
+        let uid = set.and_then(|set| set.metadata.uid.clone());
+        let own = |revision: &ControllerRevision| {
+            let mut owners = revision.owner_references().iter();
+            owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
+        };
+        let template = revision.filter(own).and_then(|revision| {
             let mut template = revision.data?.0.pointer("/spec/template")?.clone();
             // The revision is a patch; what remains without its directive is the template.
             template.as_object_mut()?.remove("$patch");
@@ -222,8 +235,8 @@ impl ResourcePlugin for StatefulSets {
             ..PatchParams::default()
         };
         let written = self
-            .sets(target)
-            .patch(&target.name, &params, &Patch::<()>::Json(patch))
+            .objects::<StatefulSet>(target)?
+            .patch(&name(&target.name)?, &params, &Patch::<()>::Json(patch))
             .await;
         let written = written.map_err(|error| match &error {
             // A failed test is how a JSON patch says that somebody was faster.
@@ -267,8 +280,8 @@ impl ResourcePlugin for StatefulSets {
             ..PatchParams::default()
         };
         let written = self
-            .sets(target)
-            .patch(&target.name, &params, &Patch::Merge(patch))
+            .objects::<StatefulSet>(target)?
+            .patch(&name(&target.name)?, &params, &Patch::Merge(patch))
             .await;
         let written = written.map_err(|error| refusal(error, target, "cannot let go"))?;
         self.caches

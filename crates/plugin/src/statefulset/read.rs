@@ -124,7 +124,12 @@ fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) ->
 
 /// The row of a pod; `None` for one whose name is not `<set>-<ordinal>`.
 fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
-    let ordinal: i64 = name.strip_prefix(set)?.strip_prefix('-')?.parse().ok()?;
+    let digits = name.strip_prefix(set)?.strip_prefix('-')?;
+    let ordinal: i64 = digits.parse().ok()?;
+    // `db-01` is a pod of no set: it would stand in the place of `db-1`.
+    if ordinal.to_string() != digits {
+        return None;
+    }
     // An ordinal below the first is one that scaling takes away: it sorts behind all others.
     let index = u32::try_from(ordinal - i64::from(start)).unwrap_or(u32::MAX);
     Some(Pod {
@@ -196,6 +201,7 @@ mod tests {
             pod("db-7", "Running"),
             pod("db-5", "Running"),
             pod("db-x", "Running"),
+            pod("db-05", "Running"),
         ];
         let workload = read(&json!({}), &pods);
         let places: Vec<_> = workload

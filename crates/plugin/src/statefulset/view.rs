@@ -288,7 +288,10 @@ impl From<WholePod> for PodView {
     fn from(whole: WholePod) -> Self {
         let WholePod { mut metadata, status } = whole;
         let mut owners = std::mem::take(&mut metadata.owner_references).into_iter();
-        let owner = owners.find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet");
+        let owner = owners.find(|owner| {
+            let group = owner.api_version.split_once('/').map(|(group, _)| group);
+            owner.controller == Some(true) && owner.kind == "StatefulSet" && group == Some("apps")
+        });
         Self {
             owner: owner.map(|owner| Owner {
                 uid: owner.uid,

@@ -8,7 +8,6 @@ fn under_way_status() -> Value {
         "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
         "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:30Z"}],
         "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
-        "stableTemplate": set(5)["spec"]["template"],
     })
 }
 
@@ -21,6 +20,7 @@ fn under_way() -> Subject {
     present["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 4}});
     let mut subject = Subject::default();
     subject.add_rollout(standing);
+    subject.add_stable_template(set(5)["spec"]["template"].clone());
     subject.add_present_set(present);
     subject
 }
@@ -130,10 +130,11 @@ fn a_template_that_has_overtaken_the_status_begins_at_the_first_step() {
     let mut resting = four_steps();
     resting["status"] = json!({
         "observedGeneration": 1, "phase": "Successful", "stableRevision": "db-1", "stableTemplateHash": "t",
-        "updatedRevision": "db-1", "stableTemplate": set(5)["spec"]["template"],
+        "updatedRevision": "db-1",
     });
     let mut subject = Subject::default();
     subject.add_rollout(resting);
+    subject.add_stable_template(set(5)["spec"]["template"].clone());
     subject.add_present_set(present);
     let preview = played(&subject, &[]).unwrap();
     let shown = text(&preview, PLAIN).join("\n");
@@ -150,12 +151,12 @@ fn a_gate_that_stands_failed_needs_somebody() {
         "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
         "pauseConditions": [{"reason": "ChecksFailed", "startTime": "2026-01-01T00:00:50Z"}],
         "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
-        "stableTemplate": set(3)["spec"]["template"],
     });
     let mut present = set(3);
     present["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:3.0");
     let mut subject = Subject::default();
     subject.add_rollout(standing.clone());
+    subject.add_stable_template(set(3)["spec"]["template"].clone());
     subject.add_present_set(present);
     let preview = played(&subject, &[]).unwrap();
     let shown = text(&preview, PLAIN).join("\n");

@@ -13,6 +13,7 @@ mod returning;
 mod revisions;
 mod scaling;
 mod seed;
+mod stable_copy;
 mod steps;
 mod web;
 
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Scenario> {
         revisions::all(),
         scaling::all(),
         seed::all(),
+        stable_copy::all(),
         steps::all(),
     ]
     .concat()

@@ -1,8 +1,8 @@
 //! The template changes again: a third version, the old one, a restart, a fix (rules 6, 7 and 8).
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use stateward_api::rollout::RolloutEnd;
 use stateward_api::rolloutplugin::RolloutPlugin;
@@ -37,6 +37,13 @@ async fn undo(cluster: &Cluster, db: &Set<'_>) -> Outcome {
         .await
         .doing("list revisions")?;
     let mut history = list.items;
+    // As kubectl does: what another object controls is not part of the set's history.
+    history.retain(|revision| {
+        revision
+            .owner_references()
+            .iter()
+            .any(|owner| owner.kind == "StatefulSet")
+    });
     history.sort_by_key(|revision| -revision.revision);
     let Some(before) = history.get(1).and_then(|revision| revision.data.as_ref()) else {
         return Err(cluster.unmet("a revision before the last one", format!("{}", history.len())));
