@@ -160,14 +160,14 @@ impl Command {
                             "step {} of {} is next: {}",
                             next + 1,
                             stage.steps(),
-                            stage::describe(step)
+                            stage::describe(&step)
                         )
                     }
                     Some(Step::Share(share)) => format!(
                         "step {} of {} is next: {} to {revision}",
                         next + 1,
                         stage.steps(),
-                        stage::share(*share)
+                        stage::share(share)
                     ),
                     None => format!("it was the last step, the remaining pods follow to {revision}"),
                 };

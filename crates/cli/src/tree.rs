@@ -147,8 +147,8 @@ impl Picture {
             let behind = here.unwrap_or_default();
             return gates::lines(stage, behind, self.first_ordinal(), style, lines, now);
         }
-        let line = |(index, step): (usize, &stateward_core::plan::Step)| {
-            let text = stage::describe(step);
+        let line = |(index, step): (usize, stateward_core::plan::Step)| {
+            let text = stage::describe(&step);
             match here {
                 Some(here) if index < here => format!("{} {text}", lines.done),
                 Some(here) if index == here => {

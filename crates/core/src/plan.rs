@@ -74,7 +74,7 @@ pub struct StepIndex(pub u32);
 impl StepIndex {
     /// The step after this one.
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 
@@ -153,7 +153,7 @@ pub enum OnFailure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
     /// They are counted by pods ([`pod_by_pod`]), so their number follows that of the replicas.
     pub by_pod: bool,
     /// What is measured beside them.
@@ -172,13 +172,13 @@ pub struct Plan {
 
 impl Plan {
     /// The step at `index`; `None` when all are done.
-    pub fn step(&self, index: StepIndex) -> Option<&Step> {
+    pub fn step(&self, index: StepIndex) -> Option<Step> {
         self.steps.get(index.0 as usize)
     }
 
     /// The index that means "all done".
     pub fn end(&self) -> StepIndex {
-        StepIndex(self.steps.len() as u32)
+        StepIndex(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))
     }
 
     /// The share in force at a step: its own, or that of the last step before it that has one.
@@ -186,14 +186,10 @@ impl Plan {
         if index >= self.end() {
             return Share::ALL;
         }
-        let before = self.steps.iter().take(index.0 as usize + 1).rev();
-        before
-            .filter_map(|step| match step {
-                Step::Share(share) => Some(*share),
-                Step::Pause(_) | Step::Analysis(_) => None,
-            })
-            .next()
-            .unwrap_or(Share::NONE)
+        match &self.steps {
+            Steps::Listed(steps) => share_before(steps, index),
+            Steps::PodByPod(_) => Share::Pods(pods_at(index)),
+        }
     }
 
     /// Tells edited steps from unedited ones. Those that are counted by pods are not edited by scaling.
@@ -201,20 +197,97 @@ impl Plan {
         if self.by_pod {
             return Fingerprint::of("pod by pod");
         }
-        Fingerprint::of(&format!("{:?}", self.steps))
+        match &self.steps {
+            Steps::Listed(steps) => Fingerprint::of(&format!("{steps:?}")),
+            Steps::PodByPod(_) => Fingerprint::of("pod by pod"),
+        }
     }
 }
 
+/// The steps of a plan.
+///
+/// The number of pods is the user's to choose, so steps that are counted by pods are computed when they are asked for:
+/// a plan takes no more memory for a million pods than for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Written down one by one.
+    Listed(Vec<Step>),
+    /// One pod after the other, with a gate before each and one after the last, for this number of pods.
+    PodByPod(u32),
+}
+
+impl Steps {
+    /// The number of steps.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Listed(steps) => steps.len(),
+            Self::PodByPod(pods) => (*pods as usize).saturating_mul(2).saturating_add(1),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The step at `index`; `None` when all are done.
+    pub fn get(&self, index: usize) -> Option<Step> {
+        match self {
+            Self::Listed(steps) => steps.get(index).cloned(),
+            Self::PodByPod(_) if index >= self.len() => None,
+            Self::PodByPod(_) if index.is_multiple_of(2) => {
+                Some(Step::Analysis(Check(Fingerprint::default())))
+            }
+            Self::PodByPod(_) => {
+                let index = StepIndex(u32::try_from(index).unwrap_or(u32::MAX));
+                Some(Step::Share(Share::Pods(pods_at(index))))
+            }
+        }
+    }
+
+    /// The steps in order, each computed when its turn comes.
+    pub fn iter(&self) -> impl Iterator<Item = Step> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}
+
+impl From<Vec<Step>> for Steps {
+    fn from(steps: Vec<Step>) -> Self {
+        Self::Listed(steps)
+    }
+}
+
+impl FromIterator<Step> for Steps {
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
+        Self::Listed(steps.into_iter().collect())
+    }
+}
+
+/// The share of a step, or that of the last step before it that has one.
+fn share_before(steps: &[Step], index: StepIndex) -> Share {
+    let before = steps.iter().take(index.0 as usize + 1).rev();
+    before
+        .filter_map(|step| match step {
+            Step::Share(share) => Some(*share),
+            Step::Pause(_) | Step::Analysis(_) => None,
+        })
+        .next()
+        .unwrap_or(Share::NONE)
+}
+
 /// One pod after the other, with a gate before each and one after the last.
-pub fn pod_by_pod(pods: u32) -> Vec<Step> {
-    let gate = || Step::Analysis(Check(Fingerprint::default()));
-    let one_more = (1..=pods).flat_map(|pods| [Step::Share(Share::Pods(pods)), gate()]);
-    std::iter::once(gate()).chain(one_more).collect()
+pub fn pod_by_pod(pods: u32) -> Steps {
+    Steps::PodByPod(pods)
+}
+
+/// The pods that are released at a step of [`pod_by_pod`]: one more at every second step.
+fn pods_at(index: StepIndex) -> u32 {
+    index.0.div_ceil(2)
 }
 
 /// The gate of [`pod_by_pod`] that stands when so many pods are new.
 pub fn gate_after(pods: u32) -> StepIndex {
-    StepIndex(2 * pods)
+    StepIndex(pods.saturating_mul(2))
 }
 
 /// A short digest of something too long to remember.
@@ -265,8 +338,9 @@ mod tests {
 
     #[test]
     fn one_pod_after_the_other_passes_a_gate_before_each_and_after_the_last() {
-        let steps = pod_by_pod(3);
-        let shares: Vec<_> = steps
+        let plan = by_pod(3);
+        let shares: Vec<_> = plan
+            .steps
             .iter()
             .map(|step| match step {
                 Step::Share(share) => Some(share.of(3)),
@@ -275,6 +349,52 @@ mod tests {
             .collect();
         assert_eq!(shares, [None, Some(1), None, Some(2), None, Some(3), None]);
         assert_eq!(gate_after(3), StepIndex(6));
+        let in_force: Vec<_> = (0..8).map(|index| plan.share_at(StepIndex(index))).collect();
+        let pods = [0, 1, 1, 2, 2, 3, 3].map(Share::Pods);
+        assert_eq!(in_force[..7], pods);
+        assert_eq!(in_force[7], Share::ALL);
+    }
+
+    #[rstest]
+    #[case(0)]
+    #[case(5_000_000)]
+    #[case(i32::MAX as u32)]
+    #[case(u32::MAX)]
+    fn steps_that_are_counted_by_pods_take_no_room_for_each(#[case] pods: u32) {
+        let plan = by_pod(pods);
+        assert!(matches!(plan.steps, Steps::PodByPod(counted) if counted == pods));
+        assert_eq!(plan.steps.len(), 2 * pods as usize + 1);
+        assert_eq!(plan.step(plan.end()).is_none(), pods <= i32::MAX as u32);
+        assert!(matches!(plan.step(StepIndex(0)), Some(Step::Analysis(_))));
+        assert_eq!(plan.share_at(StepIndex(0)), Share::NONE);
+        let last = StepIndex(plan.end().0.saturating_sub(1));
+        assert!(plan.share_at(last).of(pods) <= pods);
+        assert!(gate_after(pods) <= plan.end());
+    }
+
+    #[test]
+    fn the_digest_of_listed_steps_is_that_of_every_release() {
+        let listed = Plan {
+            steps: vec![Step::Share(percent(20)), Step::Pause(None)].into(),
+            by_pod: false,
+            ..by_pod(0)
+        };
+        let written = Fingerprint::of("[Share(Percent(Weight(20))), Pause(None)]");
+        assert_eq!(listed.fingerprint(), written);
+        assert_eq!(by_pod(3).fingerprint(), Fingerprint::of("pod by pod"));
+    }
+
+    fn by_pod(pods: u32) -> Plan {
+        Plan {
+            steps: pod_by_pod(pods),
+            background: None,
+            deadline: SignedDuration::from_mins(10),
+            on_failure: OnFailure::Hold,
+            on_broken_pod: OnBrokenPod::Fail(OnFailure::Hold),
+            on_failed_check: OnFailure::Abort,
+            by_pod: true,
+            history: History::default(),
+        }
     }
 
     #[rstest]
@@ -302,7 +422,8 @@ mod tests {
                 Step::Share(percent(20)),
                 Step::Pause(None),
                 Step::Share(percent(60)),
-            ],
+            ]
+            .into(),
             background: None,
             deadline: SignedDuration::from_mins(10),
             on_failure: OnFailure::Hold,

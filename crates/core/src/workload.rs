@@ -9,6 +9,10 @@ use crate::memory::Stable;
 use crate::plan::Fingerprint;
 use crate::revision::RevisionName;
 
+/// The most replicas that a workload may ask for and still be rolled out: as many as the nodes of the largest cluster that
+/// Kubernetes supports. The number costs a tenant nothing to write down, and a decision looks at every pod that it asks for.
+pub const MOST_REPLICAS: u32 = 5_000;
+
 /// A snapshot of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {

@@ -254,7 +254,7 @@ impl Decision {
                 if new.step == old.step.next() && new.steps == old.steps =>
             {
                 match plan.step(old.step) {
-                    Some(Step::Share(share)) => Some(*share),
+                    Some(Step::Share(share)) => Some(share),
                     Some(Step::Pause(_) | Step::Analysis(_)) | None => None,
                 }
             }

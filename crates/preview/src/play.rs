@@ -551,7 +551,7 @@ impl Play {
     /// How long it takes at least, if every wait that was asked for comes true.
     fn asked_to_wait(&self) -> Duration {
         let pauses = self.plan.steps.iter().filter_map(|step| match step {
-            Step::Pause(Some(time)) => Duration::try_from(*time).ok(),
+            Step::Pause(Some(time)) => Duration::try_from(time).ok(),
             _ => None,
         });
         let supposed = self.what_ifs.iter().filter_map(|what_if| match what_if.what {
@@ -640,10 +640,10 @@ impl Play {
 /// The steps in words. Where pods go one after the other, they are called by their names.
 fn titles(plan: &Plan, cast: &Cast) -> Vec<String> {
     if !plan.by_pod {
-        return plan.steps.iter().map(ToString::to_string).collect();
+        return plan.steps.iter().map(|step| step.to_string()).collect();
     }
     let (set, after) = (cast.subject.workload(), cast.first_ordinal() + cast.replicas());
-    let title = |(index, step): (usize, &Step)| {
+    let title = |(index, step): (usize, Step)| {
         let place = (index / 2 + 1) as u32;
         match step {
             Step::Analysis(_) if index + 1 == plan.steps.len() => "the gate after the last pod".to_owned(),

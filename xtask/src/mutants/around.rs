@@ -318,8 +318,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "asks nothing before the first pod",
         file: "core/src/plan.rs",
-        truth: "std::iter::once(gate()).chain(one_more).collect()",
-        lie: "one_more.collect()",
+        truth: "Self::PodByPod(_) if index.is_multiple_of(2) => Some(",
+        lie: "Self::PodByPod(_) if index > 0 && index.is_multiple_of(2) => Some(",
     },
     Mutant {
         name: "takes scaling for edited steps",

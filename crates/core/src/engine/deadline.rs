@@ -193,7 +193,7 @@ impl Turn<'_> {
         let since = match plan.step(attempt.step) {
             // Only what is waited for after the pause counts.
             Some(Step::Pause(duration)) => {
-                let over = attempt.entered.saturating_add((*duration)?).ok()?;
+                let over = attempt.entered.saturating_add(duration?).ok()?;
                 over.max(attempt.progressed)
             }
             // How long measuring takes is the metrics' own affair.

@@ -3,7 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Return, Stable};
-use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight};
+use crate::plan::{
+    Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Steps, Weight,
+};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Counters, Pod, Trouble, Workload};
 use crate::world::{Commands, World};
@@ -18,9 +20,9 @@ pub(crate) fn weight(percent: i64) -> Step {
     Step::Share(Share::Percent(Weight::new(percent).unwrap()))
 }
 
-pub(crate) fn plan(steps: Vec<Step>) -> Plan {
+pub(crate) fn plan(steps: impl Into<Steps>) -> Plan {
     Plan {
-        steps,
+        steps: steps.into(),
         by_pod: false,
         background: None,
         deadline: SignedDuration::from_mins(10),

@@ -28,7 +28,7 @@ mod tests;
 use jiff::Timestamp;
 
 use crate::memory::{Activity, Memory};
-use crate::workload::{Claim, Workload};
+use crate::workload::{Claim, MOST_REPLICAS, Workload};
 use crate::world::{Action, Decision, NoWorkload, Notice, Phase, Reason, Report, World};
 
 /// What to do now.
@@ -90,6 +90,18 @@ impl Turn<'_> {
                 Phase::Failed,
                 Reason::WorkloadClaimed,
                 format!("the workload is already managed by {holder}; delete one of the two"),
+            ));
+        }
+        if workload.replicas > MOST_REPLICAS {
+            self.refuse_commands("the workload asks for too many replicas");
+            return Outcome::wait(report(
+                Phase::Failed,
+                Reason::WorkloadUnfit,
+                format!(
+                    "spec.replicas of the workload: {} is more than {MOST_REPLICAS}, the most that can be rolled out; scale it \
+                     down",
+                    workload.replicas
+                ),
             ));
         }
         if !workload.observed {

@@ -34,7 +34,7 @@ impl Turn<'_> {
             // What was checked before says nothing about now.
             let gate = match plan.step(attempt.step) {
                 Some(Step::Analysis(_)) if !attempt.pausing => Some(attempt.step),
-                Some(Step::Share(share)) if is_to_move(workload, &attempt.target, *share) => {
+                Some(Step::Share(share)) if is_to_move(workload, &attempt.target, share) => {
                     attempt.step.0.checked_sub(1).map(StepIndex)
                 }
                 _ => None,

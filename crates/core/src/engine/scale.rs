@@ -24,7 +24,7 @@ impl Turn<'_> {
             plan.end().0.saturating_sub(left)
         } else {
             let gone = counted.saturating_sub(workload.replicas);
-            attempt.step.0.saturating_sub(2 * gone)
+            attempt.step.0.saturating_sub(gone.saturating_mul(2))
         };
         attempt.counted = Some(workload.replicas);
         attempt.exposed = workload.exposed_from_the_top(&attempt.target);

@@ -154,10 +154,7 @@ impl Turn<'_> {
                     report: None,
                 };
             }
-            (Ahead::Open, Some(Step::Pause(duration))) => {
-                let duration = *duration;
-                self.pause(&mut attempt, plan, duration, workload)
-            }
+            (Ahead::Open, Some(Step::Pause(duration))) => self.pause(&mut attempt, plan, duration, workload),
             (Ahead::Open, Some(Step::Analysis(_))) => self.analyse(&mut attempt, plan, workload),
             (Ahead::Open, None) if converged => match self.unmeasured(&attempt, plan) {
                 Some(what) => report(

@@ -111,7 +111,7 @@ impl Play {
             }
         }
         if let Some(Step::Pause(Some(whole))) = self.plan.steps.get(step) {
-            let whole = Duration::try_from(*whole).unwrap_or_default();
+            let whole = Duration::try_from(whole).unwrap_or_default();
             // It is not over yet, or it would not stand there.
             self.let_pass(since.min(whole.saturating_sub(Duration::from_secs(1))))
                 .await?;

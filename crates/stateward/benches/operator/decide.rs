@@ -42,7 +42,8 @@ fn half_way() -> World {
         steps: vec![
             Step::Share(Share::Percent(Weight::new(50).unwrap())),
             Step::Pause(None),
-        ],
+        ]
+        .into(),
         deadline: SignedDuration::from_mins(10),
         by_pod: false,
         background: None,

@@ -78,7 +78,7 @@ impl Replay {
             Some(Step::Share(_)) => self.check_gate(name, before, old, new),
             // A user may end a pause while the set is being scaled: its pods passed their gate before.
             Some(Step::Pause(_)) if before.commands.promote => {}
-            Some(Step::Pause(Some(duration))) if new.entered.duration_since(old.entered) >= *duration => {}
+            Some(Step::Pause(Some(duration))) if new.entered.duration_since(old.entered) >= duration => {}
             Some(Step::Pause(_)) => self.breaks(format!(
                 "7: {name} left the pause at step {} after {:#} and without a word from anybody",
                 old.step.0,
