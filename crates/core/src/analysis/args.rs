@@ -1,6 +1,6 @@
 //! Args: `{{args.name}}` in a metric, and where their values come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stateward_api::Problem;
@@ -87,62 +87,130 @@ fn field_at(object: &Value, path: &str) -> Option<String> {
     }
 }
 
+/// The longest text that a field may have once its args are filled in, in bytes.
+pub const LONGEST_FIELD: usize = 64 * 1024;
+
+/// How many bytes all fields of a run may have together once their args are filled in.
+pub const LARGEST_RUN: usize = 1024 * 1024;
+
+/// Why the args of a metric cannot be filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// One field would be too long.
+    #[error("{field}: has {bytes} bytes once its args are filled in; at most {LONGEST_FIELD} are allowed")]
+    Field {
+        /// Where it stands in the metric.
+        field: String,
+        /// How long it would be.
+        bytes: usize,
+    },
+    /// All of them would be.
+    #[error("the metrics have more than {LARGEST_RUN} bytes once their args are filled in")]
+    Run,
+    /// What comes out is no metric.
+    #[error("is no metric once its args are filled in: {0}")]
+    NoMetric(#[from] serde_json::Error),
+}
+
 /// A metric with its args filled in. What has no value stays as it is, and is told by [`open`].
-pub fn fill(metric: &Metric, values: &Values) -> Result<Metric, serde_json::Error> {
+pub fn fill(metric: &Metric, values: &Values) -> Result<Metric, FillError> {
+    fill_within(metric, values, &mut LARGEST_RUN.clone())
+}
+
+/// The same where there is room for that many bytes, of which it takes what it needs. Nothing is made before it is known to
+/// fit: a value of a few bytes and a field that names it often are cheap to write down.
+pub fn fill_within(metric: &Metric, values: &Values, room: &mut usize) -> Result<Metric, FillError> {
     let mut json = serde_json::to_value(metric)?;
-    each_text(&mut json, &mut |text| {
-        if text.contains("{{") {
-            *text = replaced(text, &mut |name| values.get(name).cloned());
+    let mut path = Vec::new();
+    fill_texts(&mut json, &mut path, values, room)?;
+    Ok(serde_json::from_value(json)?)
+}
+
+fn fill_texts(
+    json: &mut Value,
+    path: &mut Vec<String>,
+    values: &Values,
+    room: &mut usize,
+) -> Result<(), FillError> {
+    match json {
+        Value::String(text) => {
+            let parts = || parts(text, |name| values.get(name).map(String::as_str));
+            let bytes = parts().map(str::len).fold(0, usize::saturating_add);
+            let open = text.contains("{{");
+            if bytes > LONGEST_FIELD && open {
+                let field = path.concat();
+                return Err(FillError::Field { field, bytes });
+            }
+            *room = room.checked_sub(bytes).ok_or(FillError::Run)?;
+            if open {
+                let mut new = String::with_capacity(bytes);
+                new.extend(parts());
+                *text = new;
+            }
+            Ok(())
         }
-    });
-    serde_json::from_value(json)
+        Value::Array(items) => items.iter_mut().enumerate().try_for_each(|(index, item)| {
+            path.push(format!("[{index}]"));
+            fill_texts(item, path, values, room)?;
+            path.pop();
+            Ok(())
+        }),
+        Value::Object(fields) => fields.iter_mut().try_for_each(|(name, field)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            path.push(format!("{dot}{name}"));
+            fill_texts(field, path, values, room)?;
+            path.pop();
+            Ok(())
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
 }
 
 /// The names that a metric still asks for.
 pub fn open(metric: &Metric) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut json = serde_json::to_value(metric).unwrap_or_default();
-    each_text(&mut json, &mut |text| {
-        replaced(text, &mut |name| {
-            names.push(name.to_owned());
+    let mut names = BTreeSet::new();
+    let json = serde_json::to_value(metric).unwrap_or_default();
+    each_text(&json, &mut |text| {
+        let asked = parts(text, |name| {
+            names.insert(name.to_owned());
             None
         });
+        asked.for_each(drop);
     });
-    names.sort();
-    names.dedup();
-    names
+    names.into_iter().collect()
 }
 
-fn each_text(json: &mut Value, change: &mut dyn FnMut(&mut String)) {
+fn each_text(json: &Value, look: &mut dyn FnMut(&str)) {
     match json {
-        Value::String(text) => change(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| each_text(field, change)),
+        Value::String(text) => look(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, look)),
+        Value::Object(fields) => fields.values().for_each(|field| each_text(field, look)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// A text with every `{{args.name}}` replaced that has a value. Other pairs of braces are none of ours.
-fn replaced(text: &str, value: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let mut new = String::with_capacity(text.len());
+/// What a text is put together from when every `{{args.name}}` is replaced that has a value. Other pairs of braces are none of
+/// ours.
+fn parts<'t>(text: &'t str, mut value: impl FnMut(&str) -> Option<&'t str>) -> impl Iterator<Item = &'t str> {
     let mut rest = text;
-    while let Some(start) = rest.find("{{") {
-        let (before, from) = rest.split_at(start);
-        new.push_str(before);
-        let Some(end) = from.find("}}") else {
-            rest = from;
-            break;
-        };
-        let (tag, after) = from.split_at(end + 2);
-        let name = tag[2..end].trim().strip_prefix("args.");
-        match name.and_then(&mut *value) {
-            Some(value) => new.push_str(&value),
-            None => new.push_str(tag),
+    let mut next = None;
+    std::iter::from_fn(move || {
+        if let Some(part) = next.take() {
+            return Some(part);
         }
-        rest = after;
-    }
-    new.push_str(rest);
-    new
+        let tag = rest.find("{{").and_then(|start| {
+            let end = start + rest[start..].find("}}")?;
+            Some((start, end))
+        });
+        let Some((start, end)) = tag else {
+            return (!rest.is_empty()).then(|| std::mem::take(&mut rest));
+        };
+        let name = rest[start + 2..end].trim().strip_prefix("args.");
+        next = Some(name.and_then(&mut value).unwrap_or(&rest[start..end + 2]));
+        let before = &rest[..start];
+        rest = &rest[end + 2..];
+        Some(before)
+    })
 }
 
 #[cfg(test)]
@@ -178,15 +246,103 @@ mod tests {
     #[case("{{ $labels.a }} {{args.a}", "{{ $labels.a }} {{args.a}")]
     #[case("{{", "{{")]
     #[case("a}}b{{args.a}}", "a}}b1")]
+    #[case("é{{args.a}}é{{ args.a }}é", "é1é1é")]
+    #[case("", "")]
     fn only_known_args_are_replaced(#[case] text: &str, #[case] expected: &str) {
-        let mut value = |name: &str| (name == "a").then(|| "1".to_owned());
-        assert_eq!(replaced(text, &mut value), expected);
+        let replaced: String = parts(text, |name| (name == "a").then_some("1")).collect();
+        assert_eq!(replaced, expected);
     }
 
     #[test]
     fn a_value_is_not_looked_through_for_args() {
-        let mut value = |_: &str| Some("{{args.a}}".to_owned());
-        assert_eq!(replaced("{{args.a}}", &mut value), "{{args.a}}");
+        let replaced: String = parts("{{args.a}}", |_| Some("{{args.a}}")).collect();
+        assert_eq!(replaced, "{{args.a}}");
+    }
+
+    fn values(bytes: usize) -> Values {
+        let values = [("host", "x".repeat(bytes)), ("times", "3".to_owned())];
+        values.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Every text of a metric, by where it stands.
+    fn texts(json: &Value, path: &str, all: &mut Vec<String>) {
+        let dot = if path.is_empty() { "" } else { "." };
+        match json {
+            Value::String(_) => all.push(path.to_owned()),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .for_each(|(index, item)| texts(item, &format!("{path}[{index}]"), all)),
+            Value::Object(fields) => fields
+                .iter()
+                .for_each(|(name, field)| texts(field, &format!("{path}{dot}{name}"), all)),
+            _ => {}
+        }
+    }
+
+    /// 100 kB that are named 3 000 times took 1.4 GB.
+    #[test]
+    fn a_field_that_grows_too_long_is_named_and_is_not_made() {
+        let whole = json!({
+            "name": "errors", "interval": "5s", "initialDelay": "5s", "count": "1", "successCondition": "result", "failureCondition": "result",
+            "failureLimit": "1", "inconclusiveLimit": "1", "consecutiveErrorLimit": "1",
+            "provider": {
+                "web": {
+                    "url": "http://db", "method": "POST", "body": "x", "jsonPath": "{$.a}", "jsonBody": {"a": [{"b": "c"}]},
+                    "headers": [{"key": "a", "value": "b"}],
+                },
+                "prometheus": {
+                    "address": "http://db", "query": "up", "headers": [{"key": "a", "value": "b"}],
+                    "rangeQuery": {"start": "now()", "end": "now()", "step": "1m"},
+                },
+                "datadog": {"query": "up", "queries": {"a": "up"}, "formula": "a"},
+                "newRelic": {"query": "up"}, "graphite": {"query": "up", "address": "a"}, "influxdb": {"query": "up"},
+                "wavefront": {"query": "up", "address": "a"}, "skywalking": {"query": "up", "address": "a"},
+                "job": {"spec": {"template": {"spec": {"containers": [{"name": "a", "args": ["b"]}]}}}},
+            },
+        });
+        let metric: Metric = serde_json::from_value(whole).unwrap();
+        let whole = serde_json::to_value(&metric).unwrap();
+        let mut fields = Vec::new();
+        texts(&whole, "", &mut fields);
+        assert!(fields.len() > 35, "{fields:?}");
+        for field in fields {
+            let pointer = format!("/{}", field.replace('[', ".").replace(']', "").replace('.', "/"));
+            let mut asking = whole.clone();
+            *asking.pointer_mut(&pointer).unwrap() = "{{args.host}}".repeat(3_000).into();
+            let asking: Metric = serde_json::from_value(asking).unwrap();
+            let error = fill(&asking, &values(100_000)).unwrap_err();
+            let expected = format!(
+                "{field}: has 300000000 bytes once its args are filled in; at most 65536 are allowed"
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_field_may_be_as_long_as_it_may() {
+        let filled = fill(&metric(), &values(LONGEST_FIELD - "http:///{{args.path}}".len())).unwrap();
+        assert_eq!(filled.provider.web.unwrap().url.len(), LONGEST_FIELD);
+        let error = fill(&metric(), &values(LONGEST_FIELD)).unwrap_err();
+        assert!(
+            error.to_string().starts_with("provider.web.url: has 65557 bytes"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn all_fields_of_a_run_share_its_room() {
+        let mut room = LARGEST_RUN;
+        let mut filled = 0;
+        let error = loop {
+            match fill_within(&metric(), &values(60_000), &mut room) {
+                Ok(_) => filled += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(filled, LARGEST_RUN / 60_100);
+        let expected = "the metrics have more than 1048576 bytes once their args are filled in";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[rstest]

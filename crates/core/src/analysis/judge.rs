@@ -392,20 +392,31 @@ fn step(query: &RangeQuery) -> Option<SignedDuration> {
 
 /// Everything that is wrong with the expressions of the metrics at `path`. What waits for its args is passed over.
 pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
+    let mut room = PATTERNS;
     let metrics = metrics.iter().enumerate();
     metrics
-        .flat_map(|(index, metric)| metric_problems(metric, &format!("{path}[{index}]")))
+        .flat_map(|(index, metric)| metric_problems(metric, &format!("{path}[{index}]"), &mut room))
         .collect()
 }
 
-/// The same of the metric at `path`.
-pub fn metric_problems(metric: &Metric, path: &str) -> Vec<Problem> {
+/// Bytes that the patterns in all conditions of a run may take when they are compiled.
+pub const PATTERNS: usize = 4 * 1024 * 1024;
+
+/// The same of the metric at `path`, whose patterns take of the `room` that there is for those of its run.
+pub fn metric_problems(metric: &Metric, path: &str, room: &mut usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut problem = |field: String, message: String| problems.push(Problem { field, message });
     for (field, source) in conditions(metric).filter(|(_, source)| !is_open(source)) {
-        if let Err(error) = Condition::check(source) {
-            let message = format!("{source:?} is no condition: {}: {}", error.place, error.message);
-            problem(format!("{path}.{field}"), message);
+        match Condition::check(source) {
+            Ok(bytes) if bytes > *room => {
+                let message = "the patterns in the conditions of all metrics are too large together";
+                problem(format!("{path}.{field}"), message.into());
+            }
+            Ok(bytes) => *room -= bytes,
+            Err(error) => {
+                let message = format!("{source:?} is no condition: {}: {}", error.place, error.message);
+                problem(format!("{path}.{field}"), message);
+            }
         }
     }
     let prometheus = metric.provider.prometheus.as_ref();

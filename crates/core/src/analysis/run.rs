@@ -1,10 +1,10 @@
 //! One run: when each metric is measured, how its measurements add up, and what the run comes to.
 //!
 //! All of it is read off the run's own spec and status, so a run goes on after a crash where its status says it was. The
+//! spec is one that [`filled`](super::template::filled) gave: its args are filled in and its patterns are names. The
 //! counting is Argo's; where its clock drifts with every measurement, ours keeps to the beat that the run began with.
 
 use jiff::{SignedDuration, Timestamp};
-use regex::Regex;
 use stateward_api::analysis::{
     AnalysisRunSpec, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase, Summary,
 };
@@ -24,6 +24,9 @@ const MOST_BYTES: usize = 256 * 1024;
 /// The longest message of a measurement, and the longest of what is noted beside it, in characters.
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NOTE: usize = 300;
+
+/// The longest of what is wrong with a run.
+const LONGEST_REASON: usize = 4096;
 
 /// What there is to do for a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -263,6 +266,7 @@ pub fn refuse(status: &mut AnalysisRunStatus, why: String, now: Timestamp) {
     status.started_at.get_or_insert(now);
     status.phase = Phase::Error;
     status.message = why;
+    cut(&mut status.message, LONGEST_REASON);
     status.completed_at = Some(now);
 }
 
@@ -336,10 +340,7 @@ fn result_mut<'s>(
     let index = known.unwrap_or_else(|| {
         status.metric_results.push(MetricResult {
             name: metric.name.clone(),
-            dry_run: spec
-                .dry_run
-                .iter()
-                .any(|dry| matches(&dry.metric_name, &metric.name)),
+            dry_run: spec.dry_run.iter().any(|dry| dry.metric_name == metric.name),
             ..MetricResult::default()
         });
         status.metric_results.len() - 1
@@ -438,15 +439,10 @@ fn kept(spec: &AnalysisRunSpec, metric: &str) -> usize {
     let asked = spec
         .measurement_retention
         .iter()
-        .find(|retention| matches(&retention.metric_name, metric));
+        .find(|retention| retention.metric_name == metric);
     asked
         .and_then(|retention| usize::try_from(retention.limit).ok())
         .filter(|limit| *limit > 0)
         .unwrap_or(KEPT)
         .min(MOST_KEPT)
-}
-
-/// `*`, or a regular expression that is found in the name.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    pattern == "*" || pattern == name || Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(name))
 }

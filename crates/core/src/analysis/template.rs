@@ -8,8 +8,8 @@ use stateward_api::analysis::validate;
 use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, FieldRef, TemplateRef};
 use stateward_api::rolloutplugin::{Analysis, Argument, ArgumentSource};
 
-use super::args::{self, Sources, Values};
-use super::judge;
+use super::args::{self, FillError, Sources, Values};
+use super::{judge, names};
 
 /// How deep templates may take in others.
 const DEEPEST: usize = 16;
@@ -125,15 +125,21 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
         .iter()
         .filter_map(|arg| Some((arg.name.clone(), arg.value.clone()?)))
         .collect();
+    // Each is looked at, so their number is bounded before.
+    let problems = validate::count_problems(spec.metrics.len(), "spec.metrics");
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let mut problems = Vec::new();
     let mut filled = spec.clone();
+    let mut room = args::LARGEST_RUN;
     for (index, metric) in filled.metrics.iter_mut().enumerate() {
-        match args::fill(metric, &values) {
+        match args::fill_within(metric, &values, &mut room) {
             Ok(full) => *metric = full,
-            Err(error) => problems.push(Problem {
-                field: format!("spec.metrics[{index}]"),
-                message: format!("is no metric once its args are filled in: {error}"),
-            }),
+            Err(error) => {
+                let error = fill_problem(&error, &format!("spec.metrics[{index}]"));
+                return Err(vec![error]);
+            }
         }
         for name in args::open(metric) {
             let arg = spec.args.iter().find(|arg| arg.name == name);
@@ -151,7 +157,9 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
             });
         }
     }
-    problems.extend(pattern_problems(&filled, "spec"));
+    if let Err(wrong) = names::resolve(&mut filled, "spec") {
+        problems.extend(wrong);
+    }
     problems.extend(validate::problems(&filled.metrics, "spec.metrics"));
     problems.extend(judge::problems(&filled.metrics, "spec.metrics"));
     if problems.is_empty() {
@@ -165,29 +173,45 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
 const NOT_IN_A_JOB: &str =
     "which is a Secret's: give it to the Job's pod as an environment variable with valueFrom.secretKeyRef";
 
-/// What is wrong with the names of metrics in `dryRun` and `measurementRetention`: each must be found.
-fn pattern_problems(spec: &AnalysisRunSpec, path: &str) -> Vec<Problem> {
-    let dry = spec.dry_run.iter().map(|dry| ("dryRun", &dry.metric_name));
-    let kept = spec.measurement_retention.iter();
-    let kept = kept.map(|kept| ("measurementRetention", &kept.metric_name));
-    let unmatched = dry.chain(kept).filter_map(|(field, pattern)| {
-        let message = if pattern != "*" && regex::Regex::new(pattern).is_err() {
-            "is neither * nor a regular expression"
-        } else if !spec
-            .metrics
-            .iter()
-            .any(|metric| super::run::matches(pattern, &metric.name))
-        {
-            "is the name of no metric"
-        } else {
-            return None;
-        };
-        Some(Problem {
-            field: format!("{path}.{field}"),
-            message: format!("{pattern:?} {message}"),
-        })
-    });
-    unmatched.collect()
+/// What keeps the args of the metric at `path` from being filled in.
+fn fill_problem(error: &FillError, path: &str) -> Problem {
+    match error {
+        FillError::Field { field, .. } => {
+            let whole = error.to_string();
+            let message = whole.strip_prefix(field.as_str()).unwrap_or(&whole);
+            Problem {
+                field: format!("{path}.{field}"),
+                message: message.trim_start_matches(": ").to_owned(),
+            }
+        }
+        FillError::Run | FillError::NoMetric(_) => Problem {
+            field: path.to_owned(),
+            message: error.to_string(),
+        },
+    }
+}
+
+/// How many templates an analysis may take in, and how large they may be together.
+const MOST_TEMPLATES: usize = 100;
+const LARGEST_TEMPLATES: usize = args::LARGEST_RUN;
+
+/// How much room something takes as JSON, which is not made for that.
+fn size(value: &impl serde::Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
+    }
 }
 
 /// Templates taken together, and what is wrong with them.
@@ -197,6 +221,8 @@ struct Composed {
     /// Where each metric comes from: `….templates[0]: AnalysisTemplate errors: metrics[1]`.
     origins: Vec<String>,
     taken: Vec<TemplateRef>,
+    /// How large they are together.
+    bytes: usize,
     problems: Vec<Problem>,
 }
 
@@ -206,6 +232,13 @@ impl Composed {
             field: field.into(),
             message: message.into(),
         });
+    }
+
+    /// The same once: what comes after says no more.
+    fn refuse(&mut self, field: &str, message: String) {
+        if !self.problems.iter().any(|problem| problem.message == message) {
+            self.problem(field, message);
+        }
     }
 
     /// The values that are given, and those that a template itself reads off the rollout where the rollout does not say
@@ -269,7 +302,10 @@ impl Composed {
             return;
         }
         if depth > DEEPEST {
-            return self.problem(path, "takes in templates that take in others too deep");
+            return self.refuse(path, "takes in templates that take in others too deep".into());
+        }
+        if self.taken.len() >= MOST_TEMPLATES {
+            return self.refuse(path, format!("takes in more than {MOST_TEMPLATES} templates"));
         }
         self.taken.push(template.clone());
         let kind = if template.cluster_scope {
@@ -290,6 +326,11 @@ impl Composed {
                 format!("there is no {kind} {name}"),
             );
         };
+        self.bytes = self.bytes.saturating_add(size(&found));
+        if self.bytes > LARGEST_TEMPLATES {
+            let message = format!("takes in templates of more than {LARGEST_TEMPLATES} bytes");
+            return self.refuse(path, message);
+        }
         let AnalysisTemplateSpec {
             metrics,
             args,
@@ -356,18 +397,19 @@ impl Composed {
             );
         }
         let field = format!("{path}.templates");
+        let several = validate::count_problems(self.spec.metrics.len(), &field);
+        if self.spec.metrics.len() > validate::MOST_METRICS {
+            return self.problems.extend(several);
+        }
         let mut metrics = self.spec.metrics.clone();
-        for metric in &mut metrics {
-            match args::fill(metric, &known) {
+        let mut room = args::LARGEST_RUN;
+        for (metric, origin) in metrics.iter_mut().zip(&self.origins) {
+            match args::fill_within(metric, &known, &mut room) {
                 Ok(full) => *metric = full,
-                Err(error) => {
-                    let name = metric.name.clone();
-                    self.problem(
-                        &field,
-                        format!("the metric {name:?} is none once its args are filled in: {error}"),
-                    );
-                }
+                Err(error) => return self.problems.push(fill_problem(&error, origin)),
             }
+        }
+        for metric in &metrics {
             for name in args::open(metric) {
                 let arg = self.spec.args.iter().find(|arg| arg.name == name);
                 let secret = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
@@ -403,14 +445,15 @@ impl Composed {
         all.dry_run.extend(analysis.dry_run.clone());
         all.measurement_retention
             .extend(analysis.measurement_retention.clone());
-        self.problems.extend(pattern_problems(&all, path));
+        self.problems.extend(names::problems(&all, path));
         if !metrics.is_empty() || self.problems.is_empty() {
-            let told = validate::count_problems(metrics.len(), &field);
-            self.problems.extend(told);
+            self.problems.extend(several);
         }
+        let mut room = judge::PATTERNS;
         for (metric, origin) in metrics.iter().zip(&self.origins) {
             self.problems.extend(validate::metric_problems(metric, origin));
-            self.problems.extend(judge::metric_problems(metric, origin));
+            self.problems
+                .extend(judge::metric_problems(metric, origin, &mut room));
         }
     }
 }

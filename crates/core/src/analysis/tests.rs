@@ -24,7 +24,9 @@ fn metric(name: &str, patch: Value) -> Value {
 fn spec(metrics: Vec<Value>, patch: Value) -> AnalysisRunSpec {
     let mut spec = json!({ "metrics": metrics });
     json_patch::merge(&mut spec, &patch);
-    serde_json::from_value(spec).unwrap()
+    let mut spec = serde_json::from_value(spec).unwrap();
+    super::names::resolve(&mut spec, "spec").unwrap();
+    spec
 }
 
 fn one(patch: Value) -> AnalysisRunSpec {

@@ -224,6 +224,23 @@ fn report(phase: Phase, reason: Reason, message: String) -> Report {
     }
 }
 
+/// How many problems are reported, and how many characters of each.
+const MOST_PROBLEMS: usize = 10;
+const LONGEST_PROBLEM: usize = 1_000;
+
 fn invalid(problems: &[String]) -> Report {
-    report(Phase::Failed, Reason::InvalidSpec, problems.join("; "))
+    let mut message = String::new();
+    for (index, problem) in problems.iter().take(MOST_PROBLEMS).enumerate() {
+        if index > 0 {
+            message.push_str("; ");
+        }
+        match problem.char_indices().nth(LONGEST_PROBLEM) {
+            Some((end, _)) => message.extend([&problem[..end], "…"]),
+            None => message.push_str(problem),
+        }
+    }
+    if problems.len() > MOST_PROBLEMS {
+        message.push_str(&format!("; and {} more", problems.len() - MOST_PROBLEMS));
+    }
+    report(Phase::Failed, Reason::InvalidSpec, message)
 }

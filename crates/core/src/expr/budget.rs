@@ -1,5 +1,7 @@
 //! How much an evaluation may cost, so that none can hang or fill the memory.
 
+use super::value::Value;
+
 /// Steps that an evaluation may take. A loop over a million elements fits.
 const STEPS: u64 = 10_000_000;
 /// Elements of lists and maps that an evaluation may make, as in Go's expr.
@@ -52,9 +54,22 @@ impl Budget {
         Ok(())
     }
 
+    /// Before that many bytes of text are looked at.
+    pub(super) fn look_at(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.steps(bytes / 16)
+    }
+
+    /// Before something is done with these: what they are is looked at, whatever is done.
+    pub(super) fn texts(&mut self, values: &[Value]) -> Result<(), Fault> {
+        values.iter().try_for_each(|value| match value {
+            Value::Text(text) => self.look_at(text.len()),
+            _ => Ok(()),
+        })
+    }
+
     /// Before that many elements of lists or maps are made.
     pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
-        self.steps(count / 8)?;
+        self.steps(count / 4)?;
         self.elements = self
             .elements
             .checked_sub(count as u64)

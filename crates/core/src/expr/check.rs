@@ -9,7 +9,7 @@ use super::ast::{Binary, Node, Syntax, Unary};
 use super::builtins::{self, Function};
 use super::code::{Code, Op, Strict};
 use super::error::Wrong;
-use super::pattern::Pattern;
+use super::pattern::Room;
 use super::rules::{check_in, in_op, member_type, outcome};
 use super::shape::Type;
 use super::value::Value;
@@ -63,6 +63,7 @@ pub(super) fn check(node: &Node, environment: &Environment) -> Result<Checked, W
         variables: Vec::new(),
         slots: 0,
         scopes: Vec::new(),
+        patterns: Room::default(),
     };
     let (code, kind) = checker.visit(node)?;
     Ok(Checked {
@@ -79,6 +80,7 @@ pub(super) struct Checker<'a> {
     variables: Vec<(String, usize, Type)>,
     slots: usize,
     pub(super) scopes: Vec<Scope>,
+    patterns: Room,
 }
 
 /// What `#` and its like are inside of a predicate.
@@ -230,7 +232,7 @@ impl Checker<'_> {
         if operator == Binary::Matches
             && let Syntax::Text(pattern) = &right.syntax
         {
-            Pattern::new(pattern).map_err(|message| Wrong::new(right.at, message))?;
+            self.patterns.compile(pattern, right.at)?;
         }
         let Some(kind) = outcome(operator, &l, &r) else {
             return Err(Wrong::new(

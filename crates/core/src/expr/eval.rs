@@ -193,11 +193,14 @@ impl Evaluation<'_> {
             (Op::InNumbers(_, set), Value::Int(int)) => set.contains(int),
             // Asked for nothing, Go looks for the zero of the keys.
             (Op::InNumbers(_, set), Value::Nil) => set.contains(&0),
-            (Op::InTexts(_, set), Value::Text(text)) => set.contains(text),
+            (Op::InTexts(_, set), Value::Text(text)) => {
+                self.budget.look_at(text.len())?;
+                set.contains(text)
+            }
             (Op::InTexts(_, set), Value::Nil) => set.contains(""),
             (Op::InRange(_, from, to), value) => {
-                operators::compare(Binary::MoreOrEqual, value, &Value::Int(*from))?
-                    && operators::compare(Binary::LessOrEqual, value, &Value::Int(*to))?
+                operators::compare(Binary::MoreOrEqual, value, &Value::Int(*from), &mut self.budget)?
+                    && operators::compare(Binary::LessOrEqual, value, &Value::Int(*to), &mut self.budget)?
             }
             (_, other) => {
                 return Err(Fault::value(format!("{} cannot be in this list", other.name())));
@@ -219,12 +222,16 @@ impl Evaluation<'_> {
             return Err(Stop::Missing);
         }
         let key = self.value(key)?;
+        if let Value::Text(name) = &key {
+            self.budget.look_at(name.len()).at(at)?;
+        }
         operators::fetch(&base, &key).at(at)
     }
 
     fn call(&mut self, at: usize, function: Function, arguments: &[Code]) -> Result<Value, Stop> {
         let codes = arguments;
         let arguments = self.values(codes)?;
+        self.budget.texts(&arguments).at(at)?;
         let value = builtins::call(function, &arguments, &self.around, &mut self.budget).at(at)?;
         self.voids.called(function, codes, &arguments, &value);
         Ok(value)
@@ -243,6 +250,7 @@ impl Evaluation<'_> {
         if optional && base.is_nil() {
             return Err(Stop::Missing);
         }
+        self.budget.texts(&arguments).at(at)?;
         builtins::call_method(&base, name, &arguments).at(at)
     }
 
@@ -311,7 +319,10 @@ impl Evaluation<'_> {
         match (strict, left, right) {
             (Strict::No, _, _) => operators::equal(left, right, &mut self.budget),
             (Strict::Ints, Value::Int(a), Value::Int(b)) => Ok(a == b),
-            (Strict::Texts, Value::Text(a), Value::Text(b)) => Ok(a == b),
+            (Strict::Texts, Value::Text(a), Value::Text(b)) => {
+                self.budget.look_at(a.len().min(b.len()))?;
+                Ok(a == b)
+            }
             (Strict::Ints | Strict::Texts, _, _) => Err(operators::no_meaning(Binary::Equal, left, right)),
         }
     }
@@ -320,7 +331,7 @@ impl Evaluation<'_> {
         let mut before = self.value(first)?;
         for (operator, code) in rest {
             let value = self.value(code)?;
-            if !operators::compare(*operator, &before, &value).at(at)? {
+            if !operators::compare(*operator, &before, &value, &mut self.budget).at(at)? {
                 return Ok(Value::Bool(false));
             }
             before = value;
@@ -343,7 +354,10 @@ impl Evaluation<'_> {
             Some((known, pattern)) if known == *source => pattern,
             _ => {
                 self.budget.steps(Pattern::COST).at(at)?;
-                Pattern::new(source).map_err(Fault::value).at(at)?
+                let pattern = Pattern::new(source).map_err(|wrong| Fault::value(wrong.into_message()));
+                let pattern = pattern.at(at)?;
+                self.budget.steps(pattern.size() / 4).at(at)?;
+                pattern
             }
         };
         let outcome = self.matches_pattern(&left, &pattern).at(at);
@@ -354,7 +368,7 @@ impl Evaluation<'_> {
     fn matches_pattern(&mut self, value: &Value, pattern: &Pattern) -> Result<Value, Fault> {
         match value {
             Value::Text(text) => {
-                self.budget.steps(text.len() / 8)?;
+                self.budget.steps(pattern.cost(text.len()))?;
                 Ok(Value::Bool(pattern.is_match(text)))
             }
             value if value.is_nil() => Ok(Value::Bool(false)),

@@ -216,6 +216,9 @@ impl Evaluation<'_> {
         for index in 0..length {
             self.go_to(at, index)?;
             let key = self.body(at, inner)?;
+            if let Value::Text(name) = &key {
+                self.budget.look_at(name.len()).at(at)?;
+            }
             let key = operators::key_of(&key).at(at)?;
             let item = self.item(at)?;
             groups.entry(key).or_default().push(item);
@@ -298,8 +301,8 @@ pub(super) fn sort<T: Clone>(
     let mut before = |a: &Value, b: &Value| {
         budget.steps(1)?;
         match descending {
-            true => operators::compare(Binary::Less, b, a),
-            false => operators::compare(Binary::Less, a, b),
+            true => operators::compare(Binary::Less, b, a, budget),
+            false => operators::compare(Binary::Less, a, b, budget),
         }
     };
     if pairs.len() <= SHORT {

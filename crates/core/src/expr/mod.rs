@@ -15,6 +15,7 @@ mod budget;
 mod builtins;
 mod check;
 mod check_calls;
+mod checked;
 mod code;
 mod error;
 mod eval;
@@ -42,8 +43,11 @@ pub use error::{CompileError, ExprError, Place, RunError, RunErrorKind};
 pub use mentions::{measures_any, measures_result, mentions};
 pub use shape::Shape;
 
+pub(crate) use pattern::Pattern;
+
 use budget::Fault;
 use check::{Checked, Environment};
+use checked::Checks;
 use code::Code;
 use error::Wrong;
 use shape::Type;
@@ -78,9 +82,15 @@ impl Condition {
         Ok(Self { program, shape })
     }
 
-    /// Whether some answer could make it hold, as far as that can be told without one: for checking manifests.
-    pub fn check(source: &str) -> Result<(), CompileError> {
-        Self::compile(source, Shape::Unknown).map(|_| ())
+    /// Whether some answer could make it hold, as far as that can be told without one: for checking manifests. It says how
+    /// many bytes its patterns take when they are compiled.
+    ///
+    /// The same conditions are checked whenever a rollout is looked at, so what came of it is kept.
+    pub fn check(source: &str) -> Result<usize, CompileError> {
+        static CHECKED: Checks = Checks::new();
+        CHECKED.get(source, || {
+            Self::compile(source, Shape::Unknown).map(|condition| condition.program.patterns)
+        })
     }
 
     /// Whether it holds of `answer`, when it is `now`.
@@ -175,6 +185,8 @@ struct Program {
     source: String,
     code: Code,
     variables: usize,
+    /// Bytes that its patterns take.
+    patterns: usize,
 }
 
 impl Program {
@@ -187,14 +199,16 @@ impl Program {
                     kind,
                     variables,
                 } = checked;
-                Ok((simplify::simplify(code)?, kind, variables))
+                let (code, patterns) = simplify::simplify(code)?;
+                Ok((code, patterns, kind, variables))
             });
-        let (code, kind, variables) = compiled.map_err(|wrong| wrong.in_source(source))?;
+        let (code, patterns, kind, variables) = compiled.map_err(|wrong| wrong.in_source(source))?;
         let source = source.to_owned();
         let program = Self {
             source,
             code,
             variables,
+            patterns,
         };
         Ok((program, kind))
     }

@@ -13,7 +13,7 @@ use super::value::{Key, List, ListKind, Map, MapKind, Time, Value};
 pub(super) fn binary(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> Result<Value, Fault> {
     match operator {
         Binary::Less | Binary::More | Binary::LessOrEqual | Binary::MoreOrEqual => {
-            compare(operator, a, b).map(Value::Bool)
+            compare(operator, a, b, budget).map(Value::Bool)
         }
         Binary::Add => add(a, b, budget),
         Binary::Subtract => subtract(a, b),
@@ -32,7 +32,7 @@ pub(super) fn binary(operator: Binary, a: &Value, b: &Value, budget: &mut Budget
             _ => Err(no_meaning(operator, a, b)),
         },
         Binary::In => contains(b, a, budget).map(Value::Bool),
-        Binary::Contains | Binary::StartsWith | Binary::EndsWith => text_in_text(operator, a, b),
+        Binary::Contains | Binary::StartsWith | Binary::EndsWith => text_in_text(operator, a, b, budget),
         Binary::Range => range(a, b, budget),
         // These have code of their own.
         Binary::Or | Binary::And | Binary::Equal | Binary::NotEqual | Binary::Matches | Binary::Coalesce => {
@@ -51,9 +51,12 @@ pub(super) fn no_meaning(operator: Binary, a: &Value, b: &Value) -> Fault {
 }
 
 /// `<` and its like.
-pub(super) fn compare(operator: Binary, a: &Value, b: &Value) -> Result<bool, Fault> {
+pub(super) fn compare(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, Fault> {
     let order = match (a, b) {
-        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Text(a), Value::Text(b)) => {
+            budget.look_at(a.len().min(b.len()))?;
+            Some(a.cmp(b))
+        }
         (Value::Time(a), Value::Time(b)) => Some(a.at.cmp(&b.at)),
         (Value::Duration(a), Value::Duration(b)) => Some(a.cmp(b)),
         _ => match (a.whole(), b.whole(), a.float(), b.float()) {
@@ -169,13 +172,18 @@ fn range(a: &Value, b: &Value, budget: &mut Budget) -> Result<Value, Fault> {
     ))
 }
 
-fn text_in_text(operator: Binary, a: &Value, b: &Value) -> Result<Value, Fault> {
+fn text_in_text(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> Result<Value, Fault> {
     if a.is_nil() || b.is_nil() {
         return Ok(Value::Bool(false));
     }
     let (Value::Text(text), Value::Text(part)) = (a, b) else {
         return Err(no_meaning(operator, a, b));
     };
+    // A search reads what it looks for before it looks.
+    budget.look_at(part.len())?;
+    if operator == Binary::Contains {
+        budget.look_at(text.len())?;
+    }
     Ok(Value::Bool(match operator {
         Binary::Contains => text.contains(&**part),
         Binary::StartsWith => text.starts_with(&**part),
@@ -233,7 +241,12 @@ fn deeply_equal(a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, Fault
         (Value::Int(a), Value::Int(b)) | (Value::Long(a), Value::Long(b)) => a == b,
         (Value::Byte(a), Value::Byte(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b,
-        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Text(a), Value::Text(b)) => {
+            if a.len() == b.len() {
+                budget.look_at(a.len())?;
+            }
+            a == b
+        }
         (Value::Time(a), Value::Time(b)) => a == b,
         (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::List(a), Value::List(b)) => {
@@ -281,7 +294,12 @@ fn contains(inside: &Value, value: &Value, budget: &mut Budget) -> Result<bool, 
             }
             Ok(false)
         }
-        Value::Map(map) => Ok(map.entries.contains_key(&key_for(map, value)?)),
+        Value::Map(map) => {
+            if let Value::Text(name) = value {
+                budget.look_at(name.len())?;
+            }
+            Ok(map.entries.contains_key(&key_for(map, value)?))
+        }
         // Go looks for a public field there, and finds none.
         Value::Time(_) if matches!(value, Value::Text(_)) => Ok(false),
         other => Err(Fault::value(format!(
@@ -392,7 +410,7 @@ pub(super) fn slice(base: &Value, from: &Value, to: &Value, budget: &mut Budget)
             })
         }
         Value::List(list) => {
-            budget.steps((to - from) / 8)?;
+            budget.steps((to - from) / 4)?;
             let kind = match list.kind {
                 ListKind::Pair => ListKind::Any,
                 kind => kind,

@@ -3,13 +3,55 @@
 //! Go and Rust share most of it. What differs is translated (`\d`, `\w`, `\s` and `\b` are about ASCII in Go, `\Q…\E`
 //! quotes, `a{` is a literal brace) or refused (what only Rust knows).
 
-use regex::{Regex, RegexBuilder};
+//!
+//! A pattern and the text that it is asked of are both chosen by others, so what a search costs is known before it begins:
+//! most patterns become an automaton that looks once at every byte, and what does not fit into one is charged every byte as
+//! often as the program has states. Neither is the case for the engines of the `regex` crate, which build their automaton
+//! while they search and may build it again at every byte.
+
+use std::sync::Arc;
+
+use regex_automata::Input;
+use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::nfa::thompson::pikevm::PikeVM;
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
+use regex_automata::util::syntax;
+
+use super::error::Wrong;
 
 /// A compiled regular expression.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     source: String,
-    regex: Regex,
+    engine: Engine,
+    size: usize,
+}
+
+/// Why there is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WrongPattern {
+    message: String,
+    size: bool,
+}
+
+impl WrongPattern {
+    /// Whether it is one, and too large.
+    pub(crate) fn is_size(&self) -> bool {
+        self.size
+    }
+
+    pub(super) fn into_message(self) -> String {
+        self.message
+    }
+}
+
+/// What a text is searched with.
+#[derive(Clone, Debug)]
+enum Engine {
+    /// Looks once at every byte.
+    Automaton(Arc<dense::DFA<Vec<u32>>>),
+    /// Looks at every byte once for every state that it can be in.
+    States(Arc<PikeVM>),
 }
 
 impl PartialEq for Pattern {
@@ -18,8 +60,16 @@ impl PartialEq for Pattern {
     }
 }
 
-/// Bytes a compiled expression may take.
-const SIZE: usize = 512 * 1024;
+/// Bytes that a compiled expression may take.
+pub(crate) const SIZE: usize = 512 * 1024;
+/// Bytes that its automaton may take.
+const AUTOMATON: usize = 256 * 1024;
+/// The longest source, in characters.
+pub(crate) const LONGEST: usize = 2_000;
+/// How many classes of characters a source may have that are tables of Unicode: each takes its time to read.
+const MOST_TABLES: usize = 16;
+/// A range of so many characters is one of them: it is looked through when case is ignored.
+const A_TABLE: u32 = 1_000;
 /// Classes with a name, as in `[[:alpha:]]`.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
@@ -29,37 +79,141 @@ const CLASSES: [&str; 14] = [
 const MOST_REPEATS: u32 = 1000;
 
 impl Pattern {
-    /// Steps that compiling one while evaluating counts for.
+    /// Steps that compiling one while evaluating counts for, whatever comes of it.
     pub(super) const COST: usize = 20_000;
 
     /// Compiles what Go would compile.
-    pub(super) fn new(source: &str) -> Result<Self, String> {
-        let wrong = |message: String| format!("{source:?} is not a regular expression: {message}");
+    pub(super) fn new(source: &str) -> Result<Self, WrongPattern> {
+        Self::within(source, SIZE)
+    }
+
+    /// Compiles what Go would compile, to `most` bytes at most.
+    pub(crate) fn within(source: &str, most: usize) -> Result<Self, WrongPattern> {
+        if source.chars().nth(LONGEST).is_some() {
+            return Err(WrongPattern {
+                message: format!("a regular expression may have {LONGEST} characters; this one is longer"),
+                size: true,
+            });
+        }
+        let wrong = |message: String| WrongPattern {
+            message: format!("{source:?} is not a regular expression: {message}"),
+            size: false,
+        };
         let translated = Translator::new(source).translate().map_err(wrong)?;
-        let regex = RegexBuilder::new(&translated)
-            .size_limit(SIZE)
-            .dfa_size_limit(SIZE)
-            .build()
-            .map_err(|error| {
-                // The last line says what is wrong; the ones before show the translation.
-                let message = error.to_string();
-                wrong(message.lines().last().unwrap_or_default().trim().to_owned())
-            })?;
+        let parsed = syntax::parse(&translated).map_err(|error| {
+            // The last line says what is wrong; the ones before show the translation.
+            let message = error.to_string();
+            wrong(message.lines().last().unwrap_or_default().trim().to_owned())
+        })?;
+        let too_large = || WrongPattern {
+            size: true,
+            ..wrong("it is too large when compiled".to_owned())
+        };
+        let most = most.min(SIZE);
+        let limits = thompson::Config::new()
+            .nfa_size_limit(Some(most))
+            .which_captures(WhichCaptures::None);
+        let program = thompson::Compiler::new()
+            .configure(limits)
+            .build_from_hir(&parsed)
+            .map_err(|_| too_large())?;
+        let engine = match automaton(&program) {
+            Some(automaton) => Engine::Automaton(Arc::new(automaton)),
+            None => Engine::States(Arc::new(
+                PikeVM::builder()
+                    .build_from_nfa(program.clone())
+                    .map_err(|_| too_large())?,
+            )),
+        };
+        let size = program.memory_usage()
+            + match &engine {
+                Engine::Automaton(automaton) => automaton.memory_usage(),
+                Engine::States(_) => 0,
+            };
         Ok(Self {
             source: source.to_owned(),
-            regex,
+            engine,
+            size,
         })
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
+
+    /// Whether a search looks once at every byte.
+    pub(crate) fn is_linear(&self) -> bool {
+        matches!(self.engine, Engine::Automaton(_))
+    }
+
+    /// Steps that searching a text of `length` bytes counts for.
+    pub(super) fn cost(&self, length: usize) -> usize {
+        match &self.engine {
+            Engine::Automaton(_) => length / 16,
+            Engine::States(machine) => length.saturating_mul(machine.get_nfa().states().len()),
+        }
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        match &self.engine {
+            Engine::Automaton(automaton) => {
+                let input = Input::new(text).earliest(true);
+                // It is told to give up at no byte, so it does not fail.
+                automaton
+                    .try_search_fwd(&input)
+                    .is_ok_and(|found| found.is_some())
+            }
+            Engine::States(machine) => machine.is_match(&mut machine.create_cache(), text),
+        }
+    }
+}
+
+/// Bytes that all the patterns of an expression may take.
+const ALL: usize = 1024 * 1024;
+
+/// The room that is left for the patterns of an expression.
+#[derive(Debug)]
+pub(super) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(ALL)
+    }
+}
+
+impl Room {
+    /// Compiles the pattern that stands at that character.
+    pub(super) fn compile(&mut self, source: &str, at: usize) -> Result<Pattern, Wrong> {
+        let pattern = Pattern::new(source).map_err(|wrong| Wrong::new(at, wrong.into_message()))?;
+        self.0 = self
+            .0
+            .checked_sub(pattern.size())
+            .ok_or_else(|| Wrong::new(at, "the patterns of this expression are too large together"))?;
+        Ok(pattern)
+    }
+
+    /// How much of it is taken.
+    pub(super) fn taken(&self) -> usize {
+        ALL - self.0
+    }
+}
+
+/// The automaton of a program; `None` where it would be too large.
+fn automaton(program: &NFA) -> Option<dense::DFA<Vec<u32>>> {
+    let limits = dense::Config::new()
+        .start_kind(StartKind::Unanchored)
+        .dfa_size_limit(Some(AUTOMATON))
+        .determinize_size_limit(Some(AUTOMATON));
+    let builder = dense::Builder::new().configure(limits).clone();
+    builder.build_from_nfa(program).ok()
 }
 
 struct Translator {
     characters: Vec<char>,
     at: usize,
     out: String,
+    tables: usize,
 }
 
 impl Translator {
@@ -68,6 +222,7 @@ impl Translator {
             characters: source.chars().collect(),
             at: 0,
             out: String::new(),
+            tables: 0,
         }
     }
 
@@ -195,7 +350,7 @@ impl Translator {
                         self.at += 2;
                         break;
                     }
-                    self.out.push_str(&regex::escape(&character.to_string()));
+                    self.out.push_str(&format!("\\x{{{:X}}}", u32::from(character)));
                     self.at += 1;
                 }
                 return Ok(());
@@ -216,8 +371,20 @@ impl Translator {
         Ok(())
     }
 
+    /// Takes note of a class that is a table of Unicode.
+    fn one_more_table(&mut self) -> Result<(), String> {
+        self.tables += 1;
+        match self.tables > MOST_TABLES {
+            true => Err(format!("it has more than {MOST_TABLES} classes of Unicode")),
+            false => Ok(()),
+        }
+    }
+
     /// `\pL`, `\p{Greek}`, `\x7F` or `\x{10FFFF}`.
     fn braced(&mut self, letter: char) -> Result<(), String> {
+        if letter != 'x' {
+            self.one_more_table()?;
+        }
         let end = match (letter, self.peek(2)) {
             (_, Some('{')) => self.characters[self.at..]
                 .iter()
@@ -300,6 +467,9 @@ impl Translator {
         }
         if to < from {
             return Err(format!("there is nothing from {from:?} to {to:?}"));
+        }
+        if u32::from(to) - u32::from(from) >= A_TABLE {
+            self.one_more_table()?;
         }
         self.out.push_str(&format!(
             "\\x{{{:X}}}-\\x{{{:X}}}",
@@ -400,7 +570,54 @@ mod tests {
     #[case("a\\")]
     #[case(r"((((\w{900}){900}){900}){900})")]
     fn what_go_refuses_is_refused(#[case] pattern: &str) {
-        let message = Pattern::new(pattern).unwrap_err();
+        let message = Pattern::new(pattern).unwrap_err().into_message();
         assert!(message.contains("is not a regular expression"), "{message}");
+    }
+
+    #[rstest]
+    #[case::long("a".repeat(LONGEST + 1), "may have 2000 characters")]
+    #[case::large(".{900}".repeat(20), "too large when compiled")]
+    #[case::classes(r"\pL".repeat(17), "more than 16 classes of Unicode")]
+    #[case::classes_in_brackets(r"[\pL]".repeat(17), "more than 16 classes of Unicode")]
+    #[case::ranges("[\u{100}-\u{ffff}]".repeat(17), "more than 16 classes of Unicode")]
+    fn what_takes_long_to_compile_is_refused(#[case] pattern: String, #[case] message: &str) {
+        let found = Pattern::new(&pattern).unwrap_err().into_message();
+        assert!(found.contains(message), "{found}");
+        let ignoring_case = Pattern::new(&format!("(?i){pattern}")).unwrap_err();
+        let ignoring_case = ignoring_case.into_message();
+        assert!(ignoring_case.contains(message), "{ignoring_case}");
+    }
+
+    #[rstest]
+    #[case::word("error", true)]
+    #[case::anywhere(".*error.*", true)]
+    #[case::ignoring_case("(?i)connection refused|timeout|deadline exceeded", true)]
+    #[case::number(r"^\d+\.\d+$", true)]
+    #[case::version(r"^v\d+\.\d+\.\d+(-[a-z0-9.]+)?$", true)]
+    #[case::unicode(r"^\p{L}+$", true)]
+    #[case::exponential("(a|b)*a(a|b){500}c", false)]
+    #[case::large(".{0,200}z", false)]
+    fn a_search_is_charged_what_it_takes(#[case] pattern: &str, #[case] linear: bool) {
+        let pattern = Pattern::new(pattern).unwrap();
+        assert_eq!(pattern.is_linear(), linear);
+        let cost = pattern.cost(1_000_000);
+        assert_eq!(cost < 100_000, linear, "{cost}");
+        assert!(linear || cost > 100_000_000, "{cost}");
+        assert!(pattern.size() <= SIZE + AUTOMATON);
+    }
+
+    #[test]
+    fn both_engines_find_the_same() {
+        for (pattern, text, expected) in [
+            ("(a|b)*a(a|b){500}c", "ab".repeat(300) + "bc", true),
+            ("(a|b)*a(a|b){500}c", "ab".repeat(300), false),
+            ("ab+c", "xabbbc".to_owned(), true),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).unwrap().is_match(&text),
+                expected,
+                "{pattern}"
+            );
+        }
     }
 }

@@ -12,11 +12,11 @@ use super::builtins::Function;
 use super::code::{Code, Loop, LoopKind, Op};
 use super::error::Wrong;
 use super::operators;
-use super::pattern::Pattern;
+use super::pattern::Room;
 use super::value::{ListKind, Value};
 
-/// Simplifies `code`.
-pub(super) fn simplify(mut code: Code) -> Result<Code, Wrong> {
+/// Simplifies `code`, and says how many bytes its patterns take.
+pub(super) fn simplify(mut code: Code) -> Result<(Code, usize), Wrong> {
     let mut wrong = None;
     walk(&mut code, &mut |code| {
         if let Err(found) = fold(code) {
@@ -31,15 +31,15 @@ pub(super) fn simplify(mut code: Code) -> Result<Code, Wrong> {
     walk(&mut code, &mut predicates);
     walk(&mut code, &mut sums);
     walk(&mut code, &mut counts);
-    let mut wrong = None;
+    let (mut wrong, mut patterns) = (None, Room::default());
     walk(&mut code, &mut |code| {
-        if let Err(found) = constant_pattern(code) {
-            wrong.get_or_insert(found);
+        if wrong.is_none() {
+            wrong = constant_pattern(code, &mut patterns).err();
         }
     });
     match wrong {
         Some(wrong) => Err(wrong),
-        None => Ok(code),
+        None => Ok((code, patterns.taken())),
     }
 }
 
@@ -342,14 +342,14 @@ fn counts(code: &mut Code) {
 }
 
 /// A pattern that is known is compiled once.
-fn constant_pattern(code: &mut Code) -> Result<(), Wrong> {
+fn constant_pattern(code: &mut Code, patterns: &mut Room) -> Result<(), Wrong> {
     let Op::Binary(Binary::Matches, left, right) = &mut code.op else {
         return Ok(());
     };
     let Some(Value::Text(pattern)) = right.constant() else {
         return Ok(());
     };
-    let pattern = Pattern::new(pattern).map_err(|message| Wrong::new(right.at, message))?;
+    let pattern = patterns.compile(pattern, right.at)?;
     let left = take(left);
     code.op = Op::Matches(Box::new(left), Arc::new(pattern));
     Ok(())

@@ -213,6 +213,153 @@ fn a_condition_that_fails_with_an_answer_says_why(
     assert_eq!(error.kind, kind);
 }
 
+/// Whatever looks at a text pays for its length, also where it gives no text: a loop would do it for nothing otherwise.
+#[rstest]
+#[case("result matches 'x$'")]
+#[case("result matches '(a|b)*a(a|b){500}c'")]
+#[case("result matches string(len('abc')) + '(a|b)*a(a|b){500}c'")]
+#[case("result contains 'x'")]
+#[case("result contains result + 'x'")]
+#[case("'x' contains result")]
+#[case("result startsWith result")]
+#[case("result endsWith result")]
+#[case("result < result")]
+#[case("result == result")]
+#[case("result != result")]
+#[case("result in [result]")]
+#[case("result in {a: 1}")]
+#[case("result in ['a', 'b']")]
+#[case("{a: 1}[result] == nil")]
+#[case("get({a: 1}, result) == nil")]
+#[case("len(result) == 0")]
+#[case("len(trim(result)) == 0")]
+#[case("len(trim(result, 'x')) == 0")]
+#[case("trim('x', result) == ''")]
+#[case("trimPrefix('x', result) == ''")]
+#[case("trimSuffix('x', result) == ''")]
+#[case("len(upper(result)) == 0")]
+#[case("len(lower(result)) == 0")]
+#[case("len(split(result, 'x')) == 0")]
+#[case("len(split('x', result)) == 0")]
+#[case("len(splitAfter('x', result)) == 0")]
+#[case("len(replace(result, 'x', 'y')) == 0")]
+#[case("len(replace('x', result, 'y')) == 0")]
+#[case("len(join([result])) == 0")]
+#[case("len(join(['x'], result)) == 0")]
+#[case("indexOf(result, 'x') == 0")]
+#[case("indexOf('x', result) == 0")]
+#[case("lastIndexOf('x', result) == 0")]
+#[case("hasPrefix('x', result)")]
+#[case("hasSuffix('x', result)")]
+#[case("len(toJSON(result)) == 0")]
+#[case("len(string(result)) == 0")]
+#[case("len(result[1:]) == 0")]
+#[case("len(groupBy([result], #)) == 0")]
+#[case("len(fromPairs([[result, 1]])) == 0")]
+#[case("len(sort([result, result])) == 0")]
+#[case("len(uniq([result, result])) == 0")]
+#[case("type(result) == ''")]
+fn whatever_looks_at_a_text_is_charged_for_its_length(#[case] condition: &str) {
+    // 400 times 500 kB: where each look is charged, the steps or the text that may be made are used up.
+    let text = Json::String("ab".repeat(250_000));
+    let source = format!("none(1..400, ({condition}) && # < 0)");
+    let Err(ExprError::Run(error)) = holds(&source, &Answer::json(&text), now()) else {
+        panic!("{condition} is not charged");
+    };
+    assert_eq!(error.kind, RunErrorKind::Budget, "{}", error.message);
+}
+
+/// The same for lists, by their elements.
+#[rstest]
+#[case("len(join(result)) == 0")]
+#[case("len(reverse(result)) == 0")]
+#[case("len(concat(result, result)) == 0")]
+#[case("len(flatten(result)) == 0")]
+#[case("len(sort(result)) == 0")]
+#[case("len(take(result, 9999)) == 0")]
+#[case("len(result[1:]) == 0")]
+#[case("len(uniq(result)) == 0")]
+#[case("len(toJSON(result)) == 0")]
+#[case("result == result")]
+#[case("'y' in result")]
+#[case("median(map(result, 1)) == 0")]
+#[case("max(map(result, 1)) == 0")]
+#[case("len(fromPairs(map(result, [#, 1]))) == 0")]
+fn whatever_looks_at_a_list_is_charged_for_its_elements(#[case] condition: &str) {
+    let list: Json = (0..10_000).map(|_| Json::String(String::new())).collect();
+    let source = format!("none(1..9000, ({condition}) && # < 0)");
+    let Err(ExprError::Run(error)) = holds(&source, &Answer::json(&list), now()) else {
+        panic!("{condition} is not charged");
+    };
+    assert_eq!(error.kind, RunErrorKind::Budget, "{}", error.message);
+}
+
+/// Four of these on 1 MB took longer than a lease lasts.
+#[test]
+fn a_pattern_is_charged_text_length_times_program_size() {
+    let text = Json::String("ab".repeat(500_000));
+    let Err(ExprError::Run(error)) = condition("result matches '(a|b)*a(a|b){500}c'", &text) else {
+        panic!("it is not charged");
+    };
+    assert_eq!(error.kind, RunErrorKind::Budget);
+    assert!(error.message.contains("10 million steps"), "{}", error.message);
+    // What becomes an automaton is as cheap as before.
+    for pattern in [
+        "error",
+        ".*error.*",
+        "(?i)connection refused|timeout|deadline exceeded",
+    ] {
+        assert_eq!(
+            condition(&format!("result matches '{pattern}'"), &text),
+            Ok(false)
+        );
+    }
+}
+
+#[test]
+fn the_patterns_of_an_expression_are_bounded_together() {
+    let large = "'[a-z]{900}'";
+    let one = format!("result matches {large}");
+    assert!(Condition::check(&one).is_ok_and(|bytes| bytes > 20_000));
+    let source = vec![one; 100].join(" || ");
+    let error = Condition::check(&source).unwrap_err();
+    assert!(error.message.contains("too large together"), "{}", error.message);
+}
+
+/// 1 MiB of `{"":0},` became 220 MB.
+#[test]
+fn json_in_a_text_is_bounded_by_what_it_becomes() {
+    let text = Json::String(format!("[{}0]", r#"{"":0},"#.repeat(100_000)));
+    let Err(ExprError::Run(error)) = condition("len(fromJSON(result)) > 0", &text) else {
+        panic!("it is not charged");
+    };
+    assert_eq!(error.kind, RunErrorKind::Budget);
+    let small = Json::String(format!("[{}0]", r#"{"":0},"#.repeat(1_000)));
+    assert_eq!(condition("len(fromJSON(result)) > 0", &small), Ok(true));
+}
+
+#[test]
+fn an_empty_list_that_is_looked_at_again_and_again_is_noted_once() {
+    let answer = Answer::json(&serde_json::json!({"a": [], "b": []}));
+    let source = "none(1..100000, any(result.a, true) || any(result.b, true))";
+    let found = look(source, &answer, now()).unwrap();
+    assert_eq!(found.over_nothing.as_deref(), Some("result.a"));
+}
+
+#[test]
+fn a_long_answer_is_not_repeated_in_a_message() {
+    let text = Json::String("x".repeat(100_000));
+    for condition_of in [
+        "asFloat(result) > 1",
+        "asInt(result) > 1",
+        "duration(result) > duration('1s')",
+        "date(result) > now()",
+    ] {
+        let error = condition(condition_of, &text).unwrap_err();
+        assert!(error.to_string().len() < 400, "{}", error.to_string().len());
+    }
+}
+
 #[test]
 fn a_condition_is_for_answers_of_its_shape() {
     let condition = Condition::compile("result > 1", Shape::Number).unwrap();

@@ -31,7 +31,10 @@ impl Voids {
             _ => false,
         };
         if empty && let Some(path) = self.path(code) {
-            self.empty.push(path);
+            // A loop may come past one list again and again.
+            if !self.empty.contains(&path) {
+                self.empty.push(path);
+            }
         }
     }
 

@@ -111,7 +111,7 @@ fn take(from: &Value, count: &Value, budget: &mut Budget) -> Result<Value, Fault
         return Err(Fault::value(format!("{count} elements cannot be taken")));
     };
     let count = count.min(all.len());
-    budget.steps(count / 8)?;
+    budget.steps(count / 4)?;
     let kind = match from {
         Value::List(list) if list.kind == ListKind::Pair => {
             return Err(Fault::value("nothing can be taken from a pair"));

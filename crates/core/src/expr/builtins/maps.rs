@@ -59,6 +59,9 @@ fn from_pairs(value: &Value, budget: &mut Budget) -> Result<Value, Fault> {
                 pair.items.len()
             )));
         };
+        if let Value::Text(name) = key {
+            budget.look_at(name.len())?;
+        }
         entries.insert(operators::key_of(key)?, value.clone());
     }
     Value::map(MapKind::Any, entries).ok_or_else(Fault::too_deep)

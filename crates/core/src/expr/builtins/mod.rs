@@ -265,6 +265,15 @@ pub(super) fn call(
     }
 }
 
+/// The beginning of a text, for a message: an answer may be long.
+fn quoted(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
 /// The argument with that number, from 0; the checks let no call without it through.
 fn argument(arguments: &[Value], index: usize) -> &Value {
     arguments.get(index).unwrap_or(&Value::Nil)

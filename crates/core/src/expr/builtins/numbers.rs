@@ -1,6 +1,6 @@
 //! Functions that give numbers.
 
-use super::{Function, argument};
+use super::{Function, argument, quoted};
 use crate::expr::ast::Binary;
 use crate::expr::budget::{Budget, Fault};
 use crate::expr::operators;
@@ -20,7 +20,7 @@ pub(super) fn convert(function: Function, arguments: &[Value]) -> Result<Value, 
         (F::AsInt | F::Int, Value::Text(text)) => match whole_of(text) {
             Some(int) if function == F::AsInt => Ok(Value::Long(int)),
             Some(int) => Ok(Value::Int(int)),
-            None => Err(Fault::value(format!("{text:?} is not a whole number"))),
+            None => Err(Fault::value(format!("{} is not a whole number", quoted(text)))),
         },
         (F::AsInt, value) => match value.index() {
             Some(int) => Ok(Value::Long(int)),
@@ -33,7 +33,7 @@ pub(super) fn convert(function: Function, arguments: &[Value]) -> Result<Value, 
         },
         (F::AsFloat | F::Float, Value::Text(text)) => match float_of(text) {
             Some(float) => Ok(Value::Float(float)),
-            None => Err(Fault::value(format!("{text:?} is not a number"))),
+            None => Err(Fault::value(format!("{} is not a number", quoted(text)))),
         },
         (F::AsFloat | F::Float, value) => match value.float() {
             Some(float) => Ok(Value::Float(float)),
@@ -116,6 +116,8 @@ pub(super) fn aggregate(
     Ok(Value::Float(match function {
         F::Mean => floats.iter().sum::<f64>() / count as f64,
         _ => {
+            // As often as a sort compares.
+            budget.steps(count.saturating_mul(count.ilog2() as usize) / 4)?;
             // Go puts what is not a number first.
             floats.sort_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
             match count % 2 {
@@ -162,8 +164,8 @@ fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Resu
         Binary::More
     };
     let mut best = Value::Nil;
-    let better = |best: &mut Value, value: &Value| -> Result<(), Fault> {
-        if matches!(best, Value::Nil) || operators::compare(operator, best, value)? {
+    let better = |best: &mut Value, value: &Value, budget: &mut Budget| -> Result<(), Fault> {
+        if matches!(best, Value::Nil) || operators::compare(operator, best, value, budget)? {
             *best = value.clone();
         }
         Ok(())
@@ -178,7 +180,7 @@ fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Resu
                     if value.float().is_none() {
                         return Err(not_a_number(&value));
                     }
-                    better(&mut best, &value)?;
+                    better(&mut best, &value, budget)?;
                 }
             }
             Value::List(list) => {
@@ -188,16 +190,16 @@ fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Resu
                         Value::List(_) => {
                             let value = extreme(function, std::slice::from_ref(item), budget)?;
                             if !matches!(value, Value::Nil) {
-                                better(&mut best, &value)?;
+                                better(&mut best, &value, budget)?;
                             }
                         }
-                        value if value.float().is_some() => better(&mut best, value)?,
+                        value if value.float().is_some() => better(&mut best, value, budget)?,
                         value => return Err(not_a_number(value)),
                     }
                 }
             }
             value if value.float().is_some() || matches!(value, Value::Duration(_)) => {
-                better(&mut best, value)?
+                better(&mut best, value, budget)?
             }
             // Alone, it is what it is.
             value if arguments.len() == 1 => return Ok(value.clone()),

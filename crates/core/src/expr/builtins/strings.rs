@@ -18,7 +18,9 @@ pub(super) fn convert(function: Function, arguments: &[Value], budget: &mut Budg
         Function::FromJson => {
             let text = text(arguments, 0)?;
             budget.text(text.len())?;
-            budget.elements(text.len() / 2)?;
+            // A list or a map takes much more room than it takes to write it down.
+            let nested = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+            budget.elements((text.len() / 2).saturating_add(nested.saturating_mul(64)))?;
             let json: serde_json::Value = serde_json::from_str(text)
                 .map_err(|error| Fault::value(format!("this is not JSON: {error}")))?;
             let answer = Answer::json(&json);
@@ -62,6 +64,8 @@ pub(super) fn edit(function: Function, arguments: &[Value], budget: &mut Budget)
     let plain = match function {
         F::Trim if has_second => {
             let unwanted = second()?;
+            // Every character is looked for among those that are unwanted.
+            budget.look_at(first.len().saturating_mul(unwanted.len()))?;
             first.trim_matches(|character| unwanted.contains(character))
         }
         F::Trim => first.trim(),
@@ -203,6 +207,7 @@ fn join(arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
                 item.name()
             )));
         };
+        budget.steps(1)?;
         budget.text(item.len() + glue.len())?;
         if number > 0 {
             joined.push_str(glue);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time as Clock};
 use jiff::tz::Offset;
 
-use super::text;
+use super::{quoted, text};
 use crate::expr::budget::Fault;
 use crate::expr::operators;
 use crate::expr::value::{Time, Value};
@@ -20,7 +20,12 @@ pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
     stateward_api::duration::go(text)
         .and_then(|duration| i64::try_from(duration.as_nanos()).ok())
         .map(Value::Duration)
-        .ok_or_else(|| Fault::value(format!("{text:?} is not a duration such as 90s, 5m or 1h30m")))
+        .ok_or_else(|| {
+            Fault::value(format!(
+                "{} is not a duration such as 90s, 5m or 1h30m",
+                quoted(text)
+            ))
+        })
 }
 
 /// A time in one of the ways that Go's expr tries.
@@ -28,7 +33,8 @@ pub(super) fn date(arguments: &[Value]) -> Result<Value, Fault> {
     let text = text(arguments, 0)?;
     moment(text).map(Value::Time).ok_or_else(|| {
         Fault::value(format!(
-            "{text:?} is not a time such as 2026-01-31T12:00:00Z or 2026-01-31"
+            "{} is not a time such as 2026-01-31T12:00:00Z or 2026-01-31",
+            quoted(text)
         ))
     })
 }
