@@ -102,6 +102,11 @@ impl Fence {
         self.0.send_modify(|state| state.gate = Gate::Shut);
     }
 
+    /// Waits until somebody else may lead.
+    pub async fn lost(&self) {
+        self.fallen().await;
+    }
+
     /// Waits until nothing is on its way.
     pub async fn idle(&self) {
         let mut states = self.0.subscribe();

@@ -189,6 +189,7 @@ fn holder(lease: &Lease) -> &str {
 /// An election for one Lease.
 pub struct Election {
     api: Api<Lease>,
+    name: String,
     candidate: Candidate,
     timing: Timing,
     clock: Clock,
@@ -207,11 +208,17 @@ impl Election {
     ) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
+            name: name.to_owned(),
             candidate: Candidate::new(name, identity, timing.lease),
             timing,
             clock,
             watches: Watches::default(),
         }
+    }
+
+    /// The name of the Lease.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Tells `watches` whether the Lease can be reached.

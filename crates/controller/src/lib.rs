@@ -2,6 +2,7 @@
 //!
 //! - [`operator`]: what runs, and how the parts are wired.
 //! - [`lease`]: one operator leads.
+//! - [`leadership`]: the same on a thread of its own, so that no work delays a renewal.
 //! - [`fence`]: who does not lead writes nothing.
 //! - [`metrics`]: what is counted.
 //! - [`rbac`]: what it may do.
@@ -26,6 +27,7 @@ mod error;
 pub mod fence;
 mod index;
 mod kind;
+pub mod leadership;
 pub mod lease;
 mod lenient;
 pub mod metrics;

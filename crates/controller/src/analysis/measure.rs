@@ -12,12 +12,13 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL, Measurement, Phase};
 use stateward_clock::Clock;
-use stateward_core::analysis::{run as core, template};
+use stateward_core::analysis::run as core;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::asks::{Answers, Asks, MetricOrder};
 use super::jobs::{Course, Jobs};
+use super::prepared::Preparations;
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
 use crate::error::{Error, backoff};
@@ -37,6 +38,7 @@ pub(crate) struct Lab {
     runs: Runs,
     asks: Asks<MetricOrder>,
     pub(crate) jobs: Jobs,
+    prepared: Preparations,
     latest: Latest<AnalysisRun>,
     failures: Failures,
 }
@@ -57,13 +59,16 @@ impl Lab {
             metrics,
             runs,
             asks,
+            prepared: Preparations::default(),
             latest: Latest::default(),
             failures: Failures::default(),
         }
     }
 
-    fn forget(&self, uid: &str) {
+    fn forget(&self, run: &AnalysisRun) {
+        let uid = &run.uid().unwrap_or_default();
         self.asks.forget(uid);
+        self.prepared.forget(run);
         self.latest.forget(uid);
         self.failures.forget(uid);
     }
@@ -100,7 +105,7 @@ pub(crate) async fn measure(
                 templates.touch();
             }
             if let Ok(watcher::Event::Delete(run)) = told {
-                noted.forget(&run.uid().unwrap_or_default());
+                noted.forget(run);
             }
         })
         .reflect(writer)
@@ -162,16 +167,19 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     let old = run.status.clone().unwrap_or_default();
     if run.metadata.deletion_timestamp.is_some() {
         lab.asks.forget(&uid);
+        lab.prepared.forget(run);
         return Ok(Next::await_change());
     }
     if old.phase.is_over() {
         lab.asks.forget(&uid);
+        lab.prepared.forget(run);
         lab.jobs.stop_strays(run, &old).await?;
         return expire(run, &old, lab).await;
     }
     lab.jobs.stop_strays(run, &old).await?;
     let mut status = old.clone();
-    let spec = match template::filled(&run.spec) {
+    let ready = lab.prepared.of(run).await;
+    let spec = match &*ready {
         Ok(spec) => spec,
         Err(problems) => {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -187,15 +195,15 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     let mut measured = Vec::new();
     for (index, measurement) in &answers {
         // Another operator may have been faster: then this one was asked for in vain.
-        if core::was_due(&spec, &status, *index, measurement) {
-            core::note(&spec, &mut status, *index, measurement.clone());
+        if core::was_due(spec, &status, *index, measurement) {
+            core::note(spec, &mut status, *index, measurement.clone());
             measured.push(measurement.clone());
         }
     }
-    core::assess(&spec, &mut status, now);
-    let ending = core::is_ending(&spec, &status);
+    core::assess(spec, &mut status, now);
+    let ending = core::is_ending(spec, &status);
     let mut look_again = None;
-    for index in core::agenda(&spec, &status, now).resume {
+    for index in core::agenda(spec, &status, now).resume {
         let result = core::result(&status, &spec.metrics[index].name);
         let Some(measurement) = result.and_then(core::last).cloned() else {
             continue;
@@ -211,21 +219,21 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
                     message,
                     ..measurement
                 };
-                core::note(&spec, &mut status, index, told);
+                core::note(spec, &mut status, index, told);
             }
             Course::UnderWay(Err(later)) => look_again = look_again.into_iter().chain([later]).min(),
             Course::Done(done) | Course::Lost(done) => {
-                core::note(&spec, &mut status, index, done.clone());
+                core::note(spec, &mut status, index, done.clone());
                 measured.push(done);
             }
         }
     }
-    for index in core::agenda(&spec, &status, now).measure {
+    for index in core::agenda(spec, &status, now).measure {
         let metric = &spec.metrics[index];
         if metric.provider.job.is_some() {
             let result = core::result(&status, &metric.name);
             let begun = lab.jobs.start(run, metric, result, now).await?;
-            core::note(&spec, &mut status, index, begun);
+            core::note(spec, &mut status, index, begun);
         } else if !lab.asks.is_open(&uid, index) {
             lab.asks.begin(MetricOrder {
                 run: ObjectRef::from_obj(run),
@@ -236,14 +244,14 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
             });
         }
     }
-    core::assess(&spec, &mut status, now);
+    core::assess(spec, &mut status, now);
     if status != old {
         write(run, &status, lab).await?;
         lab.metrics.measured(&measured);
     }
     lab.asks.written(&uid, &answers);
     // What is being asked comes back by itself.
-    let wake = core::agenda(&spec, &status, now).wake;
+    let wake = core::agenda(spec, &status, now).wake;
     Ok(match wake.into_iter().chain(look_again).min() {
         Some(moment) => at(&lab.clock, moment),
         None => Next::await_change(),

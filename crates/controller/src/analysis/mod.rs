@@ -4,6 +4,7 @@
 //! - `templates`: what there is to measure.
 //! - `start`: from a decision about a run to its request.
 //! - `measure`: one run: see what is due, ask, write down what came of it.
+//! - `prepared`: runs with their args filled in, once for every spec.
 //! - `asks`: questions under way.
 //! - `jobs`: measurements that are Jobs.
 //!
@@ -13,6 +14,7 @@
 pub(crate) mod asks;
 pub(crate) mod jobs;
 pub(crate) mod measure;
+mod prepared;
 pub(crate) mod runs;
 pub(crate) mod start;
 pub(crate) mod templates;
