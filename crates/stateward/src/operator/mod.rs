@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use clap::ArgAction;
 use stateward_analysis::{Cidr, Egress};
 use stateward_clock::Clock;
+use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
 use stateward_controller::{Fence, Metrics, Options};
 use tokio::net::TcpListener;
@@ -94,6 +95,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     // Whoever may write a template shall not reach the API server from where the operator stands.
     let host = config.cluster_url.host().unwrap_or_default();
     let api_server: Vec<Cidr> = host.trim_matches(['[', ']']).parse().into_iter().collect();
+    let own_config = config.clone();
     let client = kube::Client::try_from(config).context("cannot make a client from the configuration")?;
     let listener = TcpListener::bind(args.listen)
         .await
@@ -105,70 +107,92 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         listen = %listener.local_addr()?,
         "starts"
     );
-    let served = tokio::spawn(probes::serve(listener, metrics.clone(), readiness.clone()));
+    let pulse = Pulse::default();
+    let probed = probes::Probed {
+        metrics: metrics.clone(),
+        readiness: readiness.clone(),
+        pulse: pulse.clone(),
+    };
+    probes::serve_apart(listener, probed).context("cannot serve probes and metrics")?;
 
-    let definition = connect::wait_for_definition(&client, &server, &args.namespaces, &readiness);
-    tokio::select! {
-        found = definition => found?,
-        () = &mut stop => return Ok(()),
-    }
-    let clock = Clock::wall();
-    let term = Term {
-        client: client.clone(),
-        options: Options {
-            clock: clock.clone(),
-            namespaces: args.namespaces,
-        },
-        metrics,
-        egress: Egress {
-            allow: args.allow_egress,
-            refuse: api_server,
-        },
-        prometheus: args.prometheus_address,
-    };
-    let outcome = if args.leader_elect {
-        let namespace = args.lease_namespace.unwrap_or(home);
-        let timing = Timing::of(args.lease_duration);
-        let election = Election::new(client, &namespace, &args.lease_name, &identity(), timing, clock)
-            .watches(term.metrics.watches().clone());
-        lead_by_turns(term, election, &readiness, stop).await
-    } else {
-        readiness.set(State::Leading);
-        match term.serve(Fence::open(), std::future::pending(), &mut stop).await {
-            Ended::Stopped => Ok(()),
-            Ended::Lost | Ended::Broken => Err(anyhow::anyhow!("the operator ended by itself")),
+    let work = async {
+        let definition = connect::wait_for_definition(&client, &server, &args.namespaces, &readiness);
+        tokio::select! {
+            found = definition => found?,
+            () = &mut stop => return Ok(()),
         }
+        let clock = Clock::wall();
+        let term = Term {
+            client: client.clone(),
+            options: Options {
+                clock: clock.clone(),
+                namespaces: args.namespaces,
+            },
+            metrics,
+            egress: Egress {
+                allow: args.allow_egress,
+                refuse: api_server,
+            },
+            prometheus: args.prometheus_address,
+        };
+        let outcome = if args.leader_elect {
+            let namespace = args.lease_namespace.unwrap_or(home);
+            let timing = Timing::of(args.lease_duration);
+            let watches = term.metrics.watches().clone();
+            let election = move || {
+                let client = kube::Client::try_from(own_config)?;
+                let name = args.lease_name.as_str();
+                let election = Election::new(client, &namespace, name, &identity(), timing, clock);
+                Ok::<_, kube::Error>(election.watches(watches))
+            };
+            let leadership =
+                Leadership::stand(election, pulse.clone()).context("cannot start the thread of the lease")?;
+            lead_by_turns(term, leadership, &readiness, stop).await
+        } else {
+            readiness.set(State::Leading);
+            match term.serve(Fence::open(), std::future::pending(), &mut stop).await {
+                Ended::Stopped => Ok(()),
+                Ended::Lost | Ended::Broken => Err(anyhow::anyhow!("the operator ended by itself")),
+            }
+        };
+        tracing::info!("stopped");
+        outcome
     };
-    served.abort();
-    tracing::info!("stopped");
-    outcome
+    // Beats in the task that does the work: where that is stuck, so is this.
+    tokio::select! {
+        outcome = work => outcome,
+        never = pulse.keep() => match never {},
+    }
 }
 
 /// Stands for election, leads, stands again: until it is told to stop.
 async fn lead_by_turns(
     term: Term,
-    mut election: Election,
+    mut leadership: Leadership,
     readiness: &Readiness,
     mut stop: impl Future<Output = ()> + Unpin,
 ) -> Result<()> {
     loop {
         readiness.set(State::StandingBy);
         let fence = tokio::select! {
-            fence = election.win() => fence,
+            fence = leadership.next() => fence,
             () = &mut stop => break,
         };
+        let Some(fence) = fence else {
+            bail!("the lease can no longer be held");
+        };
         readiness.set(State::Leading);
-        let ended = term.serve(fence.clone(), election.hold(&fence), &mut stop).await;
+        let ended = term.serve(fence.clone(), fence.lost(), &mut stop).await;
         match ended {
             Ended::Lost => {}
             Ended::Stopped => break,
             Ended::Broken => {
-                election.release().await;
+                leadership.resign().await;
                 bail!("the operator ended by itself");
             }
         }
     }
-    election.release().await;
+    leadership.resign().await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use stateward_controller::leadership::Pulse;
 use stateward_controller::{Metrics, Watches};
 use tokio::net::TcpListener;
 
@@ -64,18 +65,60 @@ impl Readiness {
     }
 }
 
+/// What is told.
+pub(super) struct Probed {
+    pub(super) metrics: Metrics,
+    pub(super) readiness: Readiness,
+    pub(super) pulse: Pulse,
+}
+
+/// Serves on a thread of its own until the process ends: whoever asks whether the operator lives must be answered while it
+/// works, and not only when it is done.
+pub(super) fn serve_apart(listener: TcpListener, probed: Probed) -> std::io::Result<()> {
+    let listener = listener.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new().name("probes".into()).spawn(move || {
+        runtime.block_on(async {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => serve(listener, probed).await,
+                Err(error) => tracing::error!(%error, "probes and metrics cannot be served"),
+            }
+        });
+    })?;
+    Ok(())
+}
+
 /// Serves until it is dropped.
-pub(super) async fn serve(listener: TcpListener, metrics: Metrics, readiness: Readiness) {
-    if let Err(error) = axum::serve(listener, router(metrics, readiness)).await {
+async fn serve(listener: TcpListener, probed: Probed) {
+    if let Err(error) = axum::serve(listener, router(probed)).await {
         tracing::error!(%error, "probes and metrics are no longer served");
     }
 }
 
-fn router(metrics: Metrics, readiness: Readiness) -> Router {
+/// Long work is no reason to be restarted; work that does not end is.
+fn health(pulse: &Pulse) -> (StatusCode, String) {
+    if pulse.is_alive() {
+        return (StatusCode::OK, "ok\n".to_owned());
+    }
+    let seconds = pulse.age().as_secs();
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("nothing has worked for {seconds} s\n"),
+    )
+}
+
+fn router(probed: Probed) -> Router {
+    let Probed {
+        metrics,
+        readiness,
+        pulse,
+    } = probed;
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let watches = metrics.watches().clone();
     Router::new()
-        .route("/healthz", get(async || "ok\n"))
+        .route("/healthz", get(async move || health(&pulse)))
         .route(
             "/readyz",
             get(async move || {
@@ -92,6 +135,59 @@ fn router(metrics: Metrics, readiness: Readiness) -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn long_work_is_healthy_and_work_without_an_end_is_not() {
+        let pulse = Pulse::lost_after(std::time::Duration::from_secs(60));
+        tokio::time::advance(std::time::Duration::from_secs(59)).await;
+        assert_eq!(health(&pulse), (StatusCode::OK, "ok\n".to_owned()));
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        let (code, text) = health(&pulse);
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(text, "nothing has worked for 61 s\n");
+    }
+
+    #[test]
+    fn probes_are_answered_while_every_worker_is_blocked() {
+        use std::io::{Read, Write};
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let probed = Probed {
+            metrics: Metrics::default(),
+            readiness: Readiness::default(),
+            pulse: Pulse::default(),
+        };
+        let served = runtime.block_on(async { serve_apart(listener, probed) });
+        served.unwrap();
+        let (release, until) = std::sync::mpsc::channel::<()>();
+        let (blocked, is_blocked) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            blocked.send(()).unwrap();
+            // Not an await: the worker can do nothing else.
+            let _ = until.recv();
+        });
+        is_blocked.recv().unwrap();
+        for (path, expected) in [("/healthz", "200 OK"), ("/readyz", "503"), ("/metrics", "200 OK")] {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            stream
+                .set_read_timeout(Some(std::time::Duration::from_secs(60)))
+                .unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {expected}")),
+                "{path}: {answer}"
+            );
+        }
+        drop(release);
+    }
 
     #[test]
     fn every_state_has_its_own_answer() {
