@@ -35,6 +35,7 @@ pub fn made_definitions() -> Vec<CustomResourceDefinition> {
     [rolloutplugin::definition(), phasedrollout::definition()]
         .into_iter()
         .chain(analysis)
+        .map(schema::limited)
         .collect()
 }
 

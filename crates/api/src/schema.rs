@@ -1,7 +1,8 @@
 //! Pieces of schema that attributes cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, ValidationRule,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool, ValidationRule,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -71,5 +72,145 @@ pub(crate) fn wide_column(name: &str, type_: &str, path: &str) -> CustomResource
     CustomResourceColumnDefinition {
         priority: Some(1),
         ..column(name, type_, path)
+    }
+}
+
+/// The longest text, the longest list and the largest map of a field that has no limit of its own.
+const LONGEST_TEXT: i64 = 64 * 1024;
+const LONGEST_LIST: i64 = 100;
+const LARGEST_MAP: i64 = 100;
+/// The longest text of a field that may be a number, too.
+const LONGEST_NUMBER: i64 = 256;
+
+/// The limits of fields that have one of their own, by name.
+const LIMITS: [(&str, i64); 9] = [
+    // Templates are taken together, and with them their args.
+    ("args", 1_000),
+    // A row for every pod.
+    ("excusedPods", 10_000),
+    ("pods", 10_000),
+    // As long as an expression may be.
+    ("successCondition", 16 * 1024),
+    ("failureCondition", 16 * 1024),
+    // As long as a regular expression may be.
+    ("metricName", 2_000),
+    // Names of objects.
+    ("templateName", 253),
+    ("workloadRef.name", 253),
+    ("secretKeyRef.name", 253),
+];
+
+/// Puts a limit on every text, list and map of a definition that has none, so that the API server refuses what would only cost
+/// memory and time.
+pub(crate) fn limited(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        let schema = version.schema.as_mut();
+        if let Some(schema) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            limit(schema, "");
+        }
+    }
+    definition
+}
+
+/// Limits the schema at `path`, and all below it.
+fn limit(schema: &mut JSONSchemaProps, path: &str) {
+    let own = LIMITS
+        .iter()
+        .find(|(name, _)| path == *name || path.ends_with(&format!(".{name}")))
+        .map(|(_, limit)| *limit);
+    match schema.type_.as_deref() {
+        Some("string") if schema.enum_.is_none() => {
+            schema.max_length.get_or_insert(own.unwrap_or(LONGEST_TEXT));
+        }
+        Some("array") => {
+            schema.max_items.get_or_insert(own.unwrap_or(LONGEST_LIST));
+        }
+        Some("object") if is_map(schema) => {
+            schema.max_properties.get_or_insert(own.unwrap_or(LARGEST_MAP));
+        }
+        _ => {}
+    }
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        schema.max_length.get_or_insert(LONGEST_NUMBER);
+    }
+    for (name, field) in schema.properties.iter_mut().flatten() {
+        limit(field, &format!("{path}.{name}"));
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => limit(item, path),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(|item| limit(item, path)),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(value)) = &mut schema.additional_properties {
+        limit(value, path);
+    }
+}
+
+/// Whether an object has fields that its schema does not name.
+fn is_map(schema: &JSONSchemaProps) -> bool {
+    schema.additional_properties.is_some() || schema.x_kubernetes_preserve_unknown_fields == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has no type can be anything, and nothing but the size of the whole object bounds it.
+    const ANYTHING: [&str; 1] = ["provider.web.jsonBody"];
+
+    fn unbounded(schema: &JSONSchemaProps, path: &str, found: &mut Vec<String>) {
+        let bounded = match schema.type_.as_deref() {
+            Some("string") => schema.max_length.is_some() || schema.enum_.is_some(),
+            Some("array") => schema.max_items.is_some(),
+            Some("object") => schema.max_properties.is_some() || !is_map(schema),
+            Some("integer" | "number" | "boolean") => true,
+            _ if schema.x_kubernetes_int_or_string == Some(true) => schema.max_length.is_some(),
+            _ => ANYTHING.iter().any(|anything| path.ends_with(anything)),
+        };
+        if !bounded {
+            found.push(path.to_owned());
+        }
+        for (name, field) in schema.properties.iter().flatten() {
+            unbounded(field, &format!("{path}.{name}"), found);
+        }
+        match &schema.items {
+            Some(JSONSchemaPropsOrArray::Schema(item)) => unbounded(item, &format!("{path}[]"), found),
+            Some(JSONSchemaPropsOrArray::Schemas(_)) => found.push(format!("{path}[]")),
+            None => {}
+        }
+        if let Some(JSONSchemaPropsOrBool::Schema(value)) = &schema.additional_properties {
+            unbounded(value, &format!("{path}{{}}"), found);
+        }
+    }
+
+    #[test]
+    fn every_text_list_and_map_of_every_definition_has_a_limit() {
+        let mut found = Vec::new();
+        let mut definitions = 0;
+        for definition in crate::made_definitions() {
+            definitions += 1;
+            let kind = &definition.spec.names.kind;
+            for version in &definition.spec.versions {
+                let schema = version.schema.as_ref().unwrap();
+                let schema = schema.open_api_v3_schema.as_ref().unwrap();
+                // What is above spec and status is checked by the server itself.
+                for (name, field) in schema.properties.as_ref().unwrap() {
+                    unbounded(field, &format!("{kind}.{name}"), &mut found);
+                }
+            }
+        }
+        assert!(found.is_empty(), "without a limit:\n{}", found.join("\n"));
+        assert_eq!(definitions, 5);
+    }
+
+    #[test]
+    fn a_limit_that_a_field_has_is_kept() {
+        let definition = limited(crate::phasedrollout::definition());
+        let mut schema = definition.spec.versions[0].schema.clone().unwrap();
+        let schema = schema.open_api_v3_schema.as_mut().unwrap();
+        let url = at(schema, &["spec", "check", "query", "url"]).unwrap();
+        assert_eq!(url.max_length, Some(2048));
+        let expr = at(schema, &["spec", "check", "query", "expr"]).unwrap();
+        assert_eq!(expr.max_length, Some(LONGEST_TEXT));
     }
 }

@@ -387,6 +387,7 @@ fn short(seed: &str) -> String {
 /// `analysis db-7c9f-2-3fa9c1 failed: metric errors: 3 failed, 1 allowed`
 fn verdict(run: &Run) -> String {
     let Run { title, message, .. } = run;
+    let message = super::shortened(message, super::LONGEST_RUN_MESSAGE);
     let word = match run.phase {
         analysis::Phase::Pending => "begins",
         analysis::Phase::Running => "is running",
@@ -396,7 +397,7 @@ fn verdict(run: &Run) -> String {
         analysis::Phase::Error => "could not be made",
         analysis::Phase::Inconclusive => "is inconclusive",
     };
-    match message.as_str() {
+    match &*message {
         "" => format!("{title} {word}"),
         message => format!("{title} {word}: {message}"),
     }

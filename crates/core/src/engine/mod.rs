@@ -179,6 +179,7 @@ impl Turn<'_> {
             if let Some(hindrance) = &self.world.hindrance {
                 report.message = format!("{}; {hindrance}", report.message);
             }
+            report.message = shortened(&report.message, LONGEST_MESSAGE).into_owned();
             report
         });
         Decision {
@@ -224,6 +225,20 @@ fn report(phase: Phase, reason: Reason, message: String) -> Report {
     }
 }
 
+/// The longest message of a status, in characters; its schema has room for it.
+const LONGEST_MESSAGE: usize = 16_000;
+
+/// The longest of what a run of analysis says: whoever may write its status may write anything.
+pub(crate) const LONGEST_RUN_MESSAGE: usize = 2_000;
+
+/// A text of at most so many characters.
+pub(crate) fn shortened(text: &str, longest: usize) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 /// How many problems are reported, and how many characters of each.
 const MOST_PROBLEMS: usize = 10;
 const LONGEST_PROBLEM: usize = 1_000;
@@ -234,10 +249,7 @@ fn invalid(problems: &[String]) -> Report {
         if index > 0 {
             message.push_str("; ");
         }
-        match problem.char_indices().nth(LONGEST_PROBLEM) {
-            Some((end, _)) => message.extend([&problem[..end], "…"]),
-            None => message.push_str(problem),
-        }
+        message.push_str(&shortened(problem, LONGEST_PROBLEM));
     }
     if problems.len() > MOST_PROBLEMS {
         message.push_str(&format!("; and {} more", problems.len() - MOST_PROBLEMS));

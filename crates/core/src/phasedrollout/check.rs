@@ -8,6 +8,7 @@ use stateward_api::phasedrollout::{
 
 use super::{checks, is_stale, phase, question, rolling, seconds};
 use crate::analysis::{Data, Reply};
+use crate::engine::{LONGEST_RUN_MESSAGE, shortened};
 use crate::world::Notice;
 
 /// Begins the checks of a gate.
@@ -183,7 +184,7 @@ pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<Pha
         verdict: format!("{:?}", checked.verdict),
         reason: checked.reason.clone(),
         answer: checked.answer.clone(),
-        message: checked.message.clone(),
+        message: shortened(&checked.message, LONGEST_RUN_MESSAGE).into_owned(),
     });
     record.status = word(object, &record.clone(), checked.at).into();
     Some(status)

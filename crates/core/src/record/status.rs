@@ -3,7 +3,7 @@
 use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
 
 use super::{conditions, history};
-use crate::engine::{name_beside, name_of_step};
+use crate::engine::{LONGEST_RUN_MESSAGE, name_beside, name_of_step, shortened};
 use crate::memory::{Activity, Attempt, Beside, Cause, Memory};
 use crate::plan::Step;
 use crate::workload::{Pod, Workload};
@@ -275,7 +275,7 @@ fn canary(old: &RolloutStatus, world: &World, activity: &Activity) -> Option<Can
         Some(AnalysisRunReference {
             name,
             status: format!("{:?}", run.phase),
-            message: run.message.clone(),
+            message: shortened(&run.message, LONGEST_RUN_MESSAGE).into_owned(),
         })
     };
     let of_step = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
