@@ -162,14 +162,14 @@ async fn lead(
                 () = election.hold(&fence) => {}
                 () = pulse.until(false) => {
                     tracing::error!(lease = election.name(), age = ?pulse.age(), "nothing works any more; no longer leads");
+                    fence.shut();
                 }
             }
         };
-        let held = unless(told(), held).await;
-        if held.is_none() {
+        // Where it is only closing, what is on its way may still arrive.
+        if unless(told(), held).await.is_none() {
             break;
         }
-        fence.shut();
     }
     election.release().await;
 }
