@@ -219,7 +219,7 @@ fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, h
             message: format!(
                 "{field} {:?} cannot be judged: {}",
                 hide(source),
-                first_line(&error)
+                why(&error, source, &reply.data)
             ),
         })
     };
@@ -313,13 +313,28 @@ fn answer(data: &Data) -> Answer {
     }
 }
 
-/// An answer as a measurement shows it.
+/// An answer as a measurement shows it: numbers, scalars, and JSON that is short. Of text that is no JSON, and of JSON that is long,
+/// only the size is shown: it may be anybody's page.
 pub fn value(data: &Data, hide: Hide<'_>) -> String {
-    // Before it is cut short: half a secret is one too.
-    cut(&hide(&text(data)))
+    let short = |text: &str| text.chars().nth(SHOWN).is_none();
+    match data {
+        Data::Text(text) => format!("text, {} bytes", text.len()),
+        Data::Document(Value::String(text)) if short(text) => cut(&hide(text)),
+        Data::Document(Value::String(text)) => format!("text, {} bytes", text.len()),
+        Data::Document(document) => {
+            let text = document.to_string();
+            if short(&text) {
+                cut(&hide(&text))
+            } else {
+                format!("JSON, {} bytes", text.len())
+            }
+        }
+        // Before it is cut short: half a secret is one too.
+        Data::Nothing | Data::Number(_) | Data::Numbers(_) => cut(&hide(&numbers(data))),
+    }
 }
 
-fn text(data: &Data) -> String {
+fn numbers(data: &Data) -> String {
     let number = |number: &f64| {
         if number.is_infinite() {
             if *number > 0.0 {
@@ -332,14 +347,13 @@ fn text(data: &Data) -> String {
         }
     };
     match data {
-        Data::Nothing => "[]".into(),
         Data::Number(one) => number(one),
         Data::Numbers(numbers) => {
-            let numbers: Vec<_> = numbers.iter().map(number).collect();
+            // Each has a digit and a comma: no more than these can be shown.
+            let numbers: Vec<_> = numbers.iter().take(SHOWN).map(number).collect();
             format!("[{}]", numbers.join(","))
         }
-        Data::Document(document) => document.to_string(),
-        Data::Text(text) => text.clone(),
+        Data::Nothing | Data::Document(_) | Data::Text(_) => "[]".into(),
     }
 }
 
@@ -350,9 +364,43 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The snippet below it is for terminals.
-fn first_line(error: &expr::ExprError) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+/// Why a condition cannot be judged. What the error quotes of the answer is left out where the answer itself is not shown.
+fn why(error: &expr::ExprError, source: &str, data: &Data) -> String {
+    // The snippet below it is for terminals.
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let quotes_answer = |quoted: &str| match data {
+        Data::Text(_) => !source.contains(quoted),
+        Data::Document(_) => !source.contains(quoted) && quoted.chars().nth(SHOWN).is_some(),
+        Data::Nothing | Data::Number(_) | Data::Numbers(_) => false,
+    };
+    if matches!(error, expr::ExprError::Compile(_)) {
+        return line.to_owned();
+    }
+    let (mut shown, mut rest) = (String::new(), line);
+    while let Some((before, from)) = rest.split_once('"') {
+        let end = closing_quote(from);
+        let quoted = &from[..end];
+        shown.push_str(before);
+        if quotes_answer(quoted) {
+            shown.push_str("the text");
+        } else {
+            shown.push_str(&rest[before.len()..(before.len() + end + 2).min(rest.len())]);
+        }
+        rest = from.get(end + 1..).unwrap_or_default();
+    }
+    shown + rest
+}
+
+/// Where the quote ends that a text begins in: at its end, if nowhere before.
+fn closing_quote(text: &str) -> usize {
+    let mut escaped = false;
+    let closes = |c: char| {
+        let closes = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        closes
+    };
+    text.find(closes).unwrap_or(text.len())
 }
 
 /// A range of time.
@@ -581,10 +629,93 @@ mod tests {
         assert_eq!(failed.phase, Phase::Failed);
         assert!(!failed.message.contains("ok"), "{}", failed.message);
         assert_eq!(value(&answer("ok").data, &hide), r#"{"status":"*****"}"#);
-        let long = Data::Text(format!("{}ok", "x".repeat(SHOWN - 1)));
+        let long = Data::Document(json!(format!("{}ok", "x".repeat(SHOWN - 2))));
         assert!(
             !value(&long, &hide).contains('o'),
             "half of it is not shown either"
+        );
+    }
+
+    const PAGE: &str = "<html>s3cr3t</html>";
+
+    #[rstest]
+    #[case(Data::Nothing, "[]")]
+    #[case(Data::Number(0.25), "0.25")]
+    #[case(Data::Number(f64::NEG_INFINITY), "-Inf")]
+    #[case(Data::Numbers(vec![0.5, f64::INFINITY]), "[0.5,+Inf]")]
+    #[case(Data::Document(json!(true)), "true")]
+    #[case(Data::Document(json!("up")), "up")]
+    #[case(Data::Document(json!({"status": "up"})), r#"{"status":"up"}"#)]
+    #[case(Data::Document(json!([1, "x"])), r#"[1,"x"]"#)]
+    #[case(Data::Document(json!({"page": PAGE.repeat(20)})), "JSON, 391 bytes")]
+    #[case(Data::Document(json!(PAGE.repeat(20))), "text, 380 bytes")]
+    #[case(Data::Text(PAGE.into()), "text, 19 bytes")]
+    #[case(Data::Text("up".into()), "text, 2 bytes")]
+    #[case(Data::Text(String::new()), "text, 0 bytes")]
+    fn of_an_answer_scalars_and_short_json_are_shown(#[case] data: Data, #[case] expected: &str) {
+        assert_eq!(value(&data, &str::to_owned), expected);
+    }
+
+    #[test]
+    fn many_numbers_are_cut_short() {
+        let shown = value(&Data::Numbers(vec![1.0; 100_000]), &str::to_owned);
+        assert_eq!(shown.chars().count(), SHOWN + 1);
+        assert!(shown.starts_with("[1,1,") && shown.ends_with('…'), "{shown}");
+    }
+
+    #[rstest]
+    #[case(Data::Text("a\"b".into()), "asFloat(result) > 1", "the text is not a number")]
+    #[case(Data::Document(json!("abc")), "asFloat(result) > 1", r#""abc" is not a number"#)]
+    #[case(Data::Document(json!("abc".repeat(100))), "asFloat(result) > 1", "the text is not a number")]
+    #[case(Data::Text("x".into()), "asFloat('abc') > 1", r#""abc" is not a number"#)]
+    fn an_error_quotes_what_is_shown_anyway(
+        #[case] data: Data,
+        #[case] condition: &str,
+        #[case] expected: &str,
+    ) {
+        let metric = metric(json!({"successCondition": condition}));
+        let message = judge(&metric, &reply(data), NOW, &str::to_owned).message;
+        assert!(message.ends_with(expected), "{message}");
+    }
+
+    /// Whatever a condition makes of it, fails at, or says, the page stays out.
+    #[rstest]
+    fn no_message_shows_a_text_that_is_no_json(
+        #[values(
+            "result == 'x'",
+            "result matches 's3cr3t$'",
+            "result.a == 1",
+            "result[0] == 1",
+            "result",
+            "result + 1 == 2",
+            "asFloat(result) > 1",
+            "asInt(result) > 1",
+            "fromJSON(result).a == 1",
+            "int(result) > 1",
+            "float(result) > 1",
+            "date(result) > now()",
+            "duration(result) > duration('1s')",
+            "toJSON(result) == 1",
+            "result > 1",
+            "-result == 1",
+            "result in [1]",
+            "result ? true : false",
+            "map(result, #)[0] == 1",
+            "{'a': 1}[result] == 1",
+            "fromBase64(result) == 'x'"
+        )]
+        condition: &str,
+        #[values("successCondition", "failureCondition")] field: &str,
+    ) {
+        let metric = metric(json!({field: condition}));
+        let judgement = judge(&metric, &reply(Data::Text(PAGE.into())), NOW, &str::to_owned);
+        let message = judgement
+            .message
+            .replace(condition, "")
+            .replace(&format!("{condition:?}"), "");
+        assert!(
+            !message.contains("html") && !message.contains("s3cr3t"),
+            "{message}"
         );
     }
 
