@@ -2,21 +2,122 @@
 //!
 //! A template names addresses, and whoever may write one is not always allowed to reach what the operator can reach: its own
 //! loopback, its node, the metadata service that hands out the node's credentials. Those are refused, in every spelling.
-//! Private networks are open: that is where Prometheus lives.
+//! Private networks are open: that is where Prometheus lives. Where it is known what metrics need, `only` narrows it to that.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// Where the operator connects to, beyond what is refused to everybody.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Egress {
     /// Opened, though refused otherwise.
     pub allow: Vec<Cidr>,
-    /// Refused on top, unless it is opened: the API server, say.
-    pub refuse: Vec<Cidr>,
+    /// Refused on top, unless it is opened: the API server and the operator's node.
+    pub refuse: Refusals,
+    /// Names of the API server, for where what they lead to is not seen.
+    pub refuse_names: Vec<String>,
+    /// Nothing but these is open, if there are any. What is refused stays refused.
+    pub only: Vec<Destination>,
+}
+
+/// Addresses that are refused, and why. Clones share one list, which may change: API servers come and go.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals(Arc<RwLock<Vec<(Cidr, &'static str)>>>);
+
+impl Refusals {
+    /// Refuses these, and no longer what was refused for the same reason.
+    pub fn replace(&self, why: &'static str, ranges: impl IntoIterator<Item = Cidr>) {
+        let mut refused = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|(_, reason)| *reason != why);
+        refused.extend(ranges.into_iter().map(|range| (range, why)));
+    }
+
+    /// Refuses these too.
+    pub fn add(&self, why: &'static str, ranges: impl IntoIterator<Item = Cidr>) {
+        let mut refused = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for range in ranges {
+            if !refused.contains(&(range, why)) {
+                refused.push((range, why));
+            }
+        }
+    }
+
+    fn find(&self, address: IpAddr) -> Option<&'static str> {
+        let refused = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let found = refused.iter().find(|(range, _)| range.0.contains(&address));
+        found.map(|(_, why)| *why)
+    }
+}
+
+/// Where metrics may be asked: a range of addresses, a host, or with `*.` the hosts below one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// These addresses.
+    Range(Cidr),
+    /// This name.
+    Host(String),
+    /// The names that end like this, from a dot on.
+    Below(String),
+}
+
+/// What is no destination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is neither a range of addresses such as 10.1.0.0/16 nor a host such as prometheus.monitoring.svc or *.example.com"
+)]
+pub struct NoDestination(String);
+
+impl FromStr for Destination {
+    type Err = NoDestination;
+
+    fn from_str(text: &str) -> Result<Self, NoDestination> {
+        if let Ok(range) = text.parse() {
+            return Ok(Self::Range(range));
+        }
+        let (below, name) = match text.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
+        let is_label = |label: &str| {
+            let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            !label.is_empty() && label.bytes().all(inner)
+        };
+        let name = canonical(name);
+        // What ends in a number is an address to every URL, and was none above.
+        let last = name.rsplit('.').next().unwrap_or_default();
+        if !name.split('.').all(is_label) || last.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(NoDestination(text.to_owned()));
+        }
+        Ok(if below {
+            Self::Below(format!(".{name}"))
+        } else {
+            Self::Host(name)
+        })
+    }
+}
+
+impl Destination {
+    fn covers_name(&self, name: &str) -> bool {
+        match self {
+            Self::Range(_) => false,
+            Self::Host(host) => host == name,
+            Self::Below(end) => name.ends_with(end),
+        }
+    }
+
+    fn covers(&self, address: IpAddr) -> bool {
+        matches!(self, Self::Range(range) if range.0.contains(&address) || range.0.contains(&address.to_canonical()))
+    }
+}
+
+/// A name as it is compared: case and the dot of the root make no difference.
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix('.').unwrap_or(&name).to_owned()
 }
 
 /// A range of addresses: `10.1.0.0/16`, or one address.
@@ -39,6 +140,12 @@ impl FromStr for Cidr {
     }
 }
 
+impl From<IpAddr> for Cidr {
+    fn from(address: IpAddr) -> Self {
+        Self(address.into())
+    }
+}
+
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -56,13 +163,63 @@ impl Egress {
             if let Some(why) = refused(form) {
                 return Err(why);
             }
-            if self.refuse.iter().any(|cidr| cidr.0.contains(&form)) {
-                return Err("which this operator refuses");
+            if let Some(why) = self.refuse.find(form) {
+                return Err(why);
             }
         }
         Ok(())
     }
+
+    /// `Err` says why a name is refused behind a proxy, where what it leads to is not seen. It takes the place of
+    /// [`check`](Self::check) there.
+    pub fn check_name(&self, name: &str) -> Result<(), &'static str> {
+        let name = canonical(name);
+        if self.refuse_names.iter().any(|refused| canonical(refused) == name) {
+            return Err("is a name of the API server");
+        }
+        let refused = NAMES.iter().find(|(refused, _)| {
+            let below = name.strip_suffix(refused).is_some_and(|rest| rest.ends_with('.'));
+            name == *refused || below
+        });
+        let service = matches!(
+            name.strip_prefix("kubernetes.default"),
+            Some(rest) if rest.is_empty() || rest == ".svc" || rest.starts_with(".svc.")
+        );
+        match refused {
+            Some((_, why)) => Err(why),
+            None if service || name == "kubernetes" => Err("is a name of the API server"),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a host is among what is listed, by its name or by all of its addresses. Where nothing is listed, all are.
+    pub fn lists(&self, name: Option<&str>, addresses: &[IpAddr]) -> bool {
+        let by_name = |name: &str| {
+            let name = canonical(name);
+            self.only.iter().any(|listed| listed.covers_name(&name))
+        };
+        let by_address = |address: &IpAddr| self.only.iter().any(|listed| listed.covers(*address));
+        self.only.is_empty()
+            || name.is_some_and(by_name)
+            || (!addresses.is_empty() && addresses.iter().all(by_address))
+    }
 }
+
+/// Names that lead to this machine or to a metadata service, and everything below them.
+const NAMES: [(&str, &str); 6] = [
+    ("localhost", "is a name of the machine itself"),
+    ("localhost.localdomain", "is a name of the machine itself"),
+    (
+        "metadata.google.internal",
+        "is a name of a cloud's metadata service",
+    ),
+    ("metadata", "is a name of a cloud's metadata service"),
+    ("instance-data", "is a name of a cloud's metadata service"),
+    (
+        "instance-data.ec2.internal",
+        "is a name of a cloud's metadata service",
+    ),
+];
 
 /// The address, and the ones that gateways and sockets make of it.
 fn forms(address: IpAddr) -> Vec<IpAddr> {
@@ -82,8 +239,8 @@ fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         // IPv4-mapped, its translated cousin, and IPv4-compatible. `::` and `::1` have rules of their own.
         [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => vec![last],
         [0, 0, 0, 0, 0, 0, high, low] if (high, low) > (0, 1) => vec![last],
-        // NAT64, the well-known prefix and the one for local use (RFC 6052, RFC 8215).
-        [0x64, 0xff9b, 0 | 1, ..] => vec![last],
+        // NAT64 (RFC 6052). In the prefix for local use (RFC 8215) the address may stand anywhere, so that one is refused whole.
+        [0x64, 0xff9b, 0, ..] => vec![last],
         // 6to4.
         [0x2002, high, low, ..] => vec![pair(high, low)],
         // Teredo: the server as it is, the client with its bits turned.
@@ -124,7 +281,7 @@ const V4: [(Ipv4Addr, u8, &str); 10] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, "a reserved address"),
 ];
 
-const V6: [(Ipv6Addr, u8, &str); 8] = [
+const V6: [(Ipv6Addr, u8, &str); 9] = [
     (Ipv6Addr::UNSPECIFIED, 128, "an unspecified address"),
     (Ipv6Addr::LOCALHOST, 128, "a loopback address"),
     // Amazon (also the agent for pod identities), Google, Oracle, Scaleway.
@@ -136,6 +293,11 @@ const V6: [(Ipv6Addr, u8, &str); 8] = [
         METADATA,
     ),
     (Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128, METADATA),
+    (
+        Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0),
+        48,
+        "a NAT64 address for local use",
+    ),
     (
         Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0),
         10,
@@ -185,7 +347,10 @@ mod tests {
     #[case("::127.0.0.1", "a loopback address")]
     #[case("64:ff9b::7f00:1", "a loopback address")]
     #[case("64:ff9b::169.254.169.254", METADATA)]
-    #[case("64:ff9b:1::127.0.0.1", "a loopback address")]
+    #[case("64:ff9b:1::127.0.0.1", "a NAT64 address for local use")]
+    #[case("64:ff9b:1:7f00:0:100::", "a NAT64 address for local use")]
+    #[case("64:ff9b:1:a9fe:a9:fe00::", "a NAT64 address for local use")]
+    #[case("64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "a NAT64 address for local use")]
     #[case("2002:7f00:1::", "a loopback address")]
     #[case("2002:a9fe:a9fe::1", METADATA)]
     #[case("2001:0:7f00:1::", "a loopback address")]
@@ -214,7 +379,7 @@ mod tests {
     fn what_is_opened_is_open_in_every_spelling_and_nothing_else_is() {
         let egress = Egress {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
-            refuse: Vec::new(),
+            ..Egress::default()
         };
         assert_eq!(egress.check(address("127.0.0.1")), Ok(()));
         assert_eq!(egress.check(address("::ffff:127.0.0.1")), Ok(()));
@@ -224,19 +389,102 @@ mod tests {
 
     #[test]
     fn an_operator_may_refuse_more() {
+        const API_SERVER: &str = "an address of the API server";
+        const NODE: &str = "an address of the operator's node";
+        let egress = Egress::default();
+        let refuse = |why, text: &str| egress.refuse.replace(why, [text.parse().unwrap()]);
+        refuse(API_SERVER, "10.96.0.1");
+        refuse(NODE, "10.0.0.9");
+        // A client that was made before it sees what is refused now.
+        let made = egress.clone();
+        refuse(API_SERVER, "10.96.0.2");
+        for egress in [egress, made] {
+            assert_eq!(egress.check(address("10.96.0.1")), Ok(()));
+            assert_eq!(egress.check(address("10.96.0.2")), Err(API_SERVER));
+            assert_eq!(egress.check(address("::ffff:10.96.0.2")), Err(API_SERVER));
+            assert_eq!(egress.check(address("64:ff9b::10.96.0.2")), Err(API_SERVER));
+            assert_eq!(egress.check(address("10.0.0.9")), Err(NODE));
+            assert_eq!(egress.check(address("10.0.0.8")), Ok(()));
+            let opened = Egress {
+                allow: vec!["10.96.0.2".parse().unwrap()],
+                ..egress
+            };
+            assert_eq!(opened.check(address("10.96.0.2")), Ok(()));
+        }
+    }
+
+    #[rstest]
+    #[case("prometheus.monitoring.svc", &[], true)]
+    #[case("PROMETHEUS.monitoring.svc.", &[], true)]
+    #[case("a.example.com", &["1.1.1.1"], true)]
+    #[case("a.b.example.com", &[], true)]
+    #[case("example.com", &["1.1.1.1"], false)]
+    #[case("evilexample.com", &[], false)]
+    #[case("prometheus.monitoring.svc.evil.com", &[], false)]
+    #[case("other", &["10.1.2.3", "10.1.2.4"], true)]
+    #[case("other", &["10.1.2.3", "10.2.0.1"], false)]
+    #[case("other", &[], false)]
+    #[case("", &["10.1.0.9"], true)]
+    #[case("", &["::ffff:10.1.0.9"], true)]
+    #[case("", &["10.2.0.9"], false)]
+    fn what_is_listed_is_open_and_nothing_else_is(
+        #[case] name: &str,
+        #[case] addresses: &[&str],
+        #[case] expected: bool,
+    ) {
+        let listed = ["prometheus.monitoring.svc", "*.Example.com", "10.1.0.0/16"];
         let egress = Egress {
-            allow: Vec::new(),
-            refuse: vec!["10.96.0.1".parse().unwrap()],
+            only: listed.map(|text| text.parse().unwrap()).into(),
+            ..Egress::default()
         };
-        assert_eq!(
-            egress.check(address("10.96.0.1")),
-            Err("which this operator refuses")
+        let addresses: Vec<_> = addresses.iter().map(|text| address(text)).collect();
+        let name = Some(name).filter(|name| !name.is_empty());
+        assert_eq!(egress.lists(name, &addresses), expected);
+        assert!(Egress::default().lists(name, &addresses));
+    }
+
+    #[rstest]
+    #[case("localhost", true)]
+    #[case("a.localhost.", true)]
+    #[case("METADATA.google.internal", true)]
+    #[case("kubernetes.default.svc", true)]
+    #[case("kubernetes.default.svc.cluster.local", true)]
+    #[case("kubernetes", true)]
+    #[case("kubernetes.default.example.com", false)]
+    #[case("mylocalhost", false)]
+    #[case("prometheus", false)]
+    fn behind_a_proxy_names_are_refused_that_lead_to_what_is_refused(
+        #[case] name: &str,
+        #[case] refused: bool,
+    ) {
+        assert_eq!(Egress::default().check_name(name).is_err(), refused);
+    }
+
+    #[test]
+    fn a_name_of_the_api_server_is_refused() {
+        let egress = Egress {
+            refuse_names: vec!["api.example.com".to_owned()],
+            ..Egress::default()
+        };
+        assert!(egress.check_name("API.example.com.").is_err());
+        assert!(egress.check_name("prometheus.example.com").is_ok());
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("*.")]
+    #[case("http://prometheus")]
+    #[case("prometheus:9090")]
+    #[case("a..b")]
+    #[case("10.1.0.0/40")]
+    #[case("10.1.0")]
+    #[case("*")]
+    fn what_is_no_destination_is_refused_with_what_is_one(#[case] text: &str) {
+        let error = text.parse::<Destination>().unwrap_err().to_string();
+        assert!(
+            error.contains("is neither a range of addresses such as"),
+            "{error}"
         );
-        assert_eq!(
-            egress.check(address("::ffff:10.96.0.1")),
-            Err("which this operator refuses")
-        );
-        assert_eq!(egress.check(address("10.96.0.2")), Ok(()));
     }
 
     #[rstest]

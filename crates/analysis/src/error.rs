@@ -19,6 +19,14 @@ pub enum AskError {
         /// What kind of address that is, such as `a loopback address`.
         why: &'static str,
     },
+    /// The operator does not connect to that name.
+    #[error("{origin} {why}, and is not dialled")]
+    HostRefused {
+        /// Whom to ask.
+        origin: String,
+        /// Why not, such as `is not listed in --egress-only`.
+        why: &'static str,
+    },
     /// The name has no address.
     #[error("{host}: the name was not resolved: {why}")]
     NameNotResolved {
@@ -99,6 +107,14 @@ pub enum AskError {
         /// How much is read.
         limit: usize,
     },
+    /// The answer has more values than are read.
+    #[error("{origin}: the answer has more than {limit} values")]
+    TooComplex {
+        /// Who was asked.
+        origin: String,
+        /// How many are read.
+        limit: usize,
+    },
     /// The answer sends us on and on.
     #[error("{origin}: redirected more than {limit} times")]
     TooManyRedirects {
@@ -126,7 +142,7 @@ pub enum AskError {
         provider: &'static str,
     },
     /// The Secret lacks a key.
-    #[error("secret {namespace}/{name} has no key {key}, or it is empty or no text")]
+    #[error("secret {namespace}/{name} has no key {key}, or it is empty, no text or longer than 16 KiB")]
     SecretKeyMissing {
         /// The run's namespace.
         namespace: String,
@@ -167,7 +183,7 @@ impl AskError {
     /// A word for machines that stays when messages change.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::EgressRefused { .. } => "EgressRefused",
+            Self::EgressRefused { .. } | Self::HostRefused { .. } => "EgressRefused",
             Self::NameNotResolved { .. } => "NameNotResolved",
             Self::ConnectionRefused { .. } => "ConnectionRefused",
             Self::Connection { .. } => "Connection",
@@ -180,6 +196,7 @@ impl AskError {
             Self::QueryFailed { .. } => "QueryFailed",
             Self::Malformed { .. } => "Malformed",
             Self::TooLarge { .. } => "TooLarge",
+            Self::TooComplex { .. } => "TooComplex",
             Self::TooManyRedirects { .. } => "TooManyRedirects",
             Self::RedirectRefused { .. } => "RedirectRefused",
             Self::SecretMissing { .. } => "SecretMissing",
@@ -194,6 +211,13 @@ impl AskError {
         Self::BadField {
             field: field.into(),
             problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn too_complex(origin: impl Into<String>, limit: usize) -> Self {
+        Self::TooComplex {
+            origin: origin.into(),
+            limit,
         }
     }
 

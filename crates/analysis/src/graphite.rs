@@ -6,12 +6,12 @@ use std::time::Duration;
 use form_urlencoded::Serializer;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
 use stateward_api::analysis::Graphite;
 use stateward_core::analysis::{Data, Reply};
 
 use crate::address::Address;
 use crate::http::Request;
+use crate::json::{self, Figure};
 use crate::providers::Providers;
 use crate::{AskError, Question};
 
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Deserialize)]
 struct Target {
     #[serde(default)]
-    datapoints: Vec<(Value, Value)>,
+    datapoints: Vec<(Figure, Figure)>,
 }
 
 /// Asks a Graphite. The query is what stands behind the `?` of its render API, `target=...&from=-5min`, and may have white
@@ -29,7 +29,7 @@ struct Target {
 pub(crate) async fn ask(
     providers: &Providers,
     metric: &Graphite,
-    _: &Question<'_>,
+    question: &Question<'_>,
 ) -> Result<Reply, AskError> {
     let address = Address::parse(&format!("{AT}.address"), &metric.address)?;
     let query: String = metric.query.split_whitespace().collect();
@@ -40,8 +40,7 @@ pub(crate) async fn ask(
     url.set_query(Some(&form(&query)));
     let mut request = Request::get(url, TIMEOUT);
     address.let_in(&mut request.headers);
-    let (origin, body) = providers.http.send(request).await?.ok()?;
-    read(&origin, &body)
+    providers.send(question, request, read).await
 }
 
 fn form(query: &str) -> String {
@@ -56,21 +55,19 @@ fn form(query: &str) -> String {
 }
 
 fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
-    let malformed = || AskError::malformed(origin, "Graphite's JSON with targets and their datapoints");
-    let targets: Vec<Target> = serde_json::from_slice(body).map_err(|_| malformed())?;
+    let targets: Vec<Target> = json::read(body, json::SAMPLES)
+        .map_err(|unread| unread.of(origin, "Graphite's JSON with targets and their datapoints"))?;
     let (mut numbers, mut newest) = (Vec::new(), None);
     // Series beyond the first have no say, as Argo Rollouts has it.
-    for (value, time) in targets
+    for (Figure(value), Figure(time)) in targets
         .into_iter()
         .next()
         .into_iter()
         .flat_map(|it| it.datapoints)
     {
-        if value.is_null() {
-            continue;
-        }
-        numbers.push(number(&value).ok_or_else(malformed)?);
-        newest = newest.max(number(&time).and_then(timestamp));
+        let Some(value) = value else { continue };
+        numbers.push(value);
+        newest = newest.max(time.and_then(timestamp));
     }
     Ok(Reply {
         data: Data::Numbers(numbers),
@@ -78,14 +75,6 @@ fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
         series: None,
         notes: BTreeMap::new(),
     })
-}
-
-/// A number, or a number as a text.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        value => value.as_f64(),
-    }
 }
 
 #[expect(

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::AskError;
+use crate::json;
 use crate::said::shown;
 
 #[derive(Deserialize)]
@@ -22,8 +23,8 @@ struct Trouble {
 
 /// The data. The message of the first error is shown without `secrets`.
 pub(crate) fn data(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Value, AskError> {
-    let answer: Answer = serde_json::from_slice(body)
-        .map_err(|_| AskError::malformed(origin, "GraphQL's JSON with data or errors"))?;
+    let answer: Answer = json::read(body, json::DOCUMENT)
+        .map_err(|unread| unread.of(origin, "GraphQL's JSON with data or errors"))?;
     match answer.errors.unwrap_or_default().first() {
         Some(trouble) => Err(AskError::QueryFailed {
             origin: origin.to_owned(),

@@ -58,18 +58,25 @@ pub(crate) async fn ask(
     let request = Request::post(address.url.clone(), timeout + ON_TOP, "application/json", body)
         .secret(HeaderName::from_static("api-key"), key)
         .ok_or_else(|| AskError::bad_field(keys.field("personal-api-key"), "cannot be sent in a header"))?;
-    let (origin, body) = providers.http.send(request).await?.ok()?;
-    let mut data = graphql::data(&origin, &body, &[key])?;
+    let key = key.to_owned();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &key);
+    let mut reply = providers.send(question, request, read).await?;
+    let resolved = "ResolvedNewRelicQuery".to_owned();
+    reply.notes.insert(resolved, metric.query.clone());
+    Ok(reply)
+}
+
+fn read(origin: &str, body: &[u8], key: &str) -> Result<Reply, AskError> {
+    let mut data = graphql::data(origin, body, &[key])?;
     let results = match data.pointer_mut("/actor/account/nrql/results").map(Value::take) {
         Some(Value::Array(results)) => results,
-        _ => return Err(AskError::malformed(&origin, "New Relic's JSON with results")),
+        _ => return Err(AskError::malformed(origin, "New Relic's JSON with results")),
     };
-    let resolved = ("ResolvedNewRelicQuery".to_owned(), metric.query.clone());
     Ok(Reply {
         data: judge(results),
         newest: None,
         series: None,
-        notes: BTreeMap::from([resolved]),
+        notes: BTreeMap::new(),
     })
 }
 

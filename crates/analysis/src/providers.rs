@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use stateward_api::analysis::Provider;
 use stateward_core::analysis::Reply;
 
-use crate::auth::{AwsCredentials, Doors, Tokens};
-use crate::http::Http;
+use crate::auth::{Aws, AwsCredentials, Doors, Tokens};
+use crate::http::{Http, Request, Response};
 use crate::{
-    Ask, AskError, Question, Secrets, datadog, graphite, influxdb, new_relic, prometheus, skywalking,
-    wavefront, web,
+    Ask, AskError, Question, Secrets, Workers, datadog, graphite, influxdb, new_relic, prometheus,
+    skywalking, wavefront, web,
 };
 
 /// Asks whichever provider a metric names.
@@ -20,7 +20,9 @@ pub struct Providers {
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) default_prometheus: Option<String>,
     aws: Option<AwsCredentials>,
+    aws_namespaces: Vec<String>,
     tokens: Tokens,
+    workers: Workers,
 }
 
 impl Providers {
@@ -31,7 +33,9 @@ impl Providers {
             secrets: Arc::new(secrets),
             default_prometheus: None,
             aws: None,
+            aws_namespaces: Vec::new(),
             tokens: Tokens::default(),
+            workers: Workers::default(),
         }
     }
 
@@ -41,17 +45,52 @@ impl Providers {
         self
     }
 
-    /// Signs queries to Amazon Managed Service for Prometheus with these keys.
-    pub fn aws(mut self, keys: Option<AwsCredentials>) -> Self {
+    /// Signs queries to Amazon Managed Service for Prometheus with these keys, for runs in these namespaces. The keys are the
+    /// operator's: a namespace that is not listed has no use of them.
+    pub fn aws(mut self, keys: Option<AwsCredentials>, namespaces: Vec<String>) -> Self {
         self.aws = keys;
+        self.aws_namespaces = namespaces;
         self
+    }
+
+    fn aws_for(&self, namespace: &str) -> Aws<'_> {
+        match &self.aws {
+            None => Aws::None,
+            Some(keys) if self.aws_namespaces.iter().any(|listed| listed == namespace) => Aws::Keys(keys),
+            Some(_) => Aws::Elsewhere,
+        }
+    }
+
+    /// Sends a request and has `read` make a reply of a good answer.
+    pub(crate) async fn send(
+        &self,
+        question: &Question<'_>,
+        request: Request,
+        read: impl FnOnce(&str, &[u8]) -> Result<Reply, AskError> + Send + 'static,
+    ) -> Result<Reply, AskError> {
+        let response = self.http.send(question.namespace, request).await?.ok()?;
+        self.read(question, response, move |response| {
+            read(&response.origin, &response.body)
+        })
+        .await
+    }
+
+    /// Has `read` make a reply of an answer, away from the async workers.
+    pub(crate) async fn read(
+        &self,
+        question: &Question<'_>,
+        response: Response,
+        read: impl FnOnce(&Response) -> Result<Reply, AskError> + Send + 'static,
+    ) -> Result<Reply, AskError> {
+        let work = move || read(&response);
+        self.workers.run(question.namespace, work).await
     }
 
     pub(crate) fn doors<'d>(&'d self, question: &Question<'d>) -> Doors<'d> {
         Doors {
             http: &self.http,
             tokens: &self.tokens,
-            aws: self.aws.as_ref(),
+            aws: self.aws_for(question.namespace),
             namespace: question.namespace,
             now: question.now,
             veil: question.veil,

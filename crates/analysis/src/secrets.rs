@@ -9,6 +9,9 @@ use kube::{Api, Client};
 
 use crate::AskError;
 
+/// As long as a secret may be: each form of it is kept while it is redacted from what is shown.
+pub const LONGEST_SECRET: usize = 16 * 1024;
+
 /// What a Secret holds, by key.
 pub type SecretData = BTreeMap<String, Vec<u8>>;
 
@@ -138,9 +141,10 @@ impl Keys {
         })
     }
 
-    /// A key that may be there. The line that an editor left at its end is not part of it.
+    /// A key that may be there, of at most [`LONGEST_SECRET`] bytes. The line that an editor left at its end is not part of it.
     pub(crate) fn find(&self, key: &str) -> Option<&str> {
-        let text = std::str::from_utf8(self.data.get(key)?).ok()?.trim();
+        let bytes = self.data.get(key).filter(|bytes| bytes.len() <= LONGEST_SECRET)?;
+        let text = std::str::from_utf8(bytes).ok()?.trim();
         (!text.is_empty()).then_some(text)
     }
 

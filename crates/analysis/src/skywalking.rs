@@ -35,9 +35,12 @@ pub(crate) async fn ask(
     let body = json!({"query": metric.query, "variables": {"duration": duration}}).to_string();
     let mut request = Request::post(address.join("/graphql"), TIMEOUT, "application/json", body);
     address.let_in(&mut request.headers);
-    let (origin, body) = providers.http.send(request).await?.ok()?;
+    providers.send(question, request, read).await
+}
+
+fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
     Ok(Reply {
-        data: match graphql::data(&origin, &body, &[])? {
+        data: match graphql::data(origin, body, &[])? {
             Value::Null => Data::Nothing,
             data => Data::Document(data),
         },

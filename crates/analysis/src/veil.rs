@@ -1,9 +1,8 @@
 //! What must not be shown, in every form in which somebody may repeat it.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -24,19 +23,16 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// The secrets of one question. Whoever comes by one adds it; what is written down for people is taken out of them.
-#[derive(Default)]
-pub struct Veil(Mutex<BTreeSet<Form>>);
-
-/// One form of a secret; the longest come first, because one may be the beginning of another.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Form(Reverse<usize>, String);
+/// The secrets of one question. Whoever comes by one adds it; what is written down for people is redacted by it. Case makes no
+/// difference: hosts and header names lose it on their way. Clones share the secrets.
+#[derive(Clone, Default)]
+pub struct Veil(Arc<Mutex<BTreeSet<String>>>);
 
 impl Veil {
     /// Hides a secret.
     pub fn add(&self, secret: &str) {
         let mut forms = self.lock();
-        forms.extend(forms_of(secret).into_iter().map(Form::from));
+        forms.extend(forms_of(secret).into_iter().map(|form| form.to_ascii_lowercase()));
     }
 
     /// Hides a password, also where it stands beside the name it goes with.
@@ -51,25 +47,34 @@ impl Veil {
     }
 
     pub(crate) fn replace(&self, text: &str, by: &str) -> String {
+        // Lower case in ASCII moves no byte, so what is found in one is found in the other.
+        let lower = text.to_ascii_lowercase();
         let forms = self.lock();
-        let mut text = text.to_owned();
-        for Form(_, form) in forms.iter() {
-            if text.contains(form.as_str()) {
-                text = text.replace(form.as_str(), by);
+        let found = forms.iter().flat_map(|form| {
+            let places = lower.match_indices(form.as_str());
+            places.map(|(start, found)| start..start + found.len())
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_key(|range| (range.start, range.end));
+        let (mut redacted, mut shown) = (String::with_capacity(text.len()), 0);
+        let mut found = found.into_iter().peekable();
+        while let Some(range) = found.next() {
+            // Forms overlap: one may be part of another, or begin in it.
+            let mut end = range.end;
+            while let Some(next) = found.next_if(|next| next.start < end) {
+                end = end.max(next.end);
             }
+            redacted.push_str(&text[shown..range.start]);
+            redacted.push_str(by);
+            shown = end;
         }
-        text
+        redacted.push_str(&text[shown..]);
+        redacted
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Form>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
         // Every change above is complete before anything can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl From<String> for Form {
-    fn from(form: String) -> Self {
-        Self(Reverse(form.len()), form)
     }
 }
 
@@ -87,7 +92,7 @@ fn forms_of(secret: &str) -> Vec<String> {
             continue;
         }
         let within = |quoted: String| quoted[1..quoted.len() - 1].to_owned();
-        forms.push(secret.to_owned());
+        forms.extend([secret.to_owned(), secret.to_lowercase(), secret.to_uppercase()]);
         forms.push(within(format!("{secret:?}")));
         forms.push(within(serde_json::Value::from(secret).to_string()));
         forms.extend([STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].map(|base| base.encode(secret)));
@@ -126,11 +131,24 @@ mod tests {
     #[case::percent_in_small_letters("?k=hunter%2f2%2b%3f&x", "?k=*****&x")]
     #[case::with_its_line("hunter/2+?\n.", "*****\n.")]
     #[case::nothing_of_it("hunter", "hunter")]
+    #[case::lower_case("AhVuDgVyLzIrPw!", "*****!")]
+    #[case::upper_case("say HUNTER/2+? or Hunter/2+?", "say ***** or *****")]
+    #[case::upper_case_percent("HUNTER%2F2%2B%3F", "*****")]
     fn a_secret_is_hidden_in_every_form(#[case] text: &str, #[case] expected: &str) {
         let veil = Veil::default();
         veil.add("");
         veil.add_login("me", "hunter/2+?");
         assert_eq!(veil.hide(text), expected);
+    }
+
+    #[test]
+    fn forms_that_overlap_are_hidden_together() {
+        let veil = Veil::default();
+        veil.add("abcd");
+        veil.clone().add("cdÄfgh");
+        assert_eq!(veil.hide("-abcdÄfgh-"), "-*****-");
+        assert_eq!(veil.hide("-ABcdäFGH-"), "-*****-");
+        assert_eq!(veil.hide("abcdabcd"), "**********");
     }
 
     #[test]

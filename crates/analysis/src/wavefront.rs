@@ -14,6 +14,7 @@ use stateward_core::analysis::{Data, Reply};
 
 use crate::address::Address;
 use crate::http::Request;
+use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
@@ -74,8 +75,9 @@ pub(crate) async fn ask(
     let request = Request::get(url, TIMEOUT)
         .secret(AUTHORIZATION, &format!("Bearer {token}"))
         .ok_or_else(|| AskError::bad_field(keys.field(host), "cannot be sent in a header"))?;
-    let (origin, body) = providers.http.send(request).await?.ok()?;
-    read(&origin, &body, question.now, token)
+    let (now, token) = (question.now, token.to_owned());
+    let read = move |origin: &str, body: &[u8]| read(origin, body, now, &token);
+    providers.send(question, request, read).await
 }
 
 /// From now to now, one point, and from beyond the window where there is none in it.
@@ -92,8 +94,8 @@ fn form(query: &str, now: Timestamp) -> String {
 }
 
 fn read(origin: &str, body: &[u8], now: Timestamp, token: &str) -> Result<Reply, AskError> {
-    let answer: Answer = serde_json::from_slice(body)
-        .map_err(|_| AskError::malformed(origin, "Wavefront's JSON with timeseries and their data"))?;
+    let answer: Answer = json::read(body, json::SAMPLES)
+        .map_err(|unread| unread.of(origin, "Wavefront's JSON with timeseries and their data"))?;
     let trouble = answer.error_message.or(answer.error_type);
     if let Some(said) = trouble.filter(|said| !said.is_empty()) {
         return Err(AskError::QueryFailed {

@@ -14,7 +14,8 @@ use stateward_jsonpath::{JsonPath, Numbers};
 
 use crate::address::Address;
 use crate::auth::headers;
-use crate::http::{Request, Trust};
+use crate::http::{Request, Response, Trust, WEB_LIMIT};
+use crate::json::{self, Unread};
 use crate::providers::Providers;
 use crate::{AskError, Question, timing};
 
@@ -37,6 +38,7 @@ pub(crate) async fn ask(
     request.trust = Trust::of(AT, metric.insecure, metric.ca_certificate.as_deref())?;
     request.headers = headers(&format!("{AT}.headers"), &metric.headers, &address)?;
     request.method = method(metric)?;
+    request.limit = WEB_LIMIT;
     if let Some(body) = &metric.json_body {
         request.body = body.to_string().into();
         let json = HeaderValue::from_static("application/json");
@@ -46,9 +48,10 @@ pub(crate) async fn ask(
     }
     let doors = providers.doors(question);
     let sending = doors.send(AT, metric.authentication.as_ref(), request);
-    let response = timing::within(&address.url, timeout, sending).await?;
-    let (origin, body) = response.ok()?;
-    read(&origin, &body, path.as_ref(), &metric.json_path)
+    let response = timing::within(&address.url, timeout, sending).await?.ok()?;
+    let text = metric.json_path.clone();
+    let read = move |response: &Response| read(response, path.as_ref(), &text);
+    providers.read(question, response, read).await
 }
 
 fn method(metric: &Web) -> Result<Method, AskError> {
@@ -94,10 +97,13 @@ fn path(text: &str) -> Result<Option<JsonPath>, AskError> {
         })
 }
 
-fn read(origin: &str, body: &[u8], path: Option<&JsonPath>, text: &str) -> Result<Reply, AskError> {
+fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Reply, AskError> {
+    let Response { origin, body, .. } = response;
     let mut notes = BTreeMap::new();
-    let data = match serde_json::from_slice::<Value>(body) {
-        Err(_) => Data::Text(String::from_utf8_lossy(body).into_owned()),
+    let data = match json::read::<Value>(body, json::DOCUMENT) {
+        Err(Unread::TooComplex(limit)) => return Err(AskError::too_complex(origin, limit)),
+        Err(Unread::Malformed) if path.is_some() => return Err(no_json(response)),
+        Err(Unread::Malformed) => Data::Text(String::from_utf8_lossy(body).into_owned()),
         Ok(document) => match path {
             None => data(document),
             Some(path) => {
@@ -121,11 +127,22 @@ fn read(origin: &str, body: &[u8], path: Option<&JsonPath>, text: &str) -> Resul
     })
 }
 
-/// A number is a number and a text a text, wherever it stood.
+/// What an answer that is not JSON looks like from outside. Nothing of it is shown: it may be anybody's page.
+fn no_json(response: &Response) -> AskError {
+    let expected = format!(
+        "JSON, in which jsonPath could find a value (status {}, {}, {} bytes)",
+        response.status.as_u16(),
+        response.content_type.as_deref().unwrap_or("no content type"),
+        response.body.len(),
+    );
+    AskError::malformed(&response.origin, expected)
+}
+
+/// A number is a number, wherever it stood. A text that stood in JSON is a document of one text; only a body that is no JSON is
+/// [`Data::Text`], of which nothing is shown.
 fn data(value: Value) -> Data {
     match value {
         Value::Null => Data::Nothing,
-        Value::String(text) => Data::Text(text),
         Value::Number(number) => match number.as_f64() {
             Some(number) => Data::Number(number),
             None => Data::Document(Value::Number(number)),
@@ -141,7 +158,14 @@ mod tests {
     use serde_json::json;
 
     fn answer(body: &str, text: &str) -> Result<Reply, AskError> {
-        read("http://web", body.as_bytes(), path(text)?.as_ref(), text)
+        let response = Response {
+            origin: "http://web".to_owned(),
+            status: ::http::StatusCode::OK,
+            content_type: Some("text/html".to_owned()),
+            body: body.to_owned().into(),
+            _permit: None,
+        };
+        read(&response, path(text)?.as_ref(), text)
     }
 
     const BODY: &str =
@@ -151,7 +175,7 @@ mod tests {
     #[case("{$.data.ok}", Data::Document(json!(true)))]
     #[case("{.data.n}", Data::Number(3.0))]
     #[case("$.data.n", Data::Number(3.0))]
-    #[case("{$.data.s}", Data::Text("x".to_owned()))]
+    #[case("{$.data.s}", Data::Document(json!("x")))]
     #[case("{$.data.z}", Data::Nothing)]
     #[case("{$.data}", Data::Document(json!({"ok": true, "n": 3, "s": "x", "z": null})))]
     #[case("{$.items[1].v}", Data::Number(1.0))]
@@ -200,6 +224,27 @@ mod tests {
         assert_eq!(answer("7", "").unwrap().data, Data::Number(7.0));
         assert_eq!(answer("[1]", "").unwrap().data, Data::Document(json!([1])));
         assert_eq!(answer("fine", "").unwrap().data, Data::Text("fine".to_owned()));
-        assert_eq!(answer("", "{$.a}").unwrap().data, Data::Text(String::new()));
+        assert_eq!(
+            answer("\"fine\"", "").unwrap().data,
+            Data::Document(json!("fine"))
+        );
+    }
+
+    #[rstest]
+    #[case("", 0)]
+    #[case("<html><h1>Sign in, s3cr3t</h1></html>", 37)]
+    #[case("{\"a\": 1", 7)]
+    #[case("fine", 4)]
+    fn with_a_path_a_body_that_is_no_json_is_an_error_that_shows_nothing_of_it(
+        #[case] body: &str,
+        #[case] bytes: usize,
+    ) {
+        let error = answer(body, "{$.a}").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "http://web: the answer is not JSON, in which jsonPath could find a value (status 200, text/html, {bytes} bytes)"
+            )
+        );
     }
 }

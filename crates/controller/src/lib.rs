@@ -23,6 +23,7 @@
 
 mod analysis;
 mod contest;
+pub mod endpoints;
 mod error;
 pub mod fence;
 mod index;

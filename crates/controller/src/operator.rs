@@ -8,7 +8,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 use stateward_analysis::http::Http;
-use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets};
+use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets, Workers};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
@@ -52,6 +52,7 @@ pub struct Operator {
     metrics: Metrics,
     providers: Arc<dyn Ask>,
     secrets: Arc<dyn Secrets>,
+    workers: Workers,
 }
 
 impl Operator {
@@ -67,6 +68,7 @@ impl Operator {
             client,
             options,
             metrics: Metrics::default(),
+            workers: Workers::default(),
         }
     }
 
@@ -162,6 +164,7 @@ impl Operator {
             ask: self.providers.clone(),
             secrets: self.secrets.clone(),
             clock: self.options.clock.clone(),
+            workers: self.workers.clone(),
         }
     }
 

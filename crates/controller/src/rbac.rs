@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+use crate::endpoints;
+
 /// What it needs wherever it looks after workloads.
 pub fn rules() -> Vec<PolicyRule> {
     vec![
@@ -51,6 +53,14 @@ pub fn lease_rules(name: &str) -> Vec<PolicyRule> {
             ..lease
         },
     ]
+}
+
+/// What it needs in the namespace `default`, so that it knows where not to ask for metrics: the addresses of the API servers.
+pub fn endpoint_rules() -> Vec<PolicyRule> {
+    vec![PolicyRule {
+        resource_names: Some(vec![endpoints::NAME.to_owned()]),
+        ..rule("discovery.k8s.io", "endpointslices", &["get"])
+    }]
 }
 
 fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {

@@ -16,11 +16,21 @@ use crate::address::{Address, basic};
 use crate::http::{Http, Request, Response};
 use crate::{AskError, Veil};
 
+/// The operator's own keys for AWS, as far as a namespace may use them.
+#[derive(Clone, Copy)]
+pub(crate) enum Aws<'d> {
+    /// There are none.
+    None,
+    /// There are some, for other namespaces.
+    Elsewhere,
+    Keys(&'d AwsCredentials),
+}
+
 /// What being let in needs.
 pub(crate) struct Doors<'d> {
     pub(crate) http: &'d Http,
     pub(crate) tokens: &'d Tokens,
-    pub(crate) aws: Option<&'d AwsCredentials>,
+    pub(crate) aws: Aws<'d>,
     pub(crate) namespace: &'d str,
     pub(crate) now: Timestamp,
     pub(crate) veil: &'d Veil,
@@ -49,7 +59,7 @@ impl Doors<'_> {
                 ticket = Some(key);
             }
             Chosen::Sigv4(region) => {
-                sigv4::sign_for_prometheus(&at, &mut request, region, self.aws, self.now)?
+                sigv4::sign_for_prometheus(&at, &mut request, region, self.aws, self.namespace, self.now)?
             }
         }
         if let Some(ticket) = request
@@ -59,7 +69,7 @@ impl Doors<'_> {
         {
             conceal(ticket, self.veil);
         }
-        let response = self.http.send(request).await?;
+        let response = self.http.send(self.namespace, request).await?;
         // A token may be taken back before its time. The next question gets a new one.
         if let (401, Some(key)) = (response.status.as_u16(), ticket) {
             self.tokens.forget(&key);

@@ -16,6 +16,7 @@ use super::Doors;
 use crate::AskError;
 use crate::address::{Address, basic, origin};
 use crate::http::{Request, Response, Trust};
+use crate::json;
 
 /// A token is not used in the last seconds of its life.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -25,6 +26,10 @@ const UNSAID: Duration = Duration::from_secs(300);
 
 /// As many as are kept. Beyond that, those that ended go, and then all.
 const KEPT: usize = 1000;
+
+/// As much of an answer with a token as is read, and how many values it may have. That is little enough to be parsed in place.
+const ANSWER: usize = 64 * 1024;
+const VALUES: usize = 1000;
 
 /// What makes two tokens the same. The secret is in there as a digest: whoever knows only the rest gets no token of others.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -127,6 +132,7 @@ async fn ask(doors: &Doors<'_>, at: &str, client: &OAuth2, request: &Request) ->
         let content = "application/x-www-form-urlencoded";
         let mut asking = Request::post(address.url.clone(), request.timeout, content, form.finish());
         asking.trust = request.trust.clone();
+        asking.limit = ANSWER;
         asking
     };
     let mut asking = form(false);
@@ -135,17 +141,18 @@ async fn ask(doors: &Doors<'_>, at: &str, client: &OAuth2, request: &Request) ->
         AUTHORIZATION,
         basic(&encoded(&client.client_id), &encoded(&client.client_secret)),
     );
-    let mut response = doors.http.send(asking).await?;
+    let mut response = doors.http.send(doors.namespace, asking).await?;
     if matches!(response.status.as_u16(), 400 | 401 | 403) {
-        response = doors.http.send(form(true)).await?;
+        response = doors.http.send(doors.namespace, form(true)).await?;
     }
     read(response, &origin(&address.url))
 }
 
 fn read(response: Response, from: &str) -> Result<Token, AskError> {
-    let (_, body) = response.ok()?;
-    let malformed = || AskError::malformed(from, "JSON with an access_token");
-    let answer: Answer = serde_json::from_slice(&body).map_err(|_| malformed())?;
+    const EXPECTED: &str = "JSON with an access_token";
+    let malformed = || AskError::malformed(from, EXPECTED);
+    let answer = json::read(&response.ok()?.body, VALUES);
+    let answer: Answer = answer.map_err(|unread| unread.of(from, EXPECTED))?;
     if answer.access_token.is_empty() {
         return Err(malformed());
     }

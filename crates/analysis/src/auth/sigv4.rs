@@ -15,8 +15,9 @@ use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
+use super::Aws;
 use crate::AskError;
-use crate::http::{Request, authority};
+use crate::http::{Request, Trust, authority};
 
 /// Keys for AWS.
 #[derive(Clone)]
@@ -53,32 +54,55 @@ pub(super) fn sign_for_prometheus(
     at: &str,
     request: &mut Request,
     region: &str,
-    keys: Option<&AwsCredentials>,
+    keys: Aws<'_>,
+    namespace: &str,
     now: Timestamp,
 ) -> Result<(), AskError> {
     let bad = |problem: &str| AskError::bad_field(format!("{at}.sigv4"), problem);
-    if !is_managed_prometheus(&request.url) {
+    if !is_managed_prometheus(&request.url, region) {
         return Err(bad(
-            "signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com",
+            "signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com of the region it names",
         ));
     }
-    let keys = keys.ok_or_else(|| {
-        bad("needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the operator")
-    })?;
+    // Whoever chooses whom to trust can take the place of the service.
+    if !matches!(request.trust, Trust::System) {
+        return Err(bad("does not go with insecure or caCertificate"));
+    }
+    let keys = match keys {
+        Aws::Keys(keys) => keys,
+        Aws::None => {
+            return Err(bad(
+                "needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the operator",
+            ));
+        }
+        Aws::Elsewhere => {
+            return Err(bad(&format!(
+                "is not open to namespace {namespace}; whoever runs the operator can open it with --aws-signing-namespace {namespace}"
+            )));
+        }
+    };
     sign(request, keys, region, "aps", now).ok_or_else(|| bad("cannot be made of these keys"))
 }
 
-/// Also its private endpoints, and those in China and over IPv6.
-fn is_managed_prometheus(url: &Url) -> bool {
+/// The hosts of the service in one region, each by its whole name: also with FIPS, over IPv6, in China, and its private endpoints.
+fn is_managed_prometheus(url: &Url, region: &str) -> bool {
+    let is_word = |word: &str| {
+        (1..=63).contains(&word.len())
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
     let host = url.host_str().unwrap_or_default();
-    let amazon = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"]
-        .iter()
-        .any(|end| host.ends_with(end));
-    url.scheme() == "https"
-        && amazon
-        && host
-            .split('.')
-            .any(|label| label == "aps-workspaces" || label == "aps-workspaces-fips")
+    let public = ["aps-workspaces", "aps-workspaces-fips"].iter().any(|service| {
+        ["amazonaws.com", "amazonaws.com.cn", "api.aws"]
+            .iter()
+            .any(|domain| host == format!("{service}.{region}.{domain}"))
+    });
+    let private = host.strip_prefix("vpce-").and_then(|rest| rest.split_once('.'));
+    let private = private.is_some_and(|(id, rest)| {
+        is_word(id) && rest == format!("aps-workspaces.{region}.vpce.amazonaws.com")
+    });
+    url.scheme() == "https" && url.port().is_none() && is_word(region) && (public || private)
 }
 
 /// `None` for keys that no header can carry.
@@ -289,16 +313,39 @@ mod tests {
 
     #[rstest]
     #[case("https://aps-workspaces.eu-west-1.amazonaws.com/workspaces/ws-1", true)]
+    #[case("https://aps-workspaces-fips.eu-west-1.amazonaws.com/workspaces/ws-1", true)]
+    #[case("https://aps-workspaces.eu-west-1.api.aws/workspaces/ws-1", true)]
     #[case(
-        "https://vpce-1.aps-workspaces.us-east-1.vpce.amazonaws.com/workspaces/ws-1",
+        "https://vpce-1-x.aps-workspaces.eu-west-1.vpce.amazonaws.com/workspaces/ws-1",
         true
     )]
-    #[case("https://aps-workspaces.cn-north-1.amazonaws.com.cn/workspaces/ws-1", true)]
+    #[case("https://aps-workspaces.eu-west-1.amazonaws.com.cn/workspaces/ws-1", true)]
+    #[case("https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1", false)]
+    #[case("https://aps-workspaces.eu-west-1.amazonaws.com:8443/", false)]
     #[case("https://aps-workspaces.eu-west-1.amazonaws.com.evil.example/", false)]
+    #[case("https://aps-workspaces.eu-west-1.elb.amazonaws.com/", false)]
+    #[case("https://aps-workspaces.s3.eu-west-1.amazonaws.com/", false)]
+    #[case("https://x.aps-workspaces.eu-west-1.amazonaws.com/", false)]
+    #[case("https://x.aps-workspaces.eu-west-1.vpce.amazonaws.com/", false)]
+    #[case("https://vpce-1.x.aps-workspaces.eu-west-1.vpce.amazonaws.com/", false)]
     #[case("https://evil.example/aps-workspaces.amazonaws.com", false)]
     #[case("https://s3.amazonaws.com/", false)]
     #[case("http://aps-workspaces.eu-west-1.amazonaws.com/", false)]
     fn only_managed_prometheus_gets_a_signature(#[case] url: &str, #[case] expected: bool) {
-        assert_eq!(is_managed_prometheus(&url.parse().unwrap()), expected);
+        assert_eq!(
+            is_managed_prometheus(&url.parse().unwrap(), "eu-west-1"),
+            expected
+        );
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("s3.eu-west-1")]
+    #[case("EU-west-1")]
+    #[case("eu-west-1/../..")]
+    fn what_is_no_region_gets_no_signature(#[case] region: &str) {
+        let url = format!("https://aps-workspaces.{region}.amazonaws.com/");
+        let signs = url.parse().is_ok_and(|url| is_managed_prometheus(&url, region));
+        assert!(!signs);
     }
 }

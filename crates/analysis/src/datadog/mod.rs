@@ -61,11 +61,12 @@ pub(crate) async fn ask(
         .ok_or_else(|| unfit("api-key"))?
         .secret(HeaderName::from_static("dd-application-key"), app)
         .ok_or_else(|| unfit("app-key"))?;
-    let (origin, body) = providers.http.send(request).await?.ok()?;
-    match version {
-        Version::V1 => v1::read(&origin, &body),
-        Version::V2 => v2::read(&origin, &body, &[api, app]),
-    }
+    let (api, app) = (api.to_owned(), app.to_owned());
+    let read = move |origin: &str, body: &[u8]| match version {
+        Version::V1 => v1::read(origin, body),
+        Version::V2 => v2::read(origin, body, &[&api, &app]),
+    };
+    providers.send(question, request, read).await
 }
 
 /// From when to when, and how long to wait.

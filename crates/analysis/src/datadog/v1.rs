@@ -12,6 +12,7 @@ use super::Window;
 use crate::AskError;
 use crate::address::Address;
 use crate::http::Request;
+use crate::json;
 
 #[derive(Deserialize)]
 struct Answer {
@@ -38,8 +39,8 @@ pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> R
 
 /// The last point that has a value: Datadog's newest bucket is often still empty.
 pub(super) fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
-    let answer: Answer = serde_json::from_slice(body)
-        .map_err(|_| AskError::malformed(origin, "Datadog's JSON with series and their pointlist"))?;
+    let answer: Answer = json::read(body, json::SAMPLES)
+        .map_err(|unread| unread.of(origin, "Datadog's JSON with series and their pointlist"))?;
     let points = answer.series.into_iter().next().map(|it| it.pointlist);
     let last = points
         .unwrap_or_default()

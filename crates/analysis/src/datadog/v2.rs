@@ -14,7 +14,11 @@ use super::Window;
 use crate::AskError;
 use crate::address::Address;
 use crate::http::Request;
+use crate::json;
 use crate::said::shown;
+
+/// As much of a group's name as is noted.
+const NAMED: usize = 100;
 
 /// As many groups as are noted: the lowest half and the highest half, because either may be the bad ones.
 const NOTED: usize = 100;
@@ -82,8 +86,8 @@ pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> R
 
 pub(super) fn read(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Reply, AskError> {
     let malformed = |expected: &str| AskError::malformed(origin, expected);
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|_| malformed("Datadog's JSON with columns of values"))?;
+    let answer: Answer = json::read(body, json::DOCUMENT)
+        .map_err(|unread| unread.of(origin, "Datadog's JSON with columns of values"))?;
     for errors in [answer.data.errors, answer.errors] {
         let said = match errors {
             Value::String(text) => text,
@@ -158,7 +162,10 @@ fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64]
     }
     let groups: Vec<_> = groups
         .iter()
-        .map(|(name, value)| json!({"name": name, "value": value}))
+        .map(|(name, value)| {
+            let name: String = name.chars().take(NAMED).collect();
+            json!({"name": name, "value": value})
+        })
         .collect();
     notes.insert("groups".to_owned(), Value::from(groups).to_string());
 }

@@ -1,32 +1,99 @@
 //! From a URL to a connection, past the guard.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpStream;
 use url::{Host, Url};
 
-use super::{CONNECT, Resolve};
+use super::{CONNECT, Http, Proxy};
+use crate::AskError;
 use crate::address::origin;
-use crate::{AskError, Egress};
 
-/// Connects to an address of the URL's host. If only one of its addresses is refused, it is refused whole: names that are
-/// partly ours are made for mischief.
-pub(super) async fn connect(
-    url: &Url,
-    egress: &Egress,
-    resolver: &dyn Resolve,
-) -> Result<TcpStream, AskError> {
-    let addresses = addresses(url, resolver).await?;
-    for address in &addresses {
-        egress
-            .check(address.ip())
-            .map_err(|why| AskError::EgressRefused {
-                origin: origin(url),
-                address: address.ip(),
-                why,
-            })?;
+impl Http {
+    /// Connects to an address of the URL's host. If only one of its addresses is refused, it is refused whole: names that are
+    /// partly ours are made for mischief.
+    pub(super) async fn connect(&self, namespace: &str, url: &Url) -> Result<TcpStream, AskError> {
+        match &self.proxy {
+            Some(proxy) => self.connect_through(proxy, namespace, url).await,
+            None => {
+                let addresses = self.addresses(namespace, url).await?;
+                let ips: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
+                self.check(url, &ips)?;
+                dial(url, addresses).await
+            }
+        }
     }
+
+    /// Connects to the proxy, which is where whoever runs the operator says, and has it connect to the host.
+    async fn connect_through(
+        &self,
+        proxy: &Proxy,
+        namespace: &str,
+        url: &Url,
+    ) -> Result<TcpStream, AskError> {
+        let literal: Vec<IpAddr> = match url.host() {
+            Some(Host::Ipv4(address)) => vec![address.into()],
+            Some(Host::Ipv6(address)) => vec![address.into()],
+            Some(Host::Domain(name)) => {
+                let checked = self.egress.check_name(name);
+                checked.map_err(|why| refused_name(url, why))?;
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        self.check(url, &literal)?;
+        let connecting = async {
+            let addresses = self.addresses(namespace, &proxy.url).await?;
+            dial(&proxy.url, addresses).await
+        };
+        let connected = connecting.await;
+        let mut stream =
+            connected.map_err(|error| proxy.failed(url, &format!("cannot be reached ({error})")))?;
+        if url.scheme() == "https" {
+            proxy.tunnel(&mut stream, url).await?;
+        }
+        Ok(stream)
+    }
+
+    fn check(&self, url: &Url, addresses: &[IpAddr]) -> Result<(), AskError> {
+        for address in addresses {
+            self.egress
+                .check(*address)
+                .map_err(|why| AskError::EgressRefused {
+                    origin: origin(url),
+                    address: *address,
+                    why,
+                })?;
+        }
+        let name = match url.host() {
+            Some(Host::Domain(name)) => Some(name),
+            _ => None,
+        };
+        if self.egress.lists(name, addresses) {
+            Ok(())
+        } else {
+            Err(refused_name(url, "is not listed in --egress-only"))
+        }
+    }
+
+    /// A host that is an address by any spelling was read as one when the URL was.
+    async fn addresses(&self, namespace: &str, url: &Url) -> Result<Vec<SocketAddr>, AskError> {
+        let port = url.port_or_known_default().unwrap_or(80);
+        match url.host() {
+            Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
+            Some(Host::Ipv6(address)) => Ok(vec![(address, port).into()]),
+            Some(Host::Domain(name)) => self
+                .lookups
+                .resolve(namespace, name, port)
+                .await
+                .map_err(|error| unresolved(url, &in_words(&error))),
+            None => Err(unresolved(url, "the address has no host")),
+        }
+    }
+}
+
+async fn dial(url: &Url, addresses: Vec<SocketAddr>) -> Result<TcpStream, AskError> {
     let mut failure = unresolved(url, "it has no addresses");
     for address in addresses {
         match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
@@ -47,17 +114,10 @@ pub(super) async fn connect(
     Err(failure)
 }
 
-/// A host that is an address by any spelling was read as one when the URL was.
-async fn addresses(url: &Url, resolver: &dyn Resolve) -> Result<Vec<SocketAddr>, AskError> {
-    let port = url.port_or_known_default().unwrap_or(80);
-    match url.host() {
-        Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
-        Some(Host::Ipv6(address)) => Ok(vec![(address, port).into()]),
-        Some(Host::Domain(name)) => resolver
-            .resolve(name, port)
-            .await
-            .map_err(|error| unresolved(url, &in_words(&error))),
-        None => Err(unresolved(url, "the address has no host")),
+fn refused_name(url: &Url, why: &'static str) -> AskError {
+    AskError::HostRefused {
+        origin: origin(url),
+        why,
     }
 }
 

@@ -3,7 +3,8 @@
 use std::pin::pin;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, LOCATION, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
+    PROXY_AUTHORIZATION, USER_AGENT,
 };
 use ::http::{StatusCode, Version};
 use bytes::{Bytes, BytesMut};
@@ -13,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use url::{Position, Url};
 
 use super::tls::Stream;
-use super::{LIMIT, Request, Response};
+use super::{Http, Proxy, Request, Response, SMALL};
 use crate::AskError;
 use crate::address::origin;
 
@@ -26,28 +27,103 @@ pub(super) enum Outcome {
     },
 }
 
-pub(super) async fn exchange(stream: Stream, request: &Request) -> Result<Outcome, AskError> {
-    let from = origin(&request.url);
-    let broken = |error: hyper::Error| broken(&from, &error);
-    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(64 * 1024)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(broken)?;
-    let outgoing = outgoing(request)?;
-    let exchange = async {
-        let answer = sender.send_request(outgoing).await.map_err(broken)?;
-        read(&from, answer).await
-    };
-    let mut exchange = pin!(exchange);
-    // The connection works while it is polled, and may end before the rest of the answer is read.
-    tokio::select! {
-        outcome = &mut exchange => outcome,
-        _ = connection => exchange.await,
+impl Http {
+    pub(super) async fn exchange(
+        &self,
+        namespace: &str,
+        stream: Stream,
+        request: &Request,
+    ) -> Result<Outcome, AskError> {
+        let from = origin(&request.url);
+        let broken = |error: hyper::Error| broken(&from, &error);
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(64 * 1024)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+        let outgoing = outgoing(request, self.proxy.as_ref())?;
+        let exchange = async {
+            let answer = sender.send_request(outgoing).await.map_err(broken)?;
+            self.read(namespace, request, &from, answer).await
+        };
+        let mut exchange = pin!(exchange);
+        // The connection works while it is polled, and may end before the rest of the answer is read.
+        tokio::select! {
+            outcome = &mut exchange => outcome,
+            _ = connection => exchange.await,
+        }
+    }
+
+    async fn read(
+        &self,
+        namespace: &str,
+        request: &Request,
+        from: &str,
+        answer: hyper::Response<Incoming>,
+    ) -> Result<Outcome, AskError> {
+        let status = answer.status();
+        if matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+            let location = answer.headers().get(LOCATION).cloned();
+            return Ok(Outcome::Redirect { status, location });
+        }
+        let encoding = answer.headers().get(CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(AskError::malformed(from, "without compression, as was asked for"));
+        }
+        let content_type = answer.headers().get(CONTENT_TYPE).and_then(essence);
+        let limit = request.limit;
+        let too_large = || AskError::TooLarge {
+            origin: from.to_owned(),
+            limit,
+        };
+        let mut incoming = answer.into_body();
+        if incoming.size_hint().lower() > limit as u64 {
+            return Err(too_large());
+        }
+        let (mut body, mut permit) = (BytesMut::new(), None);
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| broken(from, &error))?;
+            let Ok(data) = frame.into_data() else { continue };
+            let length = body.len() + data.len();
+            if length > limit {
+                return Err(too_large());
+            }
+            if length > SMALL && permit.is_none() {
+                permit = self.large.acquire(namespace).await;
+            }
+            body.extend_from_slice(&data);
+        }
+        Ok(Outcome::Answer(Response {
+            origin: from.to_owned(),
+            status,
+            content_type,
+            body: body.freeze(),
+            _permit: permit,
+        }))
     }
 }
 
-fn outgoing(request: &Request) -> Result<hyper::Request<Full<Bytes>>, AskError> {
+/// A content type without its parameters, where it is one: it is shown.
+fn essence(value: &HeaderValue) -> Option<String> {
+    let text = value
+        .to_str()
+        .ok()?
+        .split(';')
+        .next()?
+        .trim()
+        .to_ascii_lowercase();
+    let is_word = |word: &str| {
+        (1..=64).contains(&word.len())
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    let (kind, subtype) = text.split_once('/')?;
+    (is_word(kind) && is_word(subtype)).then_some(text)
+}
+
+/// A proxy that is asked for a plain address is given all of it.
+fn outgoing(request: &Request, proxy: Option<&Proxy>) -> Result<hyper::Request<Full<Bytes>>, AskError> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(
@@ -62,10 +138,19 @@ fn outgoing(request: &Request) -> Result<hyper::Request<Full<Bytes>>, AskError> 
     };
     let host = HeaderValue::from_str(&authority(&request.url)).map_err(|_| unusable())?;
     headers.insert(HOST, host);
+    let proxy = proxy.filter(|_| request.url.scheme() == "http");
+    let target = match proxy {
+        Some(_) => &request.url[..Position::AfterQuery],
+        None => &request.url[Position::BeforePath..Position::AfterQuery],
+    };
+    headers.remove(PROXY_AUTHORIZATION);
+    if let Some(value) = proxy.and_then(|proxy| proxy.authorization.clone()) {
+        headers.insert(PROXY_AUTHORIZATION, value);
+    }
     let mut outgoing = hyper::Request::builder()
         .method(request.method.clone())
         .version(Version::HTTP_11)
-        .uri(&request.url[Position::BeforePath..Position::AfterQuery])
+        .uri(target)
         .body(Full::new(request.body.clone()))
         .map_err(|_| unusable())?;
     *outgoing.headers_mut() = headers;
@@ -75,40 +160,6 @@ fn outgoing(request: &Request) -> Result<hyper::Request<Full<Bytes>>, AskError> 
 /// The host, and the port where it is not the usual one.
 pub(crate) fn authority(url: &Url) -> String {
     url[Position::BeforeHost..Position::AfterPort].to_owned()
-}
-
-async fn read(from: &str, answer: hyper::Response<Incoming>) -> Result<Outcome, AskError> {
-    let status = answer.status();
-    if matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
-        let location = answer.headers().get(LOCATION).cloned();
-        return Ok(Outcome::Redirect { status, location });
-    }
-    let encoding = answer.headers().get(CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(AskError::malformed(from, "without compression, as was asked for"));
-    }
-    let too_large = || AskError::TooLarge {
-        origin: from.to_owned(),
-        limit: LIMIT,
-    };
-    let mut incoming = answer.into_body();
-    if incoming.size_hint().lower() > LIMIT as u64 {
-        return Err(too_large());
-    }
-    let mut body = BytesMut::new();
-    while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| broken(from, &error))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if body.len() + data.len() > LIMIT {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&data);
-    }
-    Ok(Outcome::Answer(Response {
-        origin: from.to_owned(),
-        status,
-        body: body.freeze(),
-    }))
 }
 
 fn broken(from: &str, error: &hyper::Error) -> AskError {

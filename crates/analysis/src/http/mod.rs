@@ -2,17 +2,19 @@
 //!
 //! Every hop is the same: the host is resolved once, every address it has is shown to [`Egress`], and the connection is made to
 //! one of just those addresses; nothing resolves a second time, so a name cannot change its mind in between. Each request has
-//! its own connection, proxies from the environment are not heard of, compressed answers are neither asked for nor taken, and
-//! an answer is read up to [`LIMIT`].
+//! its own connection, proxies of the environment are ignored, compressed answers are neither asked for nor taken, and an answer
+//! is read up to [`LIMIT`].
+//!
+//! What namespaces share has a limit per namespace: lookups of names, and memory for answers that are large.
 
 mod connect;
 mod exchange;
+mod proxy;
 mod redirect;
 mod resolve;
 mod tls;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -20,14 +22,27 @@ use bytes::Bytes;
 use url::Url;
 
 pub(crate) use self::exchange::authority;
+pub use self::proxy::Proxy;
+use self::resolve::Lookups;
 pub use self::resolve::{Resolve, SystemResolver};
 pub(crate) use self::tls::Trust;
 use self::tls::Trusts;
 use crate::address::origin;
+use crate::limit::{NamespaceLimit, Permit};
 use crate::{AskError, Egress, timing};
 
 /// As much of an answer as is read.
 pub const LIMIT: usize = 1024 * 1024;
+
+/// As much of a web metric's answer as is read: it may be anything, and is kept whole until it is judged.
+pub const WEB_LIMIT: usize = 256 * 1024;
+
+/// Longer answers than this are large: few of them are read at the same time, and each counts until it has been parsed.
+const SMALL: usize = 64 * 1024;
+
+/// How many large answers of one namespace, and of all, there may be at the same time.
+const LARGE_PER_NAMESPACE: usize = 4;
+const LARGE: usize = 16;
 
 /// As often as a redirection is followed.
 pub const REDIRECTS: usize = 5;
@@ -38,7 +53,9 @@ pub const CONNECT: Duration = Duration::from_secs(10);
 /// The client.
 pub struct Http {
     egress: Egress,
-    resolver: Arc<dyn Resolve>,
+    lookups: Lookups,
+    proxy: Option<Proxy>,
+    large: NamespaceLimit,
     trusts: Trusts,
 }
 
@@ -55,6 +72,8 @@ pub(crate) struct Request {
     pub(crate) trust: Trust,
     /// For all of it: the name, the connection, redirections and the answer.
     pub(crate) timeout: Duration,
+    /// As much of the answer as is read.
+    pub(crate) limit: usize,
 }
 
 /// An answer, whatever its status.
@@ -62,7 +81,11 @@ pub(crate) struct Response {
     /// Who gave it, for messages.
     pub(crate) origin: String,
     pub(crate) status: StatusCode,
+    /// Such as `text/html`; `None` where it is not one.
+    pub(crate) content_type: Option<String>,
     pub(crate) body: Bytes,
+    /// For the memory of a large body. It goes with the body.
+    pub(crate) _permit: Option<Permit>,
 }
 
 impl Http {
@@ -70,14 +93,22 @@ impl Http {
     pub fn new(egress: Egress) -> Self {
         Self {
             egress,
-            resolver: Arc::new(SystemResolver),
+            lookups: Lookups::new(SystemResolver),
+            proxy: None,
+            large: NamespaceLimit::new(LARGE_PER_NAMESPACE, LARGE),
             trusts: Trusts::default(),
         }
     }
 
     /// Resolves names otherwise.
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
-        self.resolver = Arc::new(resolver);
+        self.lookups = Lookups::new(resolver);
+        self
+    }
+
+    /// Sends everything through a proxy.
+    pub fn proxy(mut self, proxy: Option<Proxy>) -> Self {
+        self.proxy = proxy;
         self
     }
 
@@ -87,18 +118,18 @@ impl Http {
         Some(self)
     }
 
-    /// Sends a request and reads the answer.
-    pub(crate) async fn send(&self, request: Request) -> Result<Response, AskError> {
+    /// Sends a request for a namespace and reads the answer.
+    pub(crate) async fn send(&self, namespace: &str, request: Request) -> Result<Response, AskError> {
         let (url, timeout) = (request.url.clone(), request.timeout);
-        timing::within(&url, timeout, self.follow(request)).await
+        timing::within(&url, timeout, self.follow(namespace, request)).await
     }
 
-    async fn follow(&self, mut request: Request) -> Result<Response, AskError> {
+    async fn follow(&self, namespace: &str, mut request: Request) -> Result<Response, AskError> {
         let first = origin(&request.url);
         for _ in 0..=REDIRECTS {
-            let stream = connect::connect(&request.url, &self.egress, self.resolver.as_ref()).await?;
+            let stream = self.connect(namespace, &request.url).await?;
             let stream = self.trusts.wrap(stream, &request.url, &request.trust).await?;
-            match exchange::exchange(stream, &request).await? {
+            match self.exchange(namespace, stream, &request).await? {
                 exchange::Outcome::Answer(response) => return Ok(response),
                 exchange::Outcome::Redirect { status, location } => {
                     request = redirect::next(request, status, location)?;
@@ -122,6 +153,7 @@ impl Request {
             asks_in_body: false,
             trust: Trust::default(),
             timeout,
+            limit: LIMIT,
         }
     }
 
@@ -150,10 +182,10 @@ impl Request {
 }
 
 impl Response {
-    /// The body, where the status is a good one.
-    pub(crate) fn ok(self) -> Result<(String, Bytes), AskError> {
+    /// The answer, where its status is a good one.
+    pub(crate) fn ok(self) -> Result<Self, AskError> {
         if self.status.is_success() {
-            return Ok((self.origin, self.body));
+            return Ok(self);
         }
         Err(AskError::Status {
             origin: self.origin,
@@ -167,6 +199,7 @@ impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("egress", &self.egress)
+            .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
 }

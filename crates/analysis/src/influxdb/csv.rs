@@ -10,11 +10,15 @@
 
 use serde_json::Value;
 
+use crate::json::DOCUMENT;
+
 /// Why there are no values.
 #[derive(Debug, PartialEq)]
 pub(super) enum Trouble {
     /// It is no annotated CSV.
     Malformed,
+    /// There are more values than are read.
+    TooMany,
     /// The query failed midway, and this is what was said.
     Said(String),
 }
@@ -55,6 +59,9 @@ pub(super) fn values(body: &[u8]) -> Result<Vec<Value>, Trouble> {
                 Some(columns) => {
                     if let Some(at) = columns.iter().position(|column| column == "error") {
                         return Err(Trouble::Said(record.get(at).unwrap_or_default().to_owned()));
+                    }
+                    if values.len() >= DOCUMENT {
+                        return Err(Trouble::TooMany);
                     }
                     values.push(table.value(columns, &record)?);
                 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use ::http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use form_urlencoded::Serializer;
-use serde_json::{Value, json};
+use serde_json::Value;
 use stateward_api::analysis::InfluxDb;
 use stateward_core::analysis::{Data, Reply};
 
 use crate::address::Address;
 use crate::http::Request;
+use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
@@ -49,23 +50,29 @@ pub(crate) async fn ask(
     url.set_query(Some(
         &Serializer::new(String::new()).append_pair("org", org).finish(),
     ));
-    let dialect = json!({
+    let dialect = serde_json::json!({
         "annotations": ["datatype", "group", "default"], "delimiter": ",", "header": true,
     });
-    let body = json!({"query": metric.query, "type": "flux", "dialect": dialect}).to_string();
+    let body = serde_json::json!({"query": metric.query, "type": "flux", "dialect": dialect}).to_string();
     let mut request = Request::post(url, TIMEOUT, "application/json", body)
         .secret(AUTHORIZATION, &format!("Token {token}"))
         .ok_or_else(|| AskError::bad_field(keys.field("authToken"), "cannot be sent in a header"))?;
     request
         .headers
         .insert(ACCEPT, HeaderValue::from_static("application/csv"));
-    let (origin, body) = providers.http.send(request).await?.ok()?;
-    let values = csv::values(&body).map_err(|trouble| match trouble {
+    let token = token.to_owned();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &token);
+    providers.send(question, request, read).await
+}
+
+fn read(origin: &str, body: &[u8], token: &str) -> Result<Reply, AskError> {
+    let values = csv::values(body).map_err(|trouble| match trouble {
         csv::Trouble::Said(said) => AskError::QueryFailed {
-            origin: origin.clone(),
+            origin: origin.to_owned(),
             said: shown(&said, &[token]),
         },
-        csv::Trouble::Malformed => AskError::malformed(&origin, "annotated CSV as Flux gives it"),
+        csv::Trouble::TooMany => AskError::too_complex(origin, json::DOCUMENT),
+        csv::Trouble::Malformed => AskError::malformed(origin, "annotated CSV as Flux gives it"),
     })?;
     Ok(Reply {
         data: judge(values),

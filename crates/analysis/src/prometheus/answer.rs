@@ -11,14 +11,18 @@
 //! them. Where their age counts, `timestamp(...)` asks for it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use stateward_core::analysis::{Data, Reply};
 
 use crate::AskError;
 use crate::http::Response;
+use crate::json;
 use crate::said::shown;
 
 #[derive(Deserialize)]
@@ -47,25 +51,74 @@ struct Refusal {
     error: String,
 }
 
+/// The type may come after the result. A tagged enum would keep the result as a tree until then, so the parts of a result are read
+/// as what they look like.
 #[derive(Deserialize)]
-#[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
-enum Found {
-    Vector(Vec<Instant>),
-    Matrix(Vec<Series>),
-    Scalar(Sample),
-    String(Sample),
+#[serde(rename_all = "camelCase")]
+struct Found {
+    result_type: Kind,
+    result: Vec<Part>,
 }
 
-#[derive(Deserialize)]
-struct Instant {
-    value: Option<Sample>,
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Vector,
+    Matrix,
+    Scalar,
+    String,
+}
+
+/// A series of a vector or a matrix, or a half of the sample that a scalar or a string is.
+enum Part {
+    Series(Series),
+    Number(f64),
+    Text(String),
 }
 
 #[derive(Deserialize)]
 struct Series {
+    value: Option<Sample>,
     #[serde(default)]
     values: Vec<Sample>,
     histograms: Option<IgnoredAny>,
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PartVisitor)
+    }
+}
+
+struct PartVisitor;
+
+#[expect(clippy::cast_precision_loss, reason = "a time in seconds is a float")]
+impl<'de> Visitor<'de> for PartVisitor {
+    type Value = Part;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a series, a number or a text")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Part, A::Error> {
+        Series::deserialize(MapAccessDeserializer::new(fields)).map(Part::Series)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Part, E> {
+        Ok(Part::Number(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Part, E> {
+        Ok(Part::Number(number as f64))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Part, E> {
+        Ok(Part::Number(number as f64))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Part, E> {
+        Ok(Part::Text(text.to_owned()))
+    }
 }
 
 /// A time in seconds, and a value as a text.
@@ -73,27 +126,32 @@ struct Series {
 struct Sample(f64, String);
 
 /// Reads an answer. `secrets` are not shown, should it repeat them.
-pub(super) fn read(response: Response, secrets: &[&str]) -> Result<Reply, AskError> {
-    let Response { origin, status, body } = response;
+pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskError> {
+    const EXPECTED: &str = "Prometheus' JSON with a status and a vector, matrix, scalar or string";
+    let Response {
+        origin, status, body, ..
+    } = response;
     // Others that count as success tell of an answer that is not Prometheus' own, or not whole.
-    if status != 200 {
-        let refusal = serde_json::from_slice(&body).ok();
+    if *status != 200 {
+        let refusal = json::read(body, json::SAMPLES).ok();
         return Err(AskError::Status {
-            origin,
+            origin: origin.clone(),
             status: status.as_u16(),
             said: refusal.and_then(|refusal| said(&refusal, secrets)),
         });
     }
-    let malformed = |expected: &str| AskError::malformed(&origin, expected);
-    let answer: Answer = serde_json::from_slice(&body)
-        .map_err(|_| malformed("Prometheus' JSON with a status and a vector, matrix, scalar or string"))?;
+    let malformed = |expected: &str| AskError::malformed(origin, expected);
+    let answer: Answer = json::read(body, json::SAMPLES).map_err(|unread| unread.of(origin, EXPECTED))?;
     if answer.status != "success" {
         let refusal = Refusal {
             error_type: answer.error_type,
             error: answer.error,
         };
         let said = said(&refusal, secrets).unwrap_or_else(|| "without a reason".to_owned());
-        return Err(AskError::QueryFailed { origin, said });
+        return Err(AskError::QueryFailed {
+            origin: origin.clone(),
+            said,
+        });
     }
     let found = answer
         .data
@@ -128,26 +186,52 @@ fn said(refusal: &Refusal, secrets: &[&str]) -> Option<String> {
     })
 }
 
+const SAMPLE: &str = "a time and a value, as Prometheus writes a scalar or a string";
+const SERIES: &str = "made of series, as Prometheus writes a vector or a matrix";
+
 impl Found {
     /// Each has one sample in a vector, and any number of them in a matrix.
     fn series(&self) -> Option<usize> {
-        match self {
-            Self::Vector(instants) => Some(instants.len()),
-            Self::Matrix(series) => Some(series.len()),
-            Self::Scalar(_) | Self::String(_) => None,
+        match self.result_type {
+            Kind::Vector | Kind::Matrix => Some(self.result.len()),
+            Kind::Scalar | Kind::String => None,
         }
+    }
+
+    /// The sample that a scalar or a string is.
+    fn sample(self) -> Result<Sample, &'static str> {
+        match <[Part; 2]>::try_from(self.result) {
+            Ok([Part::Number(time), Part::Text(value)]) => Ok(Sample(time, value)),
+            _ => Err(SAMPLE),
+        }
+    }
+
+    fn into_series(self) -> Result<Vec<Series>, &'static str> {
+        let series = self.result.into_iter().map(|part| match part {
+            Part::Series(series) => Ok(series),
+            Part::Number(_) | Part::Text(_) => Err(SERIES),
+        });
+        series.collect()
     }
 
     fn judge(self) -> Result<(Data, Option<Timestamp>), &'static str> {
         const NUMBERS: &str = "made of numbers; a query for native histograms has none";
-        let samples = match self {
-            Self::String(Sample(time, text)) => return Ok((Data::Text(text), timestamp(time))),
-            Self::Scalar(sample) => return Ok((Data::Number(sample.number()?), timestamp(sample.0))),
-            Self::Vector(instants) => instants
-                .into_iter()
-                .map(|instant| instant.value.ok_or(NUMBERS))
-                .collect::<Result<Vec<_>, _>>()?,
-            Self::Matrix(series) => {
+        let samples = match self.result_type {
+            Kind::String => {
+                let Sample(time, text) = self.sample()?;
+                return Ok((Data::Document(Value::String(text)), timestamp(time)));
+            }
+            Kind::Scalar => {
+                let sample = self.sample()?;
+                return Ok((Data::Number(sample.number()?), timestamp(sample.0)));
+            }
+            Kind::Vector => {
+                let series = self.into_series()?.into_iter();
+                let samples = series.map(|series| series.value.ok_or(NUMBERS));
+                samples.collect::<Result<Vec<_>, _>>()?
+            }
+            Kind::Matrix => {
+                let series = self.into_series()?;
                 if series.iter().any(|series| series.histograms.is_some()) {
                     return Err(NUMBERS);
                 }
@@ -187,14 +271,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn answer(status: u16, body: &Value) -> Result<Reply, AskError> {
-        read(
-            Response {
-                origin: "http://prometheus:9090".to_owned(),
-                status: status.try_into().unwrap(),
-                body: body.to_string().into(),
-            },
-            &["s3cr3t"],
-        )
+        let response = Response {
+            origin: "http://prometheus:9090".to_owned(),
+            status: status.try_into().unwrap(),
+            content_type: None,
+            body: body.to_string().into(),
+            _permit: None,
+        };
+        read(&response, &["s3cr3t"])
     }
 
     fn success(kind: &str, result: &Value) -> Result<Reply, AskError> {
@@ -211,7 +295,7 @@ mod tests {
     #[case("matrix", json!([{"metric": {}, "values": [[1, "1"], [2, "2"]]}, {"metric": {}, "values": [[1, "3"]]}]), Data::Numbers(vec![1.0, 2.0, 3.0]))]
     #[case("matrix", json!([]), Data::Numbers(vec![]))]
     #[case("scalar", json!([1, "0.25"]), Data::Number(0.25))]
-    #[case("string", json!([1, "hello"]), Data::Text("hello".to_owned()))]
+    #[case("string", json!([1, "hello"]), Data::Document(json!("hello")))]
     fn a_result_becomes_data(#[case] kind: &str, #[case] result: Value, #[case] expected: Data) {
         assert_eq!(success(kind, &result).unwrap().data, expected);
     }
@@ -269,6 +353,10 @@ mod tests {
     #[case(json!({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": []}]}}))]
     #[case(json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "many"]}}))]
     #[case(json!({"status": "success", "data": {"resultType": "streams", "result": []}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "1", "1"]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "scalar", "result": [{"value": [1, "1"]}]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "vector", "result": [1, "1"]}}))]
+    #[case(json!({"status": "success", "data": {"resultType": "vector", "result": {"value": [1, "1"]}}}))]
     #[case(json!({"status": "success"}))]
     #[case(json!({"hello": "world"}))]
     #[case(json!([]))]

@@ -15,7 +15,7 @@ use stateward_core::analysis::Reply;
 
 use crate::address::Address;
 use crate::auth::headers;
-use crate::http::{Request, Trust};
+use crate::http::{Request, Response, Trust};
 use crate::providers::Providers;
 use crate::{AskError, Question, timing};
 
@@ -64,8 +64,11 @@ pub(crate) async fn ask(
     };
     let response = timing::within(&address.url, query.timeout, sending).await?;
     let secrets = secrets(metric);
-    let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
-    let mut reply = answer::read(response, &secrets)?;
+    let read = move |response: &Response| {
+        let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
+        answer::read(response, &secrets)
+    };
+    let mut reply = providers.read(question, response, read).await?;
     let resolved = "ResolvedPrometheusQuery".to_owned();
     reply.notes.insert(resolved, metric.query.clone());
     Ok(reply)

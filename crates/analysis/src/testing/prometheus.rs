@@ -206,7 +206,7 @@ impl RealPrometheus {
             .spawn()?;
         let egress = Egress {
             allow: HOST.parse().into_iter().collect(),
-            refuse: Vec::new(),
+            ..Egress::default()
         };
         Ok(Self {
             process,
@@ -241,8 +241,8 @@ impl RealPrometheus {
             request.headers.insert(AUTHORIZATION, basic(USERNAME, PASSWORD));
         }
         request.trust = Trust::Anybody;
-        let (_, body) = self.http.send(request).await.ok()?.ok().ok()?;
-        String::from_utf8(body.to_vec()).ok()
+        let answer = self.http.send("test", request).await.ok()?.ok().ok()?;
+        String::from_utf8(answer.body.to_vec()).ok()
     }
 }
 

@@ -161,7 +161,8 @@ async fn queries_to_managed_prometheus_are_signed() {
     let server = serve(&authority, AMP, answer).await;
     let names = Names::default().with(AMP, &[server.socket]);
     let http = Http::new(loopback()).resolver(names).trusting(&authority.pem());
-    let providers = Providers::new(http.unwrap(), MapSecrets::default()).aws(Some(keys()));
+    let providers =
+        Providers::new(http.unwrap(), MapSecrets::default()).aws(Some(keys()), vec!["shop".to_owned()]);
     let address = format!("https://{AMP}/workspaces/ws-1");
     let metric = json!({"prometheus": {
         "address": address, "query": "up", "authentication": {"sigv4": {"region": "eu-west-1"}},
@@ -183,7 +184,7 @@ async fn queries_to_managed_prometheus_are_signed() {
 }
 
 #[rstest]
-#[case("http://prometheus:9090", json!({"sigv4": {"region": "r"}}), "sigv4: signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com")]
+#[case("http://prometheus:9090", json!({"sigv4": {"region": "r"}}), "sigv4: signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com of the region it names")]
 #[case("https://aps-workspaces.r.amazonaws.com", json!({"sigv4": {"region": "r"}}), "sigv4: needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the operator")]
 #[case("http://x", json!({"sigv4": {"region": "r", "roleArn": "arn"}}), "sigv4.roleArn: is not served; the operator signs with the keys of its own environment")]
 #[case("http://x", json!({"sigv4": {"region": "r", "profile": "p"}}), "sigv4.profile: is not served; the operator signs with the keys of its own environment")]
@@ -200,6 +201,31 @@ async fn what_cannot_let_in_is_told(
         error.to_string(),
         format!("provider.web.authentication.{expected}")
     );
+}
+
+#[rstest]
+#[case(&["shop"], json!({"insecure": true}), "provider.prometheus.authentication.sigv4: does not go with insecure or caCertificate")]
+#[case(&["shop"], json!({"caCertificate": Authority::new().unwrap().pem()}), "provider.prometheus.authentication.sigv4: does not go with insecure or caCertificate")]
+#[case(&["other"], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; whoever runs the operator can open it with --aws-signing-namespace shop")]
+#[case(&[], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; whoever runs the operator can open it with --aws-signing-namespace shop")]
+#[tokio::test]
+async fn the_operators_keys_sign_for_listed_namespaces_and_checked_certificates_only(
+    #[case] namespaces: &[&str],
+    #[case] patch: Value,
+    #[case] expected: &str,
+) {
+    let namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
+    let providers =
+        Providers::new(Http::new(loopback()), MapSecrets::default()).aws(Some(keys()), namespaces);
+    let mut metric = json!({
+        "address": format!("https://{AMP}"), "query": "up", "authentication": {"sigv4": {"region": "eu-west-1"}},
+    });
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(patch.as_object().unwrap().clone());
+    let error = ask(&providers, json!({"prometheus": metric})).await.unwrap_err();
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]

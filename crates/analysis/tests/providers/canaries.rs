@@ -105,7 +105,7 @@ fn asking(address: &str, egress: Egress) -> Providers {
     check("the keys for AWS", &keys);
     check("the secrets", &secrets(address));
     let http = Http::new(egress).resolver(Names::default());
-    Providers::new(http, secrets(address)).aws(Some(keys))
+    Providers::new(http, secrets(address)).aws(Some(keys), vec!["shop".to_owned()])
 }
 
 #[tokio::test]

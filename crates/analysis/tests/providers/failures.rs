@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use rstest::rstest;
 use serde_json::{Value, json};
-use stateward_analysis::http::{Http, LIMIT};
+use stateward_analysis::http::{Http, WEB_LIMIT};
 use stateward_analysis::{AskError, MapSecrets, Providers};
 use stateward_core::analysis::Data;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -77,8 +77,8 @@ async fn a_bad_status_is_told_without_the_body(#[case] code: u16, #[case] kind: 
 }
 
 #[rstest]
-#[case(LIMIT, true)]
-#[case(LIMIT + 1, false)]
+#[case(WEB_LIMIT, true)]
+#[case(WEB_LIMIT + 1, false)]
 #[tokio::test]
 async fn an_answer_is_read_up_to_its_limit(#[case] size: usize, #[case] fits: bool) {
     let server = StandIn::answering(move |_| "x".repeat(size)).await;
@@ -90,7 +90,7 @@ async fn an_answer_is_read_up_to_its_limit(#[case] size: usize, #[case] fits: bo
         assert_eq!(error.kind(), "TooLarge");
         assert_eq!(
             error.to_string(),
-            format!("{}: the answer is longer than 1048576 bytes", server.url(""))
+            format!("{}: the answer is longer than 262144 bytes", server.url(""))
         );
     }
 }

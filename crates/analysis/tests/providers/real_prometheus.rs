@@ -47,7 +47,7 @@ async fn a_real_prometheus_is_asked_and_understood() {
     assert_eq!(data("nothing_by_that_name").await, Data::Numbers(vec![]));
     assert_eq!(data("bounds").await, Data::Numbers(vec![f64::INFINITY]));
     assert_eq!(data("-bounds").await, Data::Numbers(vec![f64::NEG_INFINITY]));
-    assert_eq!(data("\"hello\"").await, Data::Text("hello".to_owned()));
+    assert_eq!(data("\"hello\"").await, Data::Document("hello".into()));
     let Data::Numbers(ratio) = data("ratio").await else {
         panic!("numbers")
     };

@@ -151,7 +151,7 @@ impl Resolve for Names {
 pub(crate) fn loopback() -> Egress {
     Egress {
         allow: vec!["127.0.0.1".parse().unwrap()],
-        refuse: Vec::new(),
+        ..Egress::default()
     }
 }
 

@@ -195,7 +195,7 @@ async fn a_secret_without_its_keys_is_named() {
             .await
             .unwrap_err()
             .to_string(),
-        "secret shop/datadog has no key app-key, or it is empty or no text"
+        "secret shop/datadog has no key app-key, or it is empty, no text or longer than 16 KiB"
     );
 }
 
@@ -402,7 +402,7 @@ async fn wavefront_tells_what_is_wrong() {
             .await
             .unwrap_err()
             .to_string(),
-        "secret shop/wavefront-api-tokens has no key other.wavefront.com, or it is empty or no text"
+        "secret shop/wavefront-api-tokens has no key other.wavefront.com, or it is empty, no text or longer than 16 KiB"
     );
 }
 

@@ -12,7 +12,9 @@ use futures::future::{AbortHandle, AbortRegistration, Abortable};
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use stateward_analysis::{Ask, AskError, Question, Secrets, Veil};
+use stateward_analysis::{
+    Ask, AskError, LONGEST_SECRET, Question, Secrets, Veil, Workers, check_filled_args, check_secret_args,
+};
 use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
 use stateward_clock::Clock;
 use stateward_core::analysis::{args, judge};
@@ -348,6 +350,8 @@ pub(crate) struct Asker {
     pub(crate) ask: Arc<dyn Ask>,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) clock: Clock,
+    /// Where metrics are filled in and answers judged: neither may hold up anything else.
+    pub(crate) workers: Workers,
 }
 
 impl Asker {
@@ -375,9 +379,9 @@ impl Asker {
         let namespace = order.run.namespace.as_deref().unwrap_or_default();
         let secrets = self.secret_args(order, namespace).await?;
         secrets.values().for_each(|secret| veil.add(secret));
-        let metric = args::fill(&order.metric, &secrets)
-            .map_err(|_| "the metric is none once its secrets are filled in".to_owned())?;
-        let range = range(&metric, now)?;
+        let open = order.metric.clone();
+        let filling = self.workers.run(namespace, move || filled(&open, &secrets, now));
+        let (metric, range) = filling.await?;
         let question = Question {
             metric: &metric,
             namespace,
@@ -397,27 +401,36 @@ impl Asker {
                 });
             }
         };
-        // What was answered is judged as it is; what is written down of it shows no secret.
-        let hide = |text: &str| veil.hide(text);
-        let judgement = judge::judge(&metric, &reply, now, &hide);
-        Ok(Measurement {
-            phase: judgement.phase,
-            message: judgement.message,
-            value: judge::value(&reply.data, &hide),
-            metadata: reply.notes,
-            ..Measurement::default()
-        })
+        let veil = veil.clone();
+        let judging = move || {
+            // What was answered is judged as it is; what is written down of it shows no secret.
+            let hide = |text: &str| veil.hide(text);
+            let judgement = judge::judge(&metric, &reply, now, &hide);
+            Measurement {
+                phase: judgement.phase,
+                message: judgement.message,
+                value: judge::value(&reply.data, &hide),
+                metadata: reply.notes,
+                ..Measurement::default()
+            }
+        };
+        Ok(self.workers.run(namespace, judging).await)
     }
 
     /// The args of a metric that come from Secrets.
     async fn secret_args(&self, order: &MetricOrder, namespace: &str) -> Result<args::Values, String> {
-        let mut values = BTreeMap::new();
+        let mut sources = Vec::new();
         for name in args::open(&order.metric) {
             let arg = order.args.iter().find(|arg| arg.name == name);
             let source = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
             let Some(secret) = source else {
                 return Err(format!("the arg {name:?} has no value"));
             };
+            sources.push((name, secret));
+        }
+        check_secret_args(&order.metric).map_err(|error| error.to_string())?;
+        let mut values = BTreeMap::new();
+        for (name, secret) in sources {
             let data = self.secrets.get(namespace, &secret.name).await;
             let data = data.map_err(|error| {
                 format!(
@@ -434,12 +447,33 @@ impl Asker {
             let Some(value) = data.get(&secret.key) else {
                 return Err(format!("Secret {} has no key {}", secret.name, secret.key));
             };
+            if value.len() > LONGEST_SECRET {
+                return Err(format!(
+                    "the key {} of Secret {} has {} bytes, more than {LONGEST_SECRET}",
+                    secret.key,
+                    secret.name,
+                    value.len()
+                ));
+            }
             let value = String::from_utf8(value.clone())
                 .map_err(|_| format!("the key {} of Secret {} is no text", secret.key, secret.name))?;
             values.insert(name, value);
         }
         Ok(values)
     }
+}
+
+/// A metric with its secrets filled in, and what the expressions of its range query come to.
+fn filled(
+    open: &Metric,
+    secrets: &args::Values,
+    now: Timestamp,
+) -> Result<(Metric, Option<stateward_analysis::Range>), String> {
+    let metric = args::fill(open, secrets)
+        .map_err(|_| "the metric is none once its secrets are filled in".to_owned())?;
+    check_filled_args(open, &metric).map_err(|error| error.to_string())?;
+    let range = range(&metric, now)?;
+    Ok((metric, range))
 }
 
 /// What the expressions of a range query come to.
@@ -523,6 +557,7 @@ mod tests {
             )),
             secrets: Arc::new(MapSecrets::default()),
             clock: Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0),
+            workers: Workers::default(),
         }
     }
 
@@ -574,8 +609,8 @@ mod tests {
     async fn a_secret_is_judged_and_written_down_nowhere() {
         let metric = |operator: &str| {
             serde_json::json!({
-                "name": "m", "successCondition": format!("result.status {operator} \"{{{{args.word}}}}\""),
-                "provider": {"web": {"url": "http://web"}},
+                "name": "m", "successCondition": format!("result.status {operator} \"ok\""),
+                "provider": {"web": {"url": "http://web", "headers": [{"key": "a", "value": "{{args.word}}"}]}},
             })
         };
         let word =
@@ -598,6 +633,128 @@ mod tests {
             let written = serde_json::to_string(&measurement).unwrap();
             assert!(!written.contains("ok") && !written.contains("b2s"), "{written}");
         }
+    }
+
+    /// An order for a web metric with this merged into it, and a secret argument `word`.
+    fn order(patch: serde_json::Value) -> MetricOrder {
+        let mut metric = serde_json::json!({
+            "name": "m", "successCondition": "result.status == 'ok'", "provider": {"web": {"url": "http://web"}},
+        });
+        let fields = patch.as_object().unwrap().clone();
+        metric.as_object_mut().unwrap().extend(fields);
+        let word =
+            serde_json::json!({"name": "word", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+        MetricOrder {
+            run: ObjectRef::new("run").within("ns"),
+            uid: "uid".into(),
+            index: 0,
+            metric: serde_json::from_value(metric).unwrap(),
+            args: vec![serde_json::from_value(word).unwrap()],
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn an_answer_is_judged_by_the_workers_of_its_namespace_and_not_where_it_was_asked() {
+        let asker = Asker {
+            ask: Arc::new(Echo),
+            ..asker()
+        };
+        // Work of this namespace that does not end, until the workers take no more of it.
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        let (begun, mut begins) = mpsc::unbounded_channel();
+        for _ in 0..10 {
+            let (workers, ended, begun) = (asker.workers.clone(), ended.clone(), begun.clone());
+            tokio::spawn(async move {
+                let work = move || {
+                    let _ = begun.send(());
+                    let _ = ended.lock().map(|ended| ended.recv());
+                };
+                workers.run("ns", work).await;
+            });
+        }
+        begins.recv().await.unwrap();
+        begins.recv().await.unwrap();
+        let waiting = tokio::spawn({
+            let asker = asker.clone();
+            async move { order(serde_json::json!({})).ask(&asker).await }
+        });
+        let elsewhere = MetricOrder {
+            run: ObjectRef::new("run").within("other"),
+            ..order(serde_json::json!({}))
+        };
+        assert_eq!(elsewhere.ask(&asker).await.phase, Phase::Successful);
+        assert!(!waiting.is_finished());
+        drop(end);
+        assert_eq!(waiting.await.unwrap().phase, Phase::Successful);
+    }
+
+    /// Secrets that nobody may read in this test.
+    struct Unread;
+
+    impl Secrets for Unread {
+        fn get<'a, 'n, 's, 'r>(
+            &'a self,
+            _: &'n str,
+            _: &'s str,
+        ) -> Pin<
+            Box<
+                dyn Future<
+                        Output = Result<
+                            Option<stateward_analysis::SecretData>,
+                            stateward_analysis::SecretsError,
+                        >,
+                    > + Send
+                    + 'r,
+            >,
+        >
+        where
+            'a: 'r,
+            'n: 'r,
+            's: 'r,
+            Self: 'r,
+        {
+            panic!("a Secret is read")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_stands_where_none_may_is_not_even_read() {
+        let asker = Asker {
+            ask: Arc::new(Echo),
+            secrets: Arc::new(Unread),
+            ..asker()
+        };
+        let patches = [
+            serde_json::json!({"successCondition": "result == '{{args.word}}'"}),
+            serde_json::json!({"provider": {"web": {"url": "http://{{args.word}}/"}}}),
+        ];
+        for patch in patches {
+            let measurement = order(patch).ask(&asker).await;
+            assert_eq!(measurement.phase, Phase::Error);
+            assert!(
+                measurement.message.contains("{{args.word}} comes from a Secret"),
+                "{}",
+                measurement.message
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_too_long_is_refused() {
+        let long = "x".repeat(LONGEST_SECRET + 1);
+        let asker = Asker {
+            ask: Arc::new(Echo),
+            secrets: Arc::new(MapSecrets::default().with("ns", "s", &[("k", &long)])),
+            ..asker()
+        };
+        let headers = serde_json::json!([{"key": "a", "value": "{{args.word}}"}]);
+        let patch = serde_json::json!({"provider": {"web": {"url": "http://web", "headers": headers}}});
+        let measurement = order(patch).ask(&asker).await;
+        assert_eq!(
+            measurement.message,
+            "the key k of Secret s has 16385 bytes, more than 16384"
+        );
     }
 
     async fn settle() {

@@ -14,8 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stateward_clock::Clock;
+use stateward_controller::endpoints;
 use stateward_controller::lease::{Election, Timing};
-use stateward_controller::rbac::{lease_rules, rules};
+use stateward_controller::rbac::{endpoint_rules, lease_rules, rules};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::audit::{Access, accesses};
@@ -37,6 +38,10 @@ pub(crate) async fn grant(admin: &Client, operator: &Client) -> Result<()> {
     apply::<Role>(Api::namespaced(admin.clone(), NAMESPACE), NAME, role).await?;
     let binding = json!({"roleRef": to("Role"), "subjects": subjects});
     apply::<RoleBinding>(Api::namespaced(admin.clone(), NAMESPACE), NAME, binding).await?;
+    let role = json!({"rules": endpoint_rules()});
+    apply::<Role>(Api::namespaced(admin.clone(), "default"), NAME, role).await?;
+    let binding = json!({"roleRef": to("Role"), "subjects": subjects});
+    apply::<RoleBinding>(Api::namespaced(admin.clone(), "default"), NAME, binding).await?;
     apply::<ClusterRole>(Api::all(admin.clone()), NAME, json!({"rules": rules()})).await?;
     let binding = json!({"roleRef": to("ClusterRole"), "subjects": subjects});
     apply::<ClusterRoleBinding>(Api::all(admin.clone()), NAME, binding).await?;
@@ -89,10 +94,19 @@ pub(crate) async fn elect(operator: &Client) -> Result<()> {
     Ok(())
 }
 
+/// Looks where the API servers are, as the binary does before it asks for metrics.
+pub(crate) async fn find_api_servers(operator: &Client) -> Result<()> {
+    let found = endpoints::api_servers(operator).await?;
+    if found.is_empty() {
+        bail!("the EndpointSlice of the API server has no addresses");
+    }
+    Ok(())
+}
+
 /// Expects of the audit log that nothing was refused to the operator and that it has used every verb it has.
 pub(crate) async fn expect_used_to_the_full(log: &Path) -> Result<()> {
     let user = format!("system:serviceaccount:{NAMESPACE}:{NAME}");
-    let granted = granted_accesses([rules(), lease_rules(NAME)].concat());
+    let granted = granted_accesses([rules(), lease_rules(NAME), endpoint_rules()].concat());
     let began = Instant::now();
     loop {
         let made = accesses(log, &user).with_context(|| format!("cannot read {}", log.display()))?;

@@ -127,6 +127,7 @@ fn rights(operator: kube::Client, log: PathBuf, runtime: Arc<Runtime>) -> Trial 
         move || {
             let checked = runtime.block_on(async {
                 rbac::elect(&operator).await?;
+                rbac::find_api_servers(&operator).await?;
                 rbac::expect_used_to_the_full(&log).await
             });
             checked.map_err(|error| Failed::from(format!("{error:#}")))

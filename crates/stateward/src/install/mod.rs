@@ -95,6 +95,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
         objects.extend(manifests::identity(namespace));
     }
     if all {
+        objects.push(manifests::network_policy(namespace));
         objects.push(manifests::deployment(namespace, image));
     }
     Ok(objects)

@@ -2,11 +2,13 @@
 //!
 //! - `connect`: the way to the API server, and the wait for what has to be there.
 //! - `probes`: health, readiness and metrics over HTTP.
+//! - `refusals`: the addresses that metrics are never asked of.
 //! - `term`: one term as the leader, to its end.
 //! - this file: arguments, and the order of things.
 
 mod connect;
 mod probes;
+mod refusals;
 mod term;
 
 use std::net::SocketAddr;
@@ -16,7 +18,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ArgAction;
-use stateward_analysis::{Cidr, Egress};
+use stateward_analysis::http::Proxy;
+use stateward_analysis::{Cidr, Destination, Egress};
 use stateward_clock::Clock;
 use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
@@ -58,6 +61,30 @@ pub(crate) struct Args {
     /// may be given several times
     #[arg(long = "allow-egress", value_name = "CIDR")]
     allow_egress: Vec<Cidr>,
+    /// A range of addresses or a host (*.example.com for all below one) that metrics may be asked of, and nothing else; may be given
+    /// several times. What is refused stays refused
+    #[arg(long = "egress-only", value_name = "CIDR|HOST")]
+    egress_only: Vec<Destination>,
+    /// Ask for metrics through this HTTP proxy, such as http://proxy.example:3128; HTTP_PROXY and the like are ignored
+    #[arg(
+        long,
+        env = "STATEWARD_EGRESS_PROXY",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    egress_proxy: Option<Proxy>,
+    /// An address of the node that the operator runs on, which metrics are not asked of; may be given several times
+    #[arg(
+        long = "node-address",
+        env = "STATEWARD_NODE_ADDRESSES",
+        value_delimiter = ',',
+        value_name = "ADDRESS"
+    )]
+    node_addresses: Vec<Cidr>,
+    /// A namespace whose metrics may be signed for AWS with the operator's own keys (sigv4), may be given several times; without it
+    /// none
+    #[arg(long = "aws-signing-namespace", value_name = "NAMESPACE")]
+    aws_signing_namespaces: Vec<String>,
     /// The Prometheus to ask where a metric names none
     #[arg(long, env = "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS", value_name = "URL")]
     prometheus_address: Option<String>,
@@ -92,9 +119,10 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let config = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
     let home = config.default_namespace.clone();
-    // Whoever may write a template shall not reach the API server from where the operator stands.
     let host = config.cluster_url.host().unwrap_or_default();
-    let api_server: Vec<Cidr> = host.trim_matches(['[', ']']).parse().into_iter().collect();
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let service = std::env::var("KUBERNETES_SERVICE_HOST").ok();
+    let api_server: Vec<String> = [host].into_iter().chain(service).collect();
     let own_config = config.clone();
     let client = kube::Client::try_from(config).context("cannot make a client from the configuration")?;
     let listener = TcpListener::bind(args.listen)
@@ -121,6 +149,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             found = definition => found?,
             () = &mut stop => return Ok(()),
         }
+        let refusals = refusals::Watch::new(client.clone(), api_server.clone(), args.node_addresses);
+        refusals.look().await;
         let clock = Clock::wall();
         let term = Term {
             client: client.clone(),
@@ -131,8 +161,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             metrics,
             egress: Egress {
                 allow: args.allow_egress,
-                refuse: api_server,
+                refuse: refusals.refusals.clone(),
+                refuse_names: api_server,
+                only: args.egress_only,
             },
+            refusals,
+            proxy: args.egress_proxy,
+            aws_namespaces: args.aws_signing_namespaces,
             prometheus: args.prometheus_address,
         };
         let outcome = if args.leader_elect {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use stateward_analysis::http::Http;
+use stateward_analysis::http::{Http, Proxy};
 use stateward_analysis::{AwsCredentials, Egress, KubeSecrets, Providers};
 use stateward_controller::fence::guard;
 use stateward_controller::{Fence, Metrics, Operator, Options};
+
+use super::refusals::Watch;
 
 /// What a term needs.
 pub(super) struct Term {
@@ -17,6 +19,12 @@ pub(super) struct Term {
     pub(super) metrics: Metrics,
     /// Where metrics are asked for.
     pub(super) egress: Egress,
+    /// Keeps up to date where not.
+    pub(super) refusals: Watch,
+    /// Through which proxy, if any.
+    pub(super) proxy: Option<Proxy>,
+    /// Whose metrics may be signed with the operator's keys for AWS.
+    pub(super) aws_namespaces: Vec<String>,
     /// Whom to ask where a metric does not say.
     pub(super) prometheus: Option<String>,
 }
@@ -38,9 +46,10 @@ const LAST_REQUEST: Duration = Duration::from_secs(5);
 impl Term {
     fn providers(&self, client: &Client) -> Providers {
         let aws = AwsCredentials::from_variables(|name| std::env::var(name).ok());
-        Providers::new(Http::new(self.egress.clone()), KubeSecrets(client.clone()))
+        let http = Http::new(self.egress.clone()).proxy(self.proxy.clone());
+        Providers::new(http, KubeSecrets(client.clone()))
             .default_prometheus(self.prometheus.clone())
-            .aws(aws)
+            .aws(aws, self.aws_namespaces.clone())
     }
 
     /// Works behind `fence` until `lost` or told to `stop`. What was decided and not yet sent is dropped: the next leader
@@ -60,6 +69,7 @@ impl Term {
         self.metrics.leads(true);
         let ended = tokio::select! {
             () = &mut operator => Ended::Broken,
+            () = self.refusals.keep_looking() => Ended::Broken,
             () = lost => Ended::Lost,
             () = stop => {
                 fence.close();

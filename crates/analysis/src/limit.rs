@@ -1,0 +1,103 @@
+//! Limits for what namespaces share: so many at a time in total, and fewer for one namespace.
+//!
+//! A namespace waits for its own permit before it queues for the shared one, so the queue of the shared one never holds more
+//! of one namespace than its limit, and no namespace can keep the others waiting by asking often.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How much may be under way at the same time.
+#[derive(Clone, Debug)]
+pub struct NamespaceLimit {
+    total: Arc<Semaphore>,
+    per_namespace: usize,
+    namespaces: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
+}
+
+/// The right to go on. It counts until it is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    _namespace: OwnedSemaphorePermit,
+    _total: OwnedSemaphorePermit,
+}
+
+impl NamespaceLimit {
+    /// At most `per_namespace` of one namespace, and `total` of all.
+    pub fn new(per_namespace: usize, total: usize) -> Self {
+        Self {
+            total: Arc::new(Semaphore::new(total)),
+            per_namespace,
+            namespaces: Arc::default(),
+        }
+    }
+
+    /// Waits until this namespace may have one more under way. `None` only if the limit was closed, which nothing does.
+    pub async fn acquire(&self, namespace: &str) -> Option<Permit> {
+        let of_namespace = self.of(namespace).acquire_owned().await.ok()?;
+        let of_total = self.total.clone().acquire_owned().await.ok()?;
+        Some(Permit {
+            _namespace: of_namespace,
+            _total: of_total,
+        })
+    }
+
+    fn of(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = namespaces.get(namespace) {
+            return semaphore.clone();
+        }
+        // A permit and a waiting task each hold their semaphore: what only the map holds is in use by nobody.
+        namespaces.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        let semaphore = Arc::new(Semaphore::new(self.per_namespace));
+        namespaces.insert(namespace.to_owned(), semaphore.clone());
+        semaphore
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn one_namespace_never_has_more_than_its_limit_and_all_together_the_total() {
+        let limit = NamespaceLimit::new(2, 3);
+        let first = limit.acquire("a").await;
+        let second = limit.acquire("a").await;
+        assert!(limit.acquire("a").now_or_never().is_none(), "a third of a");
+        let other = limit.acquire("b").now_or_never();
+        assert!(other.is_some(), "b has its own");
+        assert!(limit.acquire("c").now_or_never().is_none(), "a fourth of all");
+        drop(first);
+        assert!(limit.acquire("c").now_or_never().is_some());
+        drop((second, other));
+    }
+
+    #[tokio::test]
+    async fn a_namespace_that_queues_up_keeps_nobody_else_waiting() {
+        let limit = NamespaceLimit::new(2, 3);
+        let held = [limit.acquire("a").await, limit.acquire("a").await];
+        let mut queued: Vec<_> = (0..20).map(|_| Box::pin(limit.acquire("a"))).collect();
+        for waiting in &mut queued {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        for _ in 0..20 {
+            assert!(limit.acquire("b").now_or_never().is_some());
+        }
+        drop(held);
+    }
+
+    #[tokio::test]
+    async fn namespaces_that_are_gone_are_not_remembered() {
+        let limit = NamespaceLimit::new(1, 2);
+        let held = limit.acquire("held").await;
+        for index in 0..100 {
+            limit.acquire(&format!("gone-{index}")).await;
+        }
+        assert_eq!(limit.namespaces.lock().unwrap().len(), 2);
+        assert!(limit.acquire("held").now_or_never().is_none());
+        drop(held);
+    }
+}

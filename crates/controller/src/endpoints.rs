@@ -1,0 +1,19 @@
+//! Where the API server is.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, Client};
+
+/// The slice in which every API server of a cluster writes its address.
+pub(crate) const NAMESPACE: &str = "default";
+pub(crate) const NAME: &str = "kubernetes";
+
+/// The addresses of the API servers themselves, behind whatever the client connects to. None where there is no such slice.
+pub async fn api_servers(client: &Client) -> kube::Result<Vec<IpAddr>> {
+    let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
+    let slice = slices.get_opt(NAME).await?;
+    let endpoints = slice.and_then(|slice| slice.endpoints).unwrap_or_default();
+    let addresses = endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+    Ok(addresses.filter_map(|address| address.parse().ok()).collect())
+}

@@ -1,0 +1,85 @@
+//! Addresses that metrics are never asked of: those of the API server and of the operator's node.
+//!
+//! Whoever may write a template shall not reach them from where the operator stands.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use kube::Client;
+use stateward_analysis::{Cidr, Refusals};
+use stateward_controller::endpoints;
+use tokio::time::{sleep, timeout};
+
+const API_SERVER: &str = "an address of the API server";
+const NODE: &str = "an address of the operator's node";
+
+/// How often to look where the API servers are now.
+const EVERY: Duration = Duration::from_secs(300);
+/// How long one look may take.
+const ONE_LOOK: Duration = Duration::from_secs(10);
+
+/// What is refused, and how it is kept up to date.
+#[derive(Clone)]
+pub(super) struct Watch {
+    client: Client,
+    /// Where the client connects to, and the address of the Service in front of the API server: names or addresses.
+    hosts: Vec<String>,
+    pub(super) refusals: Refusals,
+}
+
+impl Watch {
+    /// Refuses the node at once, and the API server as far as `hosts` are addresses.
+    pub(super) fn new(client: Client, hosts: Vec<String>, node: Vec<Cidr>) -> Self {
+        let refusals = Refusals::default();
+        refusals.replace(NODE, node);
+        let watch = Self {
+            client,
+            hosts,
+            refusals,
+        };
+        watch.refusals.replace(API_SERVER, watch.literal());
+        watch
+    }
+
+    fn literal(&self) -> Vec<Cidr> {
+        self.hosts.iter().filter_map(|host| host.parse().ok()).collect()
+    }
+
+    /// Looks once. What cannot be learned is left out: the right to read the EndpointSlice may be missing, and a name may not
+    /// resolve just now. Then what was known stays refused.
+    pub(super) async fn look(&self) {
+        let mut found = self.literal();
+        let mut complete = true;
+        for host in self.hosts.iter().filter(|host| host.parse::<Cidr>().is_err()) {
+            match timeout(ONE_LOOK, tokio::net::lookup_host((host.as_str(), 443))).await {
+                Ok(Ok(addresses)) => found.extend(addresses.map(|address| range(address.ip()))),
+                Ok(Err(_)) | Err(_) => complete = false,
+            }
+        }
+        match timeout(ONE_LOOK, endpoints::api_servers(&self.client)).await {
+            Ok(Ok(addresses)) => found.extend(addresses.into_iter().map(range)),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "cannot read the EndpointSlice of the API server");
+                complete = false;
+            }
+            Err(_) => complete = false,
+        }
+        if complete {
+            self.refusals.replace(API_SERVER, found);
+        } else {
+            self.refusals.add(API_SERVER, found);
+        }
+    }
+
+    /// Looks again and again. Never ends.
+    pub(super) async fn keep_looking(&self) {
+        loop {
+            sleep(EVERY).await;
+            self.look().await;
+        }
+    }
+}
+
+fn range(address: IpAddr) -> Cidr {
+    address.into()
+}
