@@ -1,0 +1,180 @@
+//! Untrusted text on a terminal.
+//!
+//! Status messages, change causes, pod messages, names and the API server's own errors are written by users of a cluster. On a
+//! terminal an escape sequence in them moves the cursor, changes the clipboard or hides what was printed before; bidirectional
+//! overrides reorder a line. Everything that is printed for people passes through this crate, which replaces such characters.
+//!
+//! - [`paint`] marks text with a style. The mark is no escape sequence yet, and its key is chosen at random in each process, so
+//!   that text from a cluster cannot contain one.
+//! - [`line`] turns a marked line into what is written: our own styles become escape sequences, everything else that a terminal
+//!   would interpret becomes one visible character, so that [`width`] holds before and after.
+//! - [`spans`] does the same for a screen that is drawn in pieces.
+//! - [`plain`] is for text without styles: pictures, errors.
+//! - [`document`] keeps line ends and tabs, for YAML and for templates of the user's own.
+//! - [`json`] keeps the data: what is unsafe is escaped as JSON escapes it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+
+/// Stands for a character that is not shown.
+const REPLACEMENT: char = '\u{FFFD}';
+
+/// The same where only ASCII is shown.
+const ASCII_REPLACEMENT: char = '?';
+
+/// Begins a mark: a random key from Unicode's private use area.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u8(0);
+    let mut bits = hasher.finish();
+    let mut key = String::from('\u{FDD0}');
+    for _ in 0..8 {
+        let offset = u32::try_from(bits & 0xff).unwrap_or_default();
+        key.extend(char::from_u32(0xE000 + offset));
+        bits >>= 8;
+    }
+    key
+});
+
+/// Ends the style in a mark.
+const END: char = 'm';
+
+/// Text with a style: `code` is a parameter of the SGR escape sequence, such as `31` for red.
+pub fn paint(code: &str, text: &str) -> String {
+    let mark = MARK.as_str();
+    format!("{mark}{code}{END}{text}{mark}0{END}")
+}
+
+/// Which characters are written as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charset {
+    /// All that are safe.
+    #[default]
+    Unicode,
+    /// ASCII alone. In UTF-8 a letter may contain bytes that a terminal with another encoding takes for control characters.
+    Ascii,
+}
+
+impl Charset {
+    /// [`Charset::Ascii`], if only that can be shown.
+    pub fn of(ascii: bool) -> Self {
+        if ascii { Self::Ascii } else { Self::Unicode }
+    }
+}
+
+/// Whether a terminal would interpret this character instead of showing it: C0 and C1 controls, bidirectional controls, line and
+/// paragraph separators, and other format characters that change or hide the text around them.
+pub fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{061C}'
+                | '\u{200E}'
+                | '\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2066}'..='\u{206F}'
+                | '\u{FEFF}'
+                | '\u{FFF9}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E007F}'
+        )
+}
+
+fn shown(character: char) -> char {
+    match character {
+        // They separate words, and the words stay readable.
+        '\n' | '\t' => ' ',
+        character if is_unsafe(character) => REPLACEMENT,
+        character => character,
+    }
+}
+
+/// One line as it is written to a terminal or a pipe, without its end. Our own styles become escape sequences; a line end in the
+/// text becomes a space. `charset` is that of the text: what we draw ourselves is for the caller to choose.
+pub fn line(marked: &str, charset: Charset) -> String {
+    let mut out = String::with_capacity(marked.len());
+    for (code, text) in pieces(marked) {
+        if let Some(code) = code {
+            let _ = write!(out, "\x1b[{code}m");
+        }
+        out.extend(text.chars().map(|character| within(shown(character), charset)));
+    }
+    out
+}
+
+fn within(character: char, charset: Charset) -> char {
+    if charset == Charset::Ascii && !character.is_ascii() {
+        ASCII_REPLACEMENT
+    } else {
+        character
+    }
+}
+
+/// A marked line in pieces: the SGR parameter of our own style, if the piece has one, and its text, which is safe to draw.
+pub fn spans(marked: &str) -> Vec<(Option<String>, String)> {
+    let piece = |(code, text): (Option<&str>, &str)| {
+        let code = code.filter(|code| *code != "0").map(str::to_owned);
+        (code, text.chars().map(shown).collect())
+    };
+    let spans = pieces(marked).map(piece);
+    spans.filter(|(_, text): &(_, String)| !text.is_empty()).collect()
+}
+
+/// How many columns a marked line takes, before and after it is written.
+pub fn width(marked: &str) -> usize {
+    pieces(marked).map(|(_, text)| text.chars().count()).sum()
+}
+
+/// The pieces between marks, each with the code of the mark before it.
+fn pieces(marked: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let mut split = marked.split(MARK.as_str());
+    let first = split.next().map(|text| (None, text));
+    let rest = split.map(|piece| match piece.split_once(END) {
+        Some((code, text)) => (Some(code), text),
+        None => (None, piece),
+    });
+    first.into_iter().chain(rest)
+}
+
+/// Text without styles, in one line.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_unsafe) {
+        text.chars().map(shown).collect::<String>().into()
+    } else {
+        text.into()
+    }
+}
+
+/// Text of several lines: line ends and tabs stay.
+pub fn document(text: &str) -> Cow<'_, str> {
+    let is_layout = |character: char| matches!(character, '\n' | '\t');
+    if text.chars().any(|c| is_unsafe(c) && !is_layout(c)) {
+        let shown = |c: char| if is_layout(c) { c } else { shown(c) };
+        text.chars().map(shown).collect::<String>().into()
+    } else {
+        text.into()
+    }
+}
+
+/// JSON with the same data, in which unsafe characters are escaped. Outside of strings JSON has none but line ends and tabs.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let escaped = |c: char| is_unsafe(c) && !matches!(c, '\n' | '\t' | '\r');
+    if !text.chars().any(escaped) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if escaped(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests;
