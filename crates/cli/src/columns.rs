@@ -1,6 +1,8 @@
 //! Text in columns, as kubectl sets it.
 
-/// Rows with cells of equal width, three spaces apart, and nothing at the end of a line. Escape sequences have no width.
+pub(crate) use stateward_terminal::width;
+
+/// Rows with cells of equal width, three spaces apart, and nothing at the end of a line. Styles have no width.
 pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
     let mut widths = Widths::default();
     rows.iter().for_each(|row| widths.fit(row));
@@ -34,17 +36,6 @@ impl Widths {
     }
 }
 
-/// How many places a text takes on a screen.
-pub(crate) fn width(text: &str) -> usize {
-    let mut escaped = false;
-    let visible = |c: &char| {
-        let skip = escaped || *c == '\x1b';
-        escaped = skip && *c != 'm';
-        !skip
-    };
-    text.chars().filter(visible).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,7 +43,8 @@ mod tests {
     #[test]
     fn colour_takes_no_room() {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        let rows = [row(["A", "B"]), row(["\x1b[32mlong\x1b[0m", "x"]), row(["✓", ""])];
-        assert_eq!(columns(&rows), ["A      B", "\x1b[32mlong\x1b[0m   x", "✓"]);
+        let long = stateward_terminal::paint("32", "long");
+        let rows = [row(["A", "B"]), row([&long, "x"]), row(["✓", ""])];
+        assert_eq!(columns(&rows), ["A      B", &format!("{long}   x"), "✓"]);
     }
 }

@@ -245,9 +245,11 @@ fn revisions_by(word: fn(&Revision) -> String) -> ArgValueCompleter {
         let current = current.to_string_lossy();
         let fitting = found
             .iter()
-            .filter(|revision| word(revision).starts_with(&*current));
+            .filter(|revision| is_safe(&word(revision)) && word(revision).starts_with(&*current));
         let candidate = |revision: &Revision| {
-            CompletionCandidate::new(word(revision)).help(Some(revision.images().join(",").into()))
+            let images = revision.images().join(",");
+            let images = stateward_terminal::plain(&images).into_owned();
+            CompletionCandidate::new(word(revision)).help(Some(images.into()))
         };
         fitting.map(candidate).collect()
     })
@@ -294,10 +296,17 @@ pub fn one_of(words: &'static [&'static str]) -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| begun(words.iter().map(ToString::to_string).collect(), current))
 }
 
+/// Whether a shell may be shown a name. The API server allows no others; whoever answers need not be one.
+fn is_safe(name: &str) -> bool {
+    !name.chars().any(stateward_terminal::is_unsafe)
+}
+
 /// Those that go on as this was begun.
 fn begun(words: Vec<String>, current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let fitting = words.into_iter().filter(|word| word.starts_with(&*current));
+    let fitting = words
+        .into_iter()
+        .filter(|word| is_safe(word) && word.starts_with(&*current));
     fitting.map(CompletionCandidate::new).collect()
 }
 
@@ -380,7 +389,7 @@ fn candidates(found: &[(Kind, String)], current: &str) -> Vec<CompletionCandidat
             }
             None => name.clone(),
         };
-        let begun = full.starts_with(current);
+        let begun = full.starts_with(current) && is_safe(&full);
         begun.then(|| CompletionCandidate::new(full).help(Some(kind.word().into())))
     };
     found.iter().filter_map(candidate).collect()

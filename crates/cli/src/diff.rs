@@ -124,7 +124,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
             before.title, after.title
         ));
     } else {
-        session.print_raw(&text)?;
+        session.print_lines(text.lines())?;
     }
     Ok(Exit::Done)
 }

@@ -121,6 +121,11 @@ impl Error {
         }
     }
 
+    /// In one line that is safe to print: it may quote the API server.
+    pub fn line(&self) -> String {
+        stateward_terminal::plain(&self.to_string()).into_owned()
+    }
+
     /// `… | head` has seen enough.
     pub(crate) fn is_nobody_listening(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

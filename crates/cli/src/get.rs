@@ -123,7 +123,7 @@ async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<
     }
     let picture = session.picture(parse(object)?).await?;
     let lines = picture.draw(session.style, session.clock.now(), session.program);
-    session.print(&lines.join("\n"))?;
+    session.print_lines(&lines)?;
     Ok(Exit::Done)
 }
 
@@ -196,7 +196,7 @@ fn draw(objects: Vec<DynamicObject>, view: View<'_>, session: &mut Session<'_>) 
         ..view
     };
     let lines = table(&rollouts, view, session.style, session.clock.now());
-    session.print(&lines.join("\n"))
+    session.print_lines(&lines)
 }
 
 /// Whether there is more than one kind.

@@ -16,7 +16,7 @@ pub(crate) fn command(verb: &str, stage: &Stage<'_>, program: &str) -> String {
     let seen = stage.activity != Activity::Idle || stage.status.aborted;
     let revision = stage.status.updated_revision.as_ref();
     if let Some(revision) = revision.filter(|_| VERBS.contains(&verb) && seen) {
-        command += &format!(" --revision {revision}");
+        command += &format!(" --revision {}", call::quoted(revision));
     }
     command
 }

@@ -63,9 +63,11 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     let exits = each(&names, session, async |name, session| {
         let workload = session.workload(name).await?;
         if several {
-            let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+            if !std::mem::take(&mut first) {
+                session.print("")?;
+            }
             let rollout = &workload.rollout;
-            session.print(&format!("{gap}{}/{}", rollout.kind.word(), rollout.name_any()))?;
+            session.print(&format!("{}/{}", rollout.kind.word(), rollout.name_any()))?;
         }
         history(&workload, &args, session).await
     });
@@ -100,7 +102,7 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
             })
         };
         let list: Vec<Value> = revisions.iter().map(item).collect();
-        session.print(&format.write(&json!(list))?)?;
+        session.print_data(&format.write(&json!(list))?)?;
         return Ok(Exit::Done);
     }
     let heading = ["REVISION", "NAME", "IMAGES", "AGE", "CAUSE", "OUTCOME"];
@@ -115,16 +117,15 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
         ]
     };
     let rows = std::iter::once(heading.map(str::to_owned).to_vec()).chain(revisions.iter().map(row));
-    session.print(&columns(&rows.collect::<Vec<_>>()).join("\n"))?;
+    session.print_lines(columns(&rows.collect::<Vec<_>>()))?;
     Ok(Exit::Done)
 }
 
 fn show(revision: &Revision, output: Option<Format>, session: &mut Session<'_>) -> Result<Exit, Error> {
     let (template, _) = mask(&revision.template, &revision.template);
-    let text = match output {
-        Some(format) => format.write(&template)?,
-        None => to_yaml(&template)?,
-    };
-    session.print(&text)?;
+    match output {
+        Some(format) => session.print_data(&format.write(&template)?)?,
+        None => session.print_lines(to_yaml(&template)?.split('\n'))?,
+    }
     Ok(Exit::Done)
 }

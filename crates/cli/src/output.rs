@@ -68,10 +68,12 @@ impl Format {
 }
 
 pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
-    serde_json::to_string_pretty(value).map_err(|error| Error::Format {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Format {
         format: "json",
         why: error.to_string(),
-    })
+    })?;
+    // The same data: JSON has escapes for what a terminal would interpret.
+    Ok(stateward_terminal::json(&text).into_owned())
 }
 
 pub(crate) fn to_yaml(value: &Value) -> Result<String, Error> {
@@ -122,10 +124,10 @@ impl Objects {
                     let kind = Kind::of(object.types.as_ref());
                     kind.full_name(&object.name_any())
                 });
-                names.collect::<Vec<_>>().join("\n")
+                return session.print_lines(names).map(|()| true);
             }
         };
-        session.print(&text).map(|()| true)
+        session.print_data(&text).map(|()| true)
     }
 
     fn objects(&self) -> impl Iterator<Item = &DynamicObject> {

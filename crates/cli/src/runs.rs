@@ -94,6 +94,12 @@ fn words(run: &AnalysisRun, result: &MetricResult, message: impl Fn(&str) -> Str
             (value, why) => words.push(format!("last {value}: {}", message(why))),
         }
     }
+    // What the operator keeps of a failed Job's log.
+    let tail = result
+        .measurements
+        .last()
+        .and_then(|last| last.metadata.get("log-tail"));
+    words.extend(tail.map(|tail| format!("log ends: {}", message(tail))));
     if result.dry_run {
         words.push("without a say".into());
     }

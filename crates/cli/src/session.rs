@@ -4,6 +4,7 @@ use std::io::Write;
 
 use kube::Client;
 use stateward_clock::Clock;
+use stateward_terminal as terminal;
 
 use crate::call;
 use crate::error::Error;
@@ -44,15 +45,31 @@ impl Session<'_> {
         }
     }
 
-    /// A line of data.
+    /// A line for people. Like everything that is printed for people it may contain text from the cluster, which is sanitized.
     pub(crate) fn print(&mut self, line: &str) -> Result<(), Error> {
-        writeln!(self.out, "{line}")
-            .and_then(|()| self.out.flush())
-            .map_err(Error::Output)
+        write_line(self.out, line, self.style)
     }
 
-    /// Data as it is, without an end of line.
+    /// Lines for people.
+    pub(crate) fn print_lines<L: AsRef<str>>(
+        &mut self,
+        lines: impl IntoIterator<Item = L>,
+    ) -> Result<(), Error> {
+        lines.into_iter().try_for_each(|line| self.print(line.as_ref()))
+    }
+
+    /// A document for machines, with an end of line.
+    pub(crate) fn print_data(&mut self, text: &str) -> Result<(), Error> {
+        self.print_raw(&format!("{text}\n"))
+    }
+
+    /// Data as it is, without an end of line. It is sanitized only on its way to a terminal: in a pipe it stays what the cluster has.
     pub(crate) fn print_raw(&mut self, text: &str) -> Result<(), Error> {
+        let text = if self.terminal {
+            terminal::document(text)
+        } else {
+            text.into()
+        };
         write!(self.out, "{text}")
             .and_then(|()| self.out.flush())
             .map_err(Error::Output)
@@ -66,6 +83,15 @@ impl Session<'_> {
 
     /// A line of talk. That nobody listens is no failure.
     pub(crate) fn say(&mut self, line: &str) {
-        let _ = writeln!(self.talk, "{line}");
+        let _ = write_line(self.talk, line, self.style);
     }
+}
+
+/// Writes one line for people. This is the only way by which text reaches stdout and stderr; what is drawn on a whole screen goes
+/// through [`terminal::spans`].
+pub(crate) fn write_line(out: &mut dyn Write, line: &str, style: Style) -> Result<(), Error> {
+    let line = terminal::line(line, terminal::Charset::of(style.ascii));
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
 }

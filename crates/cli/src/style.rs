@@ -119,9 +119,10 @@ impl Style {
         self.paint("32", text)
     }
 
+    /// Painted text is no escape sequence yet: it becomes one when its line is written.
     fn paint(self, code: &str, text: &str) -> String {
         if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
+            stateward_terminal::paint(code, text)
         } else {
             text.to_owned()
         }

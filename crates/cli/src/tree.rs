@@ -39,7 +39,7 @@ pub(crate) struct Picture {
     pub(crate) runs: Vec<AnalysisRun>,
 }
 
-/// A rollout as a tree, line by line, of what somebody else has seen. `program` is how the user calls us.
+/// A rollout as a tree, line by line, of what somebody else has seen, for [`crate::Pane::show`]. `program` is how the user calls us.
 pub fn tree(
     rollout: DynamicObject,
     set: Option<StatefulSet>,
@@ -566,7 +566,14 @@ rolloutplugin/queue   Failed   returning from queue-2, for 70s
             colour: true,
             ascii: false,
         };
-        assert!(!draw(&picture, Style::default()).contains('\x1b'));
-        assert!(draw(&picture, colour).contains("\x1b[33mPaused\x1b[0m"));
+        let written = |style| {
+            let lines = picture.draw(style, NOW.parse().unwrap(), "stateward -n prod");
+            let lines = lines
+                .iter()
+                .map(|line| stateward_terminal::line(line, Default::default()));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert!(!written(Style::default()).contains('\x1b'));
+        assert!(written(colour).contains("\x1b[33mPaused\x1b[0m"));
     }
 }

@@ -6,7 +6,7 @@ use crate::access::Access;
 use crate::command::Command;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::session::Session;
+use crate::session::{Session, write_line};
 use crate::set_image::Set;
 use crate::style::Style;
 use crate::{completion, diff, explain, get, history, lint, live, restart, status, steer, undo, version};
@@ -106,7 +106,8 @@ impl Verb {
         done.unwrap_or_else(|error| {
             if !error.is_nobody_listening() {
                 // That nobody reads it is no reason to fail.
-                let _ = writeln!(std::io::stderr(), "{program}: {error}");
+                let line = format!("{program}: {error}");
+                let _ = write_line(&mut std::io::stderr(), &line, Style::of_the_terminal());
             }
             error.exit()
         })

@@ -12,7 +12,8 @@ use crate::access::Access;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Format;
-use crate::session::Session;
+use crate::session::{Session, write_line};
+use crate::style::Style;
 
 /// `version …`
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,8 @@ impl Args {
 
     /// Without asking any cluster.
     pub(crate) fn alone(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let text = self.text(&Versions::default())?;
+        // What is there without a cluster is ours: there is nothing to sanitize.
+        let text = self.lines(&Versions::default())?.join("\n");
         writeln!(out, "{text}").map_err(Error::Output)?;
         Ok(Exit::Done)
     }
@@ -59,13 +61,13 @@ impl Args {
         talk: &mut dyn Write,
     ) -> Result<Exit, Error> {
         self.alone(out)?;
-        let _ = writeln!(talk, "{why}");
+        let _ = write_line(talk, &why.to_string(), Style::of_the_terminal());
         Ok(Exit::Error)
     }
 
-    fn text(&self, versions: &Versions) -> Result<String, Error> {
+    fn lines(&self, versions: &Versions) -> Result<Vec<String>, Error> {
         if let Some(format) = self.output {
-            return format.write(&versions.value());
+            return Ok(vec![format.write(&versions.value())?]);
         }
         let mut lines = vec![format!("client: {CLIENT}")];
         for operator in &versions.operators {
@@ -75,7 +77,7 @@ impl Args {
             ));
         }
         lines.extend(versions.server.as_ref().map(|server| format!("server: {server}")));
-        Ok(lines.join("\n"))
+        Ok(lines)
     }
 }
 
@@ -128,7 +130,11 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         Ok(found) => versions.operators = found,
         Err(error) => told.push(format!("no operator can be seen: {error}")),
     }
-    session.print(&args.text(&versions)?)?;
+    let lines = args.lines(&versions)?;
+    match args.output {
+        Some(_) => session.print_data(&lines.concat())?,
+        None => session.print_lines(&lines)?,
+    }
     told.iter().for_each(|line| session.say(line));
     Ok(exit)
 }

@@ -79,7 +79,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         if !std::mem::take(&mut first) {
             lines.insert(0, String::new());
         }
-        session.print(&lines.join("\n"))?;
+        session.print_lines(&lines)?;
         Ok(Exit::Done)
     })
     .await?;
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
             Some(value) if one => value,
             last => values.into_iter().chain(last).collect(),
         };
-        session.print(&format.write(&value)?)?;
+        session.print_data(&format.write(&value)?)?;
     }
     Ok(Exit::worst(&exits))
 }

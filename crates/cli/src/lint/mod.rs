@@ -20,6 +20,8 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::manifest;
 use crate::output::to_json;
+use crate::session::write_line;
+use crate::style::Style;
 
 use self::yaml::{Data, Node, Unreadable};
 
@@ -130,7 +132,8 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
     let wrong = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error);
-    wrong.map(ToString::to_string).collect()
+    let line = |finding: &Finding| stateward_terminal::plain(&finding.to_string()).into_owned();
+    wrong.map(line).collect()
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Result<Exit, Error> {
@@ -160,16 +163,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
     }
     let checked = check(&documents, &mut findings);
     sort(&mut findings, &files);
-    let write = |out: &mut dyn Write, text: &str| writeln!(out, "{text}").map_err(Error::Output);
+    let style = Style::of_the_terminal();
     let wrong = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
         .count();
     if args.output.is_some() {
-        write(out, &to_json(&for_machines(&findings))?)?;
+        writeln!(out, "{}", to_json(&for_machines(&findings))?).map_err(Error::Output)?;
     } else {
         for finding in &findings {
-            write(out, &finding.to_string())?;
+            write_line(out, &finding.to_string(), style)?;
         }
     }
     let _ = match (checked, wrong) {
@@ -193,7 +196,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
 /// That nobody listens is no failure.
 fn tell(errors: &[Error], talk: &mut dyn Write) {
     for error in errors {
-        let _ = writeln!(talk, "{error}");
+        let _ = write_line(talk, &error.to_string(), Style::of_the_terminal());
     }
 }
 
@@ -288,6 +291,7 @@ fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
             let problems = object::problems(&definition, &document.value, &known);
             told.extend(problems.iter().map(finding));
             told.extend(meta::problems(&document.value).iter().map(finding));
+            told.extend(refused_jobs(document));
         } else if let Some(problem) = object::misspelt(&document.value) {
             checked += 1;
             told.push(finding(&problem));
@@ -303,6 +307,29 @@ fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
         findings.extend(told);
     }
     checked
+}
+
+/// What the Jobs of an analysis ask for that an operator refuses unless it is told otherwise.
+fn refused_jobs(document: &Document) -> Vec<Finding> {
+    let metrics = document.value.pointer("/spec/metrics").and_then(Value::as_array);
+    let refused = |(index, metric): (usize, &Value)| {
+        let template = metric.pointer("/provider/job/spec/template");
+        let path = format!("spec.metrics[{index}].provider.job.spec.template");
+        template.map_or_else(Vec::new, |template| {
+            stateward_pod_security::violations(template, &path)
+        })
+    };
+    let refused = metrics.into_iter().flatten().enumerate().flat_map(refused);
+    // What args come to is not known here.
+    let refused = refused.filter(|violation| !violation.value.contains("{{"));
+    let finding = |violation: stateward_pod_security::Violation| {
+        let message = format!(
+            "{} is refused, unless the operator runs with --analysis-jobs=any; {}",
+            violation.value, violation.allowed
+        );
+        document.finding(Severity::Warning, &violation.path, message)
+    };
+    refused.map(finding).collect()
 }
 
 fn for_machines(findings: &[Finding]) -> Value {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::board::{Board, Mode, Told};
@@ -80,7 +80,7 @@ fn trouble(board: &Board, width: u16, now: Timestamp) -> Vec<Line<'static>> {
 
 /// Words in as many lines as they take.
 fn folded(words: String, width: u16) -> Vec<Line<'static>> {
-    wrapped(&Line::raw(words), usize::from(width.max(1)))
+    wrapped(&painted(&words), usize::from(width.max(1)))
 }
 
 fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestamp) {
@@ -112,16 +112,16 @@ fn timeline(board: &Board, width: u16, now: Timestamp) -> Vec<Vec<Line<'static>>
         } else {
             String::new()
         };
-        let reason = if told.warning {
-            Span::styled(told.reason.clone(), Style::new().add_modifier(Modifier::BOLD))
-        } else {
-            Span::raw(told.reason.clone())
-        };
-        let line = Line::from(vec![
-            Span::raw(format!("{:>6}  ", age(told.at, now))),
-            reason,
-            Span::raw(format!("  {}{times}", told.message)),
-        ]);
+        let mut reason = painted(&told.reason);
+        if told.warning {
+            reason = reason.patch_style(Style::new().add_modifier(Modifier::BOLD));
+        }
+        let mut line = painted(&format!("{:>6}  ", age(told.at, now)));
+        let bold = reason.style;
+        line.spans
+            .extend(reason.spans.into_iter().map(|span| span.patch_style(bold)));
+        line.spans
+            .extend(painted(&format!("  {}{times}", told.message)).spans);
         wrapped(&line, usize::from(width.max(1)))
     };
     let unseen = board.unseen_events.iter();

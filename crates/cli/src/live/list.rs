@@ -177,7 +177,7 @@ impl Choice {
             (None, Some(why)) => format!("what is shown may be old: {why}"),
             (None, None) => "enter to watch one, arrows to choose, q to leave".to_owned(),
         };
-        let words = wrapped(&Line::raw(words), usize::from(frame.area().width.max(1)));
+        let words = wrapped(&painted(&words), usize::from(frame.area().width.max(1)));
         let below = Constraint::Length(words.len() as u16);
         let [body, foot] = Layout::vertical([Constraint::Min(1), below]).areas(frame.area());
         let rollouts: Vec<_> = self.rollouts.values().cloned().collect();

@@ -309,3 +309,37 @@ fn help_covers_the_screen_and_any_key_ends_it() {
     press(&mut board, 'x');
     assert!(!screen(&mut board, 90, 20).contains("skip all remaining steps"));
 }
+
+/// An escape sequence, C1, a carriage return, bidirectional controls.
+const HOSTILE: &str = "\x1b[7mPWN\u{9b}2J\r\u{202e}\u{2066}\u{7f}\nnext";
+
+#[test]
+fn no_control_character_of_a_cluster_is_drawn() {
+    let mut rollout = paused();
+    rollout.status.get_or_insert_default().message = format!("message {HOSTILE}");
+    let mut board = board(rollout);
+    let told = json!({
+        "metadata": {"name": "1", "resourceVersion": "1"}, "involvedObject": {}, "reason": format!("Reason{HOSTILE}"),
+        "message": format!("event {HOSTILE}"), "lastTimestamp": "2026-01-01T00:06:00Z", "type": "Warning",
+    });
+    board.see(
+        Sight::Event(Box::new(serde_json::from_value(told).unwrap())),
+        now(),
+    );
+    board.said = Some(format!("said {HOSTILE}"));
+    board.lost = Some((now(), format!("lost {HOSTILE}")));
+    board.unseen_events = Some(format!("unseen {HOSTILE}"));
+    let shown = screen(&mut board, 90, 40);
+    let unsafe_ones: Vec<_> = shown
+        .chars()
+        .filter(|c| stateward_terminal::is_unsafe(*c) && *c != '\n')
+        .collect();
+    assert!(unsafe_ones.is_empty(), "{unsafe_ones:?} in {shown}");
+    for place in ["message", "Reason", "event", "said", "lost", "unseen"] {
+        let shown = shown.replace("Reason\u{FFFD}", "Reason \u{FFFD}");
+        assert!(
+            shown.contains(&format!("{place} \u{FFFD}[7mPWN\u{FFFD}2J")),
+            "{place} in {shown}"
+        );
+    }
+}

@@ -14,6 +14,7 @@ mod explain;
 mod get;
 mod help;
 mod history;
+mod hostile;
 mod lint;
 mod steering;
 mod template;

@@ -39,6 +39,112 @@ pub(crate) enum Fate {
     GivenUp,
 }
 
+/// Which strings of a cluster carry [`PAYLOAD`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hostile {
+    /// Those that users write as they like: messages, reasons, annotations, images, arguments.
+    FreeText,
+    /// All but those that the machinery needs: names, kinds, phases.
+    EveryString,
+    /// Names as well.
+    NamesToo,
+    /// The server refuses everything, in such words.
+    Refusals,
+    /// The server refuses writes.
+    RefusedWrites,
+}
+
+/// A colour that is not ours, C1, a carriage return, bidirectional controls, a bell, a forged line.
+pub(crate) const PAYLOAD: &str =
+    "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\nFORGED\tline";
+
+/// How the forged line begins.
+pub(crate) const FORGED: &str = "FORGED";
+
+/// What users write as they like.
+const FREE: [&str; 9] = [
+    "message",
+    "reason",
+    "image",
+    "value",
+    "gitVersion",
+    "cause",
+    "kubernetes.io/change-cause",
+    "command",
+    "args",
+];
+
+/// What the machinery reads.
+const MACHINERY: [&str; 10] = [
+    "apiVersion",
+    "kind",
+    "resourceVersion",
+    "uid",
+    "type",
+    "phase",
+    "status",
+    "continue",
+    "outcome",
+    "plugin",
+];
+
+/// Values that are checked where objects are read.
+const ENUMERATED: [&str; 6] = [
+    "NoData",
+    "Parallel",
+    "OrderedReady",
+    "RollingUpdate",
+    "Retain",
+    "Always",
+];
+
+impl Hostile {
+    fn rewrite(self, key: &str, value: &mut serde_json::Value) {
+        use serde_json::Value;
+        match value {
+            // Words of an enumeration: an object with others is not understood, and nothing of it would be shown.
+            _ if ["pauseConditions", "noData", "onNoData", "metrics"].contains(&key) => {}
+            Value::String(text) if ENUMERATED.contains(&text.as_str()) => {}
+            Value::Object(fields) => {
+                // The reason of a Status says which error it is.
+                let is_status = fields.get("kind").is_some_and(|kind| kind == "Status");
+                fields
+                    .iter_mut()
+                    .filter(|(key, _)| !is_status || *key != "reason")
+                    .for_each(|(key, value)| self.rewrite(key, value));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|value| self.rewrite(key, value)),
+            Value::String(text) => {
+                let is_a_time = text.parse::<jiff::Timestamp>().is_ok();
+                let is_a_name = ["name", "namespace"].contains(&key);
+                let hit = match self {
+                    Self::FreeText => FREE.contains(&key),
+                    Self::EveryString => !is_a_name,
+                    Self::NamesToo | Self::Refusals | Self::RefusedWrites => true,
+                };
+                if hit && !is_a_time && !MACHINERY.contains(&key) {
+                    text.push_str(PAYLOAD);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer of the server, or a part of one: a list, an object, or one event of a watch.
+    fn rewritten(self, bytes: &[u8]) -> Vec<u8> {
+        let text = String::from_utf8_lossy(bytes);
+        let line = |line: &str| match serde_json::from_str(line) {
+            Ok(mut value) => {
+                self.rewrite("", &mut value);
+                value.to_string()
+            }
+            Err(_) => line.to_owned(),
+        };
+        let lines: Vec<_> = text.split('\n').map(line).collect();
+        lines.join("\n").into_bytes()
+    }
+}
+
 /// What a command said, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -415,6 +521,17 @@ impl World {
     }
 
     async fn run_on(&self, client: Client, line: &str, style: Style, patience: Option<Duration>) -> Said {
+        self.run_at(client, line, style, patience, false).await
+    }
+
+    async fn run_at(
+        &self,
+        client: Client,
+        line: &str,
+        style: Style,
+        patience: Option<Duration>,
+        terminal: bool,
+    ) -> Said {
         let words = ["stateward".to_owned()].into_iter().chain(words(line));
         let words = stateward_cli::as_meant(words.map(Into::into).collect());
         let verb = match Line::try_parse_from(words) {
@@ -440,7 +557,7 @@ impl World {
             clock: self.clock.clone(),
             program: "stateward",
             style,
-            terminal: false,
+            terminal,
             out: &mut out,
             talk: &mut talk,
         };
@@ -453,10 +570,58 @@ impl World {
         };
         let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
         let exit = ended.unwrap_or_else(|error| {
-            talk.push_str(&error.to_string());
+            talk.push_str(&error.line());
             error.exit()
         });
         Said { exit, out, talk }
+    }
+
+    /// Types a command at a cluster whose strings are hostile.
+    pub(crate) async fn run_hostile(
+        &self,
+        hostile: Hostile,
+        line: &str,
+        style: Style,
+        terminal: bool,
+    ) -> Said {
+        let inner = self.client.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let inner = inner.clone();
+            async move {
+                let refused = match hostile {
+                    Hostile::Refusals => true,
+                    Hostile::RefusedWrites => request.method() != http::Method::GET,
+                    Hostile::FreeText | Hostile::EveryString | Hostile::NamesToo => false,
+                };
+                let response = if refused {
+                    let status = json!({
+                        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+                        "message": format!("no{PAYLOAD}"),
+                    });
+                    let body = kube::client::Body::from(status.to_string().into_bytes());
+                    http::Response::builder().status(403).body(body)?
+                } else {
+                    inner.send(request).await?
+                };
+                let rewrites = !refused && hostile != Hostile::RefusedWrites;
+                let (mut parts, body) = response.into_parts();
+                parts.headers.remove(http::header::CONTENT_LENGTH);
+                let frames = http_body_util::BodyExt::map_frame(body, move |frame| {
+                    frame.map_data(|data| {
+                        if rewrites {
+                            hostile.rewritten(&data).into()
+                        } else {
+                            data
+                        }
+                    })
+                });
+                Ok::<_, tower::BoxError>(http::Response::from_parts(parts, frames))
+            }
+        });
+        let watches = line.contains("--watch");
+        let patience = watches.then_some(Duration::from_secs(20));
+        let client = Client::new(service, "default");
+        self.run_at(client, line, style, patience, terminal).await
     }
 
     /// Types commands one after the other; gives back all that can be seen.
