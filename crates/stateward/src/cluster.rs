@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::tls::{Identity, TlsListener};
-use crate::{kubeconfig, say};
+use crate::{kubeconfig, loopback, say};
 
 /// `stateward cluster …`
 #[derive(clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// How many times faster than the wall clock the cluster's time runs
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     speed: f64,
-    /// Where to write the kubeconfig
+    /// Where to write the kubeconfig, for its owner alone; a symbolic link is not followed
     #[arg(long, default_value = "stateward.kubeconfig")]
     kubeconfig: PathBuf,
     /// Serve without TLS, and to whoever is on this machine: kubectl shows its token only over TLS
@@ -193,7 +193,11 @@ fn access<'d>(server: &str, identity: Option<&'d Identity>, token: &'d str) -> k
 async fn serve(listener: TcpListener, identity: Option<&Identity>, router: axum::Router) -> Result<()> {
     match identity {
         Some(identity) => axum::serve(TlsListener::new(listener, identity)?, router).await?,
-        None => axum::serve(listener, router).await?,
+        None => {
+            // Nobody is asked for a token here.
+            let router = router.layer(axum::middleware::from_fn(loopback::only));
+            axum::serve(listener, router).await?;
+        }
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The kubeconfig that leads to a cluster of ours.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -29,9 +29,13 @@ pub(crate) fn new_token() -> Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Writes a kubeconfig that only its owner can read. A file that we did not write is left alone, unless it is empty.
+/// Writes a kubeconfig that only its owner can read, whatever was there before. A file that we did not write is left alone, unless it
+/// is empty. A symbolic link is refused: what it leads to would be replaced, or read by whoever made the link.
+///
+/// The file is written under another name in the same directory and renamed, so that no reader sees a part of it, and the token is
+/// never in a file that somebody else may have open.
 pub(crate) fn write(path: &Path, access: &Access<'_>) -> Result<()> {
-    if let Ok(there) = fs::read(path)
+    if let Some(there) = present(path)?
         && !there.is_empty()
         && !there.starts_with(HEADER.as_bytes())
     {
@@ -40,23 +44,48 @@ pub(crate) fn write(path: &Path, access: &Access<'_>) -> Result<()> {
             path.display()
         );
     }
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let writing = || format!("cannot write {}", path.display());
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    // With mode 0600, and only if there is no file of that name.
+    let mut file = tempfile::Builder::new()
+        .prefix(".stateward-")
+        .permissions(fs::Permissions::from_mode(0o600))
+        .tempfile_in(parent)
         .with_context(writing)?;
-    file.write_all(text(access).as_bytes()).with_context(writing)
+    file.write_all(text(access).as_bytes()).with_context(writing)?;
+    file.persist(path)
+        .map_err(|error| error.error)
+        .with_context(writing)?;
+    Ok(())
+}
+
+/// What is in a file; `None` where there is none. Anything else than a file is refused.
+fn present(path: &Path) -> Result<Option<Vec<u8>>> {
+    let reading = || format!("cannot read {}", path.display());
+    let what = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(reading),
+    };
+    if what.is_symlink() {
+        bail!(
+            "{} is a symbolic link, which --kubeconfig does not follow; name the file itself",
+            path.display()
+        );
+    }
+    if !what.is_file() {
+        bail!("{} is no file; name another with --kubeconfig", path.display());
+    }
+    fs::read(path).map(Some).with_context(reading)
 }
 
 /// Takes a kubeconfig away that we wrote. One that somebody has replaced meanwhile is theirs.
 pub(crate) fn remove(path: &Path, access: &Access<'_>) -> Result<()> {
-    if fs::read(path).is_ok_and(|there| there == text(access).as_bytes()) {
+    if present(path).is_ok_and(|there| there.is_some_and(|there| there == text(access).as_bytes())) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
@@ -142,5 +171,53 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             "apiVersion: v1\nkind: Config\n"
         );
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn only_its_owner_can_read_it_whatever_was_there_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kubeconfig");
+        for before in ["", HEADER] {
+            fs::write(&path, before).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+            // Somebody who has it open already reads what was there, and not the token.
+            let mut open = fs::File::open(&path).unwrap();
+            write(&path, &ACCESS).unwrap();
+            assert_eq!(mode(&path), 0o600);
+            let mut read = String::new();
+            io::Read::read_to_string(&mut open, &mut read).unwrap();
+            assert_eq!(read, before);
+        }
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn a_symbolic_link_is_refused_and_what_it_leads_to_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, target) = (dir.path().join("kubeconfig"), dir.path().join("target"));
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        for there in [None, Some(""), Some(HEADER)] {
+            if let Some(there) = there {
+                fs::write(&target, there).unwrap();
+            }
+            let refused = write(&path, &ACCESS).unwrap_err().to_string();
+            assert!(refused.contains("is a symbolic link"), "{refused}");
+            assert_eq!(fs::read_to_string(&target).ok().as_deref(), there);
+        }
+        fs::write(&target, text(&ACCESS)).unwrap();
+        remove(&path, &ACCESS).unwrap();
+        assert!(path.is_symlink() && target.exists());
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = write(dir.path(), &ACCESS).unwrap_err().to_string();
+        assert!(refused.contains("is no file"), "{refused}");
     }
 }

@@ -5,6 +5,7 @@ mod cluster;
 mod demo;
 mod install;
 mod kubeconfig;
+mod loopback;
 mod operator;
 mod plan;
 #[cfg(test)]
@@ -132,9 +133,10 @@ fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// A line on stderr. That nobody reads it is no reason to fail.
+/// A line on stderr, which may quote a cluster. That nobody reads it is no reason to fail.
 fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let line = line.to_string();
+    let _ = writeln!(std::io::stderr(), "{}", stateward_terminal::plain(&line));
 }
 
 /// How the user calls us: by our name, or as kubectl's plugin.

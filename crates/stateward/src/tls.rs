@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::serve::Listener;
@@ -62,6 +63,9 @@ pub(crate) struct TlsListener {
     ready: tokio::sync::mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
 }
 
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// Connections that wait to be served.
 const BACKLOG: usize = 64;
 
@@ -77,9 +81,10 @@ impl TlsListener {
                 let (stream, peer) = Listener::accept(&mut listener).await;
                 let (acceptor, sender) = (acceptor.clone(), sender.clone());
                 tokio::spawn(async move {
-                    match acceptor.accept(stream).await {
-                        Ok(stream) => drop(sender.send((stream, peer)).await),
-                        Err(error) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                        Ok(Ok(stream)) => drop(sender.send((stream, peer)).await),
+                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
                     }
                 });
             }

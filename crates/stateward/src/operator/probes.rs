@@ -1,12 +1,19 @@
 //! Health, readiness and metrics over HTTP.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::serve::Listener;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
 use stateward_controller::leadership::Pulse;
 use stateward_controller::{Metrics, Watches};
 use tokio::net::TcpListener;
@@ -90,10 +97,97 @@ pub(super) fn serve_apart(listener: TcpListener, probed: Probed) -> std::io::Res
     Ok(())
 }
 
+/// What a client may take. Whoever can reach the port has no credentials to show.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Connections at the same time.
+    connections: usize,
+    /// Of these, from one address, so that one client cannot keep the kubelet's probes out.
+    of_one_address: usize,
+    /// Time to send the head of a request.
+    header: Duration,
+    /// Time for a whole connection, which serves one request.
+    connection: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    connections: 128,
+    of_one_address: 16,
+    header: Duration::from_secs(5),
+    connection: Duration::from_secs(30),
+};
+
 /// Serves until it is dropped.
 async fn serve(listener: TcpListener, probed: Probed) {
-    if let Err(error) = axum::serve(listener, router(probed)).await {
-        tracing::error!(%error, "probes and metrics are no longer served");
+    serve_within(listener, router(probed), LIMITS).await;
+}
+
+async fn serve_within(mut listener: TcpListener, router: Router, limits: Limits) {
+    let open = Open::default();
+    loop {
+        // axum's own way of accepting: it waits out errors such as too many open files.
+        let (stream, peer) = Listener::accept(&mut listener).await;
+        let Some(place) = open.take(peer.ip(), limits) else {
+            tracing::debug!(%peer, "too many connections; this one is closed");
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            let mut server = auto::Builder::new(TokioExecutor::new()).http1_only();
+            server
+                .http1()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.header)
+                .keep_alive(false);
+            let served = server.serve_connection(TokioIo::new(stream), service);
+            match tokio::time::timeout(limits.connection, served).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
+                Err(_) => tracing::debug!(%peer, "a connection took too long"),
+            }
+        });
+    }
+}
+
+/// The connections that are open, by address.
+#[derive(Clone, Default)]
+struct Open(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// A connection's place among them, until it is dropped.
+struct Place {
+    open: Open,
+    address: IpAddr,
+}
+
+impl Open {
+    fn take(&self, address: IpAddr, limits: Limits) -> Option<Place> {
+        let mut open = self.lock();
+        let all: usize = open.values().sum();
+        let count = open.get(&address).copied().unwrap_or(0);
+        if all >= limits.connections || count >= limits.of_one_address {
+            return None;
+        }
+        open.insert(address, count + 1);
+        Some(Place {
+            open: self.clone(),
+            address,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // Every change is complete before anything can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.open.lock();
+        match open.get_mut(&self.address) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(open.remove(&self.address)),
+        }
     }
 }
 
@@ -135,6 +229,87 @@ fn router(probed: Probed) -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    /// A server within these limits, and its address.
+    async fn served(limits: Limits) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = router(Probed {
+            metrics: Metrics::default(),
+            readiness: Readiness::default(),
+            pulse: Pulse::default(),
+        });
+        tokio::spawn(serve_within(listener, router, limits));
+        address
+    }
+
+    const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+
+    /// What comes back until the server closes the connection.
+    async fn answer(stream: &mut TcpStream, request: &[u8]) -> String {
+        let mut said = Vec::new();
+        // The server may be gone before it is told anything.
+        let _ = stream.write_all(request).await;
+        let _ = stream.read_to_end(&mut said).await;
+        String::from_utf8(said).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_finish_its_request_is_cut_off() {
+        let address = served(LIMITS).await;
+        for begun in [&b""[..], b"GET /healthz HTTP/1.1\r\nhost: a\r\n"] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let said = answer(&mut stream, begun).await;
+            assert!(!said.contains("200 OK"), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_client_cannot_keep_the_others_out() {
+        let address = served(Limits {
+            of_one_address: 2,
+            header: Duration::from_secs(3600),
+            connection: Duration::from_secs(3600),
+            ..LIMITS
+        })
+        .await;
+        let first = TcpStream::connect(address).await.unwrap();
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let mut third = TcpStream::connect(address).await.unwrap();
+        assert_eq!(answer(&mut third, HEALTH).await, "", "there is no place for it");
+        assert!(answer(&mut second, HEALTH).await.ends_with("ok\n"));
+        drop(first);
+        loop {
+            let mut next = TcpStream::connect(address).await.unwrap();
+            if answer(&mut next, HEALTH).await.ends_with("ok\n") {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_counted_for_each_address_and_for_all() {
+        let limits = Limits {
+            connections: 3,
+            of_one_address: 2,
+            ..LIMITS
+        };
+        let open = Open::default();
+        let [one, other]: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
+        let places = [open.take(one, limits), open.take(one, limits)];
+        assert!(places.iter().all(Option::is_some) && open.take(one, limits).is_none());
+        let third = open.take(other, limits);
+        assert!(
+            third.is_some() && open.take(other, limits).is_none(),
+            "there are three"
+        );
+        drop(places);
+        assert!(open.take(other, limits).is_some());
+        drop(third);
+        assert!(open.lock().is_empty());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn long_work_is_healthy_and_work_without_an_end_is_not() {
