@@ -183,7 +183,7 @@ fn painted(cells: &[char], look: Look) -> String {
     for run in cells.chunk_by(|one, other| one == other) {
         let text: String = run.iter().collect();
         match run.first().and_then(|cell| colour(*cell)) {
-            Some(code) => line.push_str(&format!("\x1b[{code}m{text}\x1b[0m")),
+            Some(code) => line.push_str(&stateward_terminal::paint(code, &text)),
             None => line.push_str(&text),
         }
     }

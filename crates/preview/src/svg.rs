@@ -284,8 +284,10 @@ fn supposed(preview: &Preview) -> Vec<String> {
     lines
 }
 
+/// Text for an element or an attribute. It may come from a cluster; XML has no place for control characters either.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    stateward_terminal::plain(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")

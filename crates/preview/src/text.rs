@@ -17,8 +17,17 @@ pub struct Look {
 /// More pods than this that become Ready one after the other share a line.
 const UNFOLDED: usize = 6;
 
-/// Line by line.
+/// Line by line, fit for a terminal: names and messages may come from a cluster.
 pub fn text(preview: &Preview, look: Look) -> Vec<String> {
+    let charset = stateward_terminal::Charset::of(look.ascii);
+    let lines = marked(preview, look);
+    lines
+        .iter()
+        .map(|line| stateward_terminal::line(line, charset))
+        .collect()
+}
+
+fn marked(preview: &Preview, look: Look) -> Vec<String> {
     let mut lines = vec![format!(
         "{} rolls {} ({}) through {}",
         preview.rollout,

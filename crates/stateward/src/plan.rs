@@ -110,13 +110,26 @@ pub(crate) async fn run(args: Args, program: &str) -> Exit {
         }
         Err(error) => {
             // Each error says all of it: what it is made of would say it again.
-            say(format_args!("{program}: {error}"));
+            match error.downcast_ref::<Mistakes>() {
+                Some(Mistakes(lines)) => {
+                    let mut lines = lines.iter();
+                    let first = lines.next().map_or("", String::as_str);
+                    say(format_args!("{program}: {first}"));
+                    lines.for_each(|line| say(format_args!("{line}")));
+                }
+                None => say(format_args!("{program}: {error}")),
+            }
             error
                 .downcast_ref::<stateward_cli::Error>()
                 .map_or(Exit::Error, stateward_cli::Error::exit)
         }
     }
 }
+
+/// What is wrong with files, line by line.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+struct Mistakes(Vec<String>);
 
 async fn shown(args: Args, program: &str) -> Result<String> {
     let mut files: Vec<_> = args.filename.clone();
@@ -139,9 +152,9 @@ async fn shown(args: Args, program: &str) -> Result<String> {
     let preview = preview.map_err(|error| match error.downcast_ref() {
         // Where and which field is better than what came of it.
         Some(Error::Subject(_) | Error::Refused { .. } | Error::NotRolled { .. }) => {
-            match stateward_cli::mistakes(&read).join("\n") {
+            match stateward_cli::mistakes(&read) {
                 none if none.is_empty() => error,
-                mistakes => anyhow!(mistakes),
+                mistakes => Mistakes(mistakes).into(),
             }
         }
         _ => error,
@@ -179,7 +192,10 @@ async fn played(
 
 fn drawn(preview: &Preview, output: Output) -> Result<String> {
     Ok(match output {
-        Output::Json => serde_json::to_string_pretty(preview)? + "\n",
+        Output::Json => {
+            let text = serde_json::to_string_pretty(preview)?;
+            stateward_terminal::json(&text).into_owned() + "\n"
+        }
         Output::Svg => stateward_preview::svg(preview),
         Output::Text => {
             let Style { colour, ascii } = Style::of_the_terminal();

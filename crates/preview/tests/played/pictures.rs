@@ -114,3 +114,61 @@ fn the_steps_stand_over_the_pods_however_short_their_names_are() {
         told.join("\n")
     );
 }
+
+/// An escape sequence, C1, a carriage return, bidirectional controls, a forged line.
+const HOSTILE: &str = "\x1b[7mPWN\u{9b}2J\r\u{202e}\u{2066}\u{7f}\nFORGED";
+
+#[test]
+fn no_control_character_of_a_cluster_is_in_a_preview() {
+    fn hostile(text: &mut String) {
+        text.push_str(HOSTILE);
+    }
+    let mut preview = preview(vec![set(5), four_steps()], &[]);
+    hostile(&mut preview.rollout);
+    hostile(&mut preview.workload);
+    hostile(&mut preview.message);
+    preview.assumptions.push(HOSTILE.to_owned());
+    preview.what_if.push(HOSTILE.to_owned());
+    preview.steps.iter_mut().for_each(hostile);
+    preview
+        .people
+        .iter_mut()
+        .for_each(|person| hostile(&mut person.command));
+    preview.pods.iter_mut().for_each(|lane| hostile(&mut lane.pod));
+    for entry in &mut preview.entries {
+        match &mut entry.what {
+            Happening::Step { title, .. } => hostile(title),
+            Happening::PodReady { pod, .. } | Happening::PodStops { pod, .. } => hostile(pod),
+            Happening::Waits { command } => hostile(command),
+            _ => {}
+        }
+    }
+    let look = Look {
+        colour: true,
+        ascii: false,
+        width: 100,
+    };
+    let lines = text(&preview, look);
+    let ours = ["\x1b[0m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
+    for line in &lines {
+        let text = ours
+            .iter()
+            .fold(line.clone(), |text, code| text.replace(code, ""));
+        assert!(!text.chars().any(stateward_terminal::is_unsafe), "{line:?}");
+    }
+    assert!(
+        lines.iter().filter(|line| line.contains("PWN")).count() > 10,
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("\x1b[32m")),
+        "colours stay: {lines:?}"
+    );
+    let picture = svg(&preview);
+    let unsafe_ones: Vec<_> = picture
+        .chars()
+        .filter(|c| stateward_terminal::is_unsafe(*c) && *c != '\n')
+        .collect();
+    assert!(unsafe_ones.is_empty(), "{unsafe_ones:?}");
+    assert!(!picture.lines().any(|line| line.starts_with("FORGED")) && picture.contains("PWN"));
+}

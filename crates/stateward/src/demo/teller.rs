@@ -69,7 +69,7 @@ impl<'o> Teller<'o> {
     /// A line as it is.
     pub(super) fn line(&mut self, line: &str) -> Result<()> {
         match &mut self.out {
-            Out::Plain(out) => writeln!(out, "{}", line.trim_end())
+            Out::Plain(out) => writeln!(out, "{}", stateward_terminal::plain(line.trim_end()))
                 .and_then(|()| out.flush())
                 .context("cannot write"),
             Out::Live(pane) => Ok(pane.tell(line.trim_end())?),
