@@ -42,6 +42,7 @@ mod stable_template;
 mod status;
 mod turn;
 
+pub use analysis::jobs::AnalysisJobs;
 pub use fence::Fence;
 pub use metrics::Metrics;
 pub use operator::{Operator, Options};

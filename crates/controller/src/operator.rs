@@ -20,6 +20,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::analysis;
 use crate::analysis::asks::{Asker, Asks};
+use crate::analysis::jobs::AnalysisJobs;
 use crate::analysis::measure::{Lab, measure};
 use crate::analysis::runs::Runs;
 use crate::analysis::start::Starter;
@@ -53,6 +54,7 @@ pub struct Operator {
     providers: Arc<dyn Ask>,
     secrets: Arc<dyn Secrets>,
     workers: Workers,
+    jobs: AnalysisJobs,
 }
 
 impl Operator {
@@ -69,7 +71,14 @@ impl Operator {
             options,
             metrics: Metrics::default(),
             workers: Workers::default(),
+            jobs: AnalysisJobs::default(),
         }
+    }
+
+    /// Lets the Jobs of analyses ask for this.
+    pub fn analysis_jobs(mut self, allowed: AnalysisJobs) -> Self {
+        self.jobs = allowed;
+        self
     }
 
     /// Asks these about metrics.
@@ -177,13 +186,15 @@ impl Operator {
         changed: mpsc::UnboundedSender<(String, String)>,
     ) {
         let (asks, orders) = Asks::new();
-        let lab = Arc::new(Lab::new(
+        let mut lab = Lab::new(
             self.client.clone(),
             self.options.clock.clone(),
             self.metrics.clone(),
             runs,
             asks.clone(),
-        ));
+        );
+        lab.jobs = lab.jobs.allowing(self.jobs);
+        let lab = Arc::new(lab);
         let asker = self.asker();
         let (due, told) = mpsc::unbounded_channel();
         let jobs = lab.jobs.clone();

@@ -1,4 +1,9 @@
 //! Measurements that are Jobs: one each, under a name that follows from the measurement, so that none is made twice.
+//!
+//! Who may write AnalysisTemplates or AnalysisRuns need not be allowed to create pods: [`AnalysisJobs`] says what their Jobs may ask
+//! for. `log` makes the end of a failed Job's log fit for a status.
+
+mod log;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,9 +45,11 @@ const HOPELESS: [&str; 5] = [
     "CreateContainerError",
 ];
 
-/// How much of a failed Job's log is shown.
+/// Where a measurement keeps the end of the log of its failed Job. It is no part of the message, because messages go into events.
+const LOG_TAIL: &str = "log-tail";
+
+/// How many lines of a failed Job's log are shown.
 const LOG_LINES: i64 = 5;
-const LOG_BYTES: usize = 512;
 
 /// How much of it is read: a line may have no end.
 const LOG_READ: i64 = 16 * 1024;
@@ -53,10 +60,46 @@ const KEPT_SECONDS: i64 = 3600;
 /// How long a Job may be without a running pod before that is told.
 const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);
 
+/// What the Jobs of AnalysisTemplates and AnalysisRuns may ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnalysisJobs {
+    /// Everything that the API server lets the operator create.
+    Any,
+    /// What the baseline profile of the Pod Security Standards allows; without the token of a service account that is not named.
+    #[default]
+    Restricted,
+    /// No Jobs at all.
+    Off,
+}
+
+impl AnalysisJobs {
+    /// Why a pod template may not be run, if it may not. `at` is its path.
+    fn refusal(self, template: &Value, at: &str) -> Option<String> {
+        match self {
+            Self::Any => None,
+            Self::Off => Some(format!(
+                "{at}: Jobs are not run here: the operator was started with --analysis-jobs=off"
+            )),
+            Self::Restricted => {
+                let found = stateward_pod_security::violations(template, at);
+                let first = found.first()?;
+                let more = match found.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" (and {more} more)"),
+                };
+                Some(format!(
+                    "{first}{more}; an operator with --analysis-jobs=any allows it"
+                ))
+            }
+        }
+    }
+}
+
 /// The Jobs of our runs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Jobs {
     client: Client,
+    allowed: AnalysisJobs,
     known: Arc<Mutex<Known>>,
 }
 
@@ -111,8 +154,15 @@ impl Jobs {
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
+            allowed: AnalysisJobs::default(),
             known: Arc::default(),
         }
+    }
+
+    /// With what they may ask for.
+    pub(crate) fn allowing(mut self, allowed: AnalysisJobs) -> Self {
+        self.allowed = allowed;
+        self
     }
 
     /// Keeps them current and says whose turn it is. Never ends.
@@ -240,10 +290,16 @@ impl Jobs {
             finished_at: Some(now),
             ..measurement.clone()
         };
-        let job = match serde_json::from_value::<Job>(manifest(run, metric, &name)) {
+        let manifest = manifest(run, metric, &name, self.allowed);
+        let job = match serde_json::from_value::<Job>(manifest) {
             Ok(job) => job,
             Err(error) => return Ok(lost(format!("provider.job is no Job: {error}"))),
         };
+        // What is checked is what is sent: fields that this release does not know are not in it.
+        let template = &json!(job)["spec"]["template"];
+        if let Some(refusal) = self.allowed.refusal(template, "provider.job.spec.template") {
+            return Ok(lost(refusal));
+        }
         let api = self.api(run);
         match api.create(&PostParams::default(), &job).await {
             Ok(_) => Ok(measurement),
@@ -301,6 +357,7 @@ impl Jobs {
                 Err(error) => return Err(Error::api("cannot read a Job")(error)),
             },
         };
+        let mut metadata = measurement.metadata.clone();
         let (phase, message) = match seen.state {
             State::Running => {
                 if let Some(Trouble::Hopeless(why)) = trouble {
@@ -328,16 +385,15 @@ impl Jobs {
             }
             State::Complete => (Phase::Successful, String::new()),
             State::Failed(why) => {
-                let mut message = format!("Job {name} failed{why}");
-                if let Some(log) = self.last_words(run, &name).await {
-                    message = format!("{message}; its log ends: {log}");
-                }
-                (Phase::Failed, message)
+                let tail = self.log_tail(run, &name).await;
+                metadata.extend(tail.map(|tail| (LOG_TAIL.to_owned(), tail)));
+                (Phase::Failed, format!("Job {name} failed{why}"))
             }
         };
         Ok(Course::Done(Measurement {
             phase,
             message,
+            metadata,
             finished_at: Some(now),
             ..measurement.clone()
         }))
@@ -399,7 +455,7 @@ impl Jobs {
     }
 
     /// The end of the log of a failed Job's last pod, where it can be had.
-    async fn last_words(&self, run: &AnalysisRun, job: &str) -> Option<String> {
+    async fn log_tail(&self, run: &AnalysisRun, job: &str) -> Option<String> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default());
         let labels = format!("{JOB_OF_POD}={job}");
         let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
@@ -413,10 +469,7 @@ impl Jobs {
             ..LogParams::default()
         };
         let log = pods.logs(&last.name_any(), &params).await.ok()?;
-        let log = log.trim();
-        let start = log.len().saturating_sub(LOG_BYTES);
-        let start = (start..log.len()).find(|start| log.is_char_boundary(*start))?;
-        Some(log[start..].replace('\n', " | "))
+        Some(log::tail(&log)).filter(|tail| !tail.is_empty())
     }
 
     fn api(&self, run: &AnalysisRun) -> Api<Job> {
@@ -483,7 +536,8 @@ fn is_of(job: &Job, run: &AnalysisRun) -> bool {
 
 fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {
     let owners = job.metadata.owner_references.iter().flatten();
-    let mut runs = owners.filter(|owner| owner.kind == "AnalysisRun");
+    let group = |version: &str| version.split('/').next() == Some(AnalysisRun::group(&()).as_ref());
+    let mut runs = owners.filter(|owner| owner.kind == "AnalysisRun" && group(&owner.api_version));
     let run = runs.next()?;
     Some(ObjectRef::new(&run.name).within(&job.namespace()?))
 }
@@ -545,7 +599,7 @@ fn name(run: &str, metric: &str, number: i32) -> String {
     format!("{}-{digest}", head.trim_end_matches('-'))
 }
 
-fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
+fn manifest(run: &AnalysisRun, metric: &Metric, name: &str, allowed: AnalysisJobs) -> Value {
     let job = metric.provider.job.clone().unwrap_or_default();
     let given = job.metadata.unwrap_or_default();
     let texts = |field: &str| -> BTreeMap<String, Value> {
@@ -573,6 +627,15 @@ fn manifest(run: &AnalysisRun, metric: &Metric, name: &str) -> Value {
         });
         if let Some(texts) = texts.and_then(Value::as_object_mut) {
             texts.insert(key.into(), value.into());
+        }
+    }
+    if allowed == AnalysisJobs::Restricted
+        && let Some(pod) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut)
+    {
+        let named = stateward_pod_security::names_a_service_account(&json!(pod));
+        let automount = pod.entry("automountServiceAccountToken").or_insert(Value::Null);
+        if automount.is_null() && !named {
+            *automount = json!(false);
         }
     }
     json!({

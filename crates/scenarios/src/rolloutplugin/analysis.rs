@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ scenarios![
     a_job_that_succeeds_opens_the_step_once,
     a_job_that_fails_turns_the_version_down,
     a_job_that_cannot_start_pauses_with_the_reason,
+    a_job_that_asks_for_the_node_is_refused,
+    a_job_has_no_token_unless_it_names_a_service_account,
     an_operator_that_restarts_loses_no_measurement,
     a_run_that_was_deleted_is_made_again,
     a_run_of_somebody_else_is_left_alone,
@@ -318,6 +321,50 @@ async fn a_job_that_cannot_start_pauses_with_the_reason(cluster: &mut Cluster) -
     rollout.expect_message("ImagePullBackOff").await?;
     expect_runs(cluster, &[Phase::Inconclusive]).await?;
     db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+async fn a_job_that_asks_for_the_node_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let pod = json!({"hostNetwork": true, "volumes": [{"name": "node", "hostPath": {"path": "/"}}]});
+    let patch =
+        json!({"consecutiveErrorLimit": 0, "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
+    let (db, rollout) = analysed(cluster, json!([job("smoke:good", patch)])).await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    rollout.expect_phase("Failed").await?;
+    let runs = expect_runs(cluster, &[Phase::Error]).await?;
+    let results = runs[0].status.iter().flat_map(|status| &status.metric_results);
+    let mut measurements = results.flat_map(|result| &result.measurements);
+    let refused = measurements.any(|measurement| {
+        let message = &measurement.message;
+        message.starts_with("provider.job.spec.template.spec.hostNetwork: true is not allowed")
+            && message.contains("--analysis-jobs=any")
+    });
+    cluster.expect("the field and the flag are named", refused)?;
+    cluster.expect("no Job", cluster.names("jobs").await?.is_empty())
+}
+
+async fn a_job_has_no_token_unless_it_names_a_service_account(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let passes = Behaviour::exits(0, Duration::from_secs(1));
+    cluster.pods().program(Match::image("smoke:good"), passes);
+    let named = json!({"name": "named", "provider": {"job": {"spec": {"template": {"spec": {"serviceAccountName": "default"}}}}}});
+    let metrics = json!([job("smoke:good", json!({})), job("smoke:good", named)]);
+    let (db, _rollout) = analysed(cluster, metrics).await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"; 3]).await?;
+    let runs = expect_runs(cluster, &[Phase::Successful]).await?;
+    let jobs: Api<Job> = Api::namespaced(cluster.client(), cluster.namespace());
+    for (metric, expected) in [("smoke", Some(false)), ("named", None)] {
+        let job = jobs.get(&format!("{}-{metric}-1", runs[0].name_any())).await;
+        let job = job.doing("read the Job")?;
+        let pod = job.spec.and_then(|spec| spec.template.spec).unwrap_or_default();
+        cluster.expect(
+            &format!("{expected:?} for {metric}"),
+            pod.automount_service_account_token == expected,
+        )?;
+    }
+    Ok(())
 }
 
 async fn an_abort_ends_the_run_and_its_job(cluster: &mut Cluster) -> Outcome {

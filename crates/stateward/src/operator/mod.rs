@@ -23,7 +23,7 @@ use stateward_analysis::{Cidr, Destination, Egress};
 use stateward_clock::Clock;
 use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
-use stateward_controller::{Fence, Metrics, Options};
+use stateward_controller::{AnalysisJobs, Fence, Metrics, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -88,6 +88,9 @@ pub(crate) struct Args {
     /// The Prometheus to ask where a metric names none
     #[arg(long, env = "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS", value_name = "URL")]
     prometheus_address: Option<String>,
+    /// What the Jobs of AnalysisTemplates and AnalysisRuns may ask for
+    #[arg(long, value_enum, default_value_t = JobPolicy::Restricted, value_name = "POLICY")]
+    analysis_jobs: JobPolicy,
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
@@ -97,6 +100,27 @@ pub(crate) struct Args {
     /// How much is logged: a level, or a filter as RUST_LOG takes it
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     log_level: String,
+}
+
+/// `--analysis-jobs …`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum JobPolicy {
+    /// Everything that the API server lets the operator create
+    Any,
+    /// What the baseline profile of the Pod Security Standards allows
+    Restricted,
+    /// No Jobs
+    Off,
+}
+
+impl From<JobPolicy> for AnalysisJobs {
+    fn from(policy: JobPolicy) -> Self {
+        match policy {
+            JobPolicy::Any => Self::Any,
+            JobPolicy::Restricted => Self::Restricted,
+            JobPolicy::Off => Self::Off,
+        }
+    }
 }
 
 /// Shorter than this, a renewal that takes its time would be taken for a death.
@@ -169,6 +193,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             proxy: args.egress_proxy,
             aws_namespaces: args.aws_signing_namespaces,
             prometheus: args.prometheus_address,
+            jobs: args.analysis_jobs.into(),
         };
         let outcome = if args.leader_elect {
             let namespace = args.lease_namespace.unwrap_or(home);

@@ -8,7 +8,7 @@ use kube::Client;
 use stateward_analysis::http::{Http, Proxy};
 use stateward_analysis::{AwsCredentials, Egress, KubeSecrets, Providers};
 use stateward_controller::fence::guard;
-use stateward_controller::{Fence, Metrics, Operator, Options};
+use stateward_controller::{AnalysisJobs, Fence, Metrics, Operator, Options};
 
 use super::refusals::Watch;
 
@@ -27,6 +27,8 @@ pub(super) struct Term {
     pub(super) aws_namespaces: Vec<String>,
     /// Whom to ask where a metric does not say.
     pub(super) prometheus: Option<String>,
+    /// What the Jobs of analyses may ask for.
+    pub(super) jobs: AnalysisJobs,
 }
 
 /// Why a term ended.
@@ -64,6 +66,7 @@ impl Term {
         let providers = self.providers(&client);
         let operator = Operator::new(client, self.options.clone())
             .metrics(self.metrics.clone())
+            .analysis_jobs(self.jobs)
             .providers(Arc::new(providers));
         let mut operator = pin!(operator.run());
         self.metrics.leads(true);

@@ -29,7 +29,12 @@ fn a_job_of_any_shape_is_made_ours_without_a_panic(#[case] spec: Value) {
         },
         ..AnalysisRun::default()
     };
-    let job = manifest(&run, &serde_json::from_value(metric).unwrap(), "it");
+    let job = manifest(
+        &run,
+        &serde_json::from_value(metric).unwrap(),
+        "it",
+        AnalysisJobs::default(),
+    );
     assert_eq!(job["metadata"]["labels"][OF_RUN], "uid");
     let labels = &job["spec"]["template"]["metadata"]["labels"];
     assert!(!labels.is_object() || labels[OF_RUN] == "uid", "{job}");
@@ -52,7 +57,12 @@ fn run() -> AnalysisRun {
 #[case(json!({"template": {}, "ttlSecondsAfterFinished": 60}), 60)]
 fn a_job_goes_some_time_after_its_end(#[case] spec: Value, #[case] expected: i64) {
     let metric = json!({"name": "smoke", "provider": {"job": {"spec": spec}}});
-    let job = manifest(&run(), &serde_json::from_value(metric).unwrap(), "it");
+    let job = manifest(
+        &run(),
+        &serde_json::from_value(metric).unwrap(),
+        "it",
+        AnalysisJobs::default(),
+    );
     assert_eq!(job["spec"]["ttlSecondsAfterFinished"], expected);
 }
 
@@ -89,11 +99,11 @@ fn job(run: &str, status: Value) -> Job {
     serde_json::from_value(job).unwrap()
 }
 
-/// The last lines of the last pod, shortened from their beginning, and never more read than that needs.
+/// The last lines of the last pod, redacted, shortened from their beginning, and never more read than that needs.
 #[tokio::test]
-async fn a_failed_job_says_its_last_words() {
-    let long = "ä".repeat(LOG_BYTES);
-    let log = format!("{long}\nconnecting\nno route to host\n");
+async fn the_end_of_a_failed_jobs_log_is_redacted_and_kept_out_of_the_message() {
+    let long = "ä".repeat(log::SHOWN);
+    let log = format!("{long}\npassword=hunter2\nno route to host\n");
     let pod = |name: &str, time: &str| json!({"metadata": {"name": name, "creationTimestamp": time}});
     let pods = json!({
         "apiVersion": "v1", "kind": "PodList", "metadata": {},
@@ -117,18 +127,11 @@ async fn a_failed_job_says_its_last_words() {
         panic!("it is over");
     };
     assert_eq!(done.phase, Phase::Failed);
-    assert!(
-        done.message
-            .starts_with("Job it failed: BackoffLimitExceeded; its log ends: "),
-        "{}",
-        done.message
-    );
-    assert!(
-        done.message.ends_with("ä | connecting | no route to host"),
-        "{}",
-        done.message
-    );
-    assert!(done.message.len() < LOG_BYTES + 100, "{}", done.message);
+    // The message goes into events.
+    assert_eq!(done.message, "Job it failed: BackoffLimitExceeded");
+    let tail = &done.metadata[LOG_TAIL];
+    assert!(tail.ends_with("ä | password=***** | no route to host"), "{tail}");
+    assert_eq!(tail.chars().count(), log::SHOWN);
     let asked = asked.lock().unwrap();
     let log = asked.iter().find(|asked| asked.contains("/log")).unwrap();
     assert!(log.contains("/pods/it-b/log"), "{log}");
@@ -205,4 +208,79 @@ fn names_that_do_not_fit_are_cut_and_stay_apart() {
         );
         assert!(!names[..index].contains(one), "{one}");
     }
+}
+
+/// A run whose Job has this pod; how its measurement begins, and what was sent.
+async fn started(allowed: AnalysisJobs, pod: Value) -> (Measurement, Vec<String>) {
+    let metric = json!({"name": "smoke", "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
+    let created = job("uid", json!({}));
+    let (client, asked) = client(move |_| json!(created).to_string());
+    let jobs = Jobs::new(client).allowing(allowed);
+    let metric = serde_json::from_value(metric).unwrap();
+    let begun = jobs.start(&run(), &metric, None, Timestamp::UNIX_EPOCH).await;
+    let asked = asked.lock().unwrap().clone();
+    (begun.unwrap(), asked)
+}
+
+#[rstest]
+#[case::network(json!({"hostNetwork": true}), "spec.hostNetwork: true")]
+#[case::pid(json!({"hostPID": true}), "spec.hostPID: true")]
+#[case::ipc(json!({"hostIPC": true}), "spec.hostIPC: true")]
+#[case::path(json!({"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}), "spec.volumes[0].hostPath: ")]
+#[case::token(json!({"automountServiceAccountToken": true}), "spec.automountServiceAccountToken: true")]
+#[case::init(json!({"initContainers": [{"name": "a", "securityContext": {"privileged": true}}]}), "spec.initContainers[0].securityContext.privileged: true")]
+#[case::capability(json!({"containers": [{"name": "a", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]}), "spec.containers[0].securityContext.capabilities.add[0]: \"SYS_ADMIN\"")]
+#[tokio::test]
+async fn a_job_that_asks_for_the_node_is_refused_and_never_sent(#[case] pod: Value, #[case] field: &str) {
+    let mut whole = json!({"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"});
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(pod.as_object().unwrap().clone());
+    let (refused, asked) = started(AnalysisJobs::Restricted, whole.clone()).await;
+    assert_eq!(refused.phase, Phase::Error);
+    let expected = format!("provider.job.spec.template.{field}");
+    assert!(refused.message.starts_with(&expected), "{}", refused.message);
+    assert!(
+        refused
+            .message
+            .ends_with("an operator with --analysis-jobs=any allows it"),
+        "{}",
+        refused.message
+    );
+    assert!(asked.is_empty(), "{asked:?}");
+    let (begun, asked) = started(AnalysisJobs::Any, whole).await;
+    assert_eq!((begun.phase, asked.len()), (Phase::Running, 1));
+}
+
+#[tokio::test]
+async fn no_job_is_sent_where_they_are_off() {
+    let (refused, asked) = started(AnalysisJobs::Off, json!({"containers": []})).await;
+    assert_eq!(refused.phase, Phase::Error);
+    assert!(
+        refused.message.contains("--analysis-jobs=off"),
+        "{}",
+        refused.message
+    );
+    assert!(asked.is_empty(), "{asked:?}");
+}
+
+#[rstest]
+#[case::unnamed(AnalysisJobs::Restricted, json!({}), Some(false))]
+#[case::null(AnalysisJobs::Restricted, json!({"automountServiceAccountToken": null}), Some(false))]
+#[case::empty_name(AnalysisJobs::Restricted, json!({"serviceAccountName": ""}), Some(false))]
+#[case::named(AnalysisJobs::Restricted, json!({"serviceAccountName": "smoke"}), None)]
+#[case::by_its_alias(AnalysisJobs::Restricted, json!({"serviceAccount": "smoke"}), None)]
+#[case::any(AnalysisJobs::Any, json!({}), None)]
+fn a_pod_has_the_token_of_a_service_account_only_where_it_names_one(
+    #[case] allowed: AnalysisJobs,
+    #[case] pod: Value,
+    #[case] expected: Option<bool>,
+) {
+    let metric = json!({"name": "smoke", "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
+    let job = manifest(&run(), &serde_json::from_value(metric).unwrap(), "it", allowed);
+    assert_eq!(
+        job["spec"]["template"]["spec"]["automountServiceAccountToken"].as_bool(),
+        expected
+    );
 }
