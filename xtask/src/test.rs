@@ -74,11 +74,27 @@ fn dependencies(report: &mut Report) -> bool {
         .stdout(Stdio::null())
         .status();
     if !installed.is_ok_and(|status| status.success()) {
-        report.skip("dependency rules (deny.toml): cargo-deny is not installed; get it with: cargo install cargo-deny");
+        report.skip(
+            "dependency rules and advisories (deny.toml): cargo-deny is not installed; get it with: cargo install cargo-deny",
+        );
         return true;
     }
     report.stage("dependencies", || {
         kube::under_guard(&cargo(["deny", "check", "bans", "licenses", "sources"]), &[])
+    }) && advisories(report)
+}
+
+/// The advisories change by themselves, so they are fetched. Where that cannot be done, the scheduled workflow has to do it.
+fn advisories(report: &mut Report) -> bool {
+    let fetched = Command::new("cargo-deny").args(["fetch", "db"]).status();
+    if !fetched.is_ok_and(|status| status.success()) {
+        report.skip(
+            "advisories (deny.toml): the advisory database cannot be fetched; run with a network: cargo deny check advisories",
+        );
+        return true;
+    }
+    report.stage("advisories", || {
+        kube::under_guard(&cargo(["deny", "check", "--disable-fetch", "advisories"]), &[])
     })
 }
 
