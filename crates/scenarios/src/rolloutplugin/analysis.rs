@@ -330,9 +330,9 @@ async fn a_job_that_asks_for_the_node_is_refused(cluster: &mut Cluster) -> Outco
         json!({"consecutiveErrorLimit": 0, "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
     let (db, rollout) = analysed(cluster, json!([job("smoke:good", patch)])).await?;
     db.set_image("v2").await?;
+    let runs = expect_runs(cluster, &[Phase::Error]).await?;
     db.expect_rest(["v1"; 3]).await?;
     rollout.expect_phase("Failed").await?;
-    let runs = expect_runs(cluster, &[Phase::Error]).await?;
     let results = runs[0].status.iter().flat_map(|status| &status.metric_results);
     let mut measurements = results.flat_map(|result| &result.measurements);
     let refused = measurements.any(|measurement| {
