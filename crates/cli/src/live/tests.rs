@@ -329,7 +329,7 @@ fn no_control_character_of_a_cluster_is_drawn() {
     board.said = Some(format!("said {HOSTILE}"));
     board.lost = Some((now(), format!("lost {HOSTILE}")));
     board.unseen_events = Some(format!("unseen {HOSTILE}"));
-    let shown = screen(&mut board, 90, 40);
+    let shown = screen(&mut board, 160, 40);
     let unsafe_ones: Vec<_> = shown
         .chars()
         .filter(|c| stateward_terminal::is_unsafe(*c) && *c != '\n')
