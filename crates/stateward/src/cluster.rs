@@ -224,4 +224,27 @@ mod tests {
         let refused = trouble(said).unwrap_err();
         assert!(refused.starts_with(why), "{refused}");
     }
+
+    #[tokio::test]
+    async fn without_tls_only_requests_for_loopback_are_served() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = axum::Router::new().fallback(async || "served");
+        tokio::spawn(async move { serve(listener, None, router).await });
+        for (host, expected) in [
+            (address.to_string().as_str(), "200 OK"),
+            ("evil.example", "403 Forbidden"),
+        ] {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let request = format!("GET /version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut said = String::new();
+            stream.read_to_string(&mut said).await.unwrap();
+            assert!(
+                said.starts_with(&format!("HTTP/1.1 {expected}")),
+                "{host}: {said}"
+            );
+        }
+    }
 }
