@@ -5,7 +5,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Client;
+use stateward_client::{InvalidName, ObjectName, Objects};
 
 use crate::AskError;
 
@@ -34,8 +35,11 @@ pub struct KubeSecrets(pub Client);
 #[async_trait]
 impl Secrets for KubeSecrets {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, SecretsError> {
-        let secrets: Api<Secret> = Api::namespaced(self.0.clone(), namespace);
-        let secret = secrets.get_opt(name).await.map_err(|error| match error {
+        let invalid = |error: InvalidName| SecretsError(error.to_string());
+        let namespace = ObjectName::new(namespace).map_err(invalid)?;
+        let name = ObjectName::new(name).map_err(invalid)?;
+        let secrets = Objects::<Secret>::namespaced(&self.0, &namespace);
+        let secret = secrets.get(&name).await.map_err(|error| match error {
             // The server's words about access; what it says of an answer that it cannot read might quote the answer.
             kube::Error::Api(status) => SecretsError(format!("{} ({})", status.reason, status.code)),
             _ => SecretsError("the API server did not answer".to_owned()),

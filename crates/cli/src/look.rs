@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
+use stateward_api::ObjectName;
 use stateward_api::analysis::AnalysisRun;
 
 use crate::call;
@@ -208,6 +209,10 @@ impl Session<'_> {
         if rollout.workload_kind != "StatefulSet" {
             return Ok(None);
         }
+        // No object can have such a name, and a request for it would be one for something else.
+        if ObjectName::new(&rollout.workload).is_err() {
+            return Ok(None);
+        }
         let read = self.sets().get_opt(&rollout.workload).await;
         read.map_err(Error::api(format!("read statefulset {}", rollout.workload)))
     }
@@ -248,7 +253,10 @@ impl Session<'_> {
     pub(crate) async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
         let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
         let status = rollout.status.clone().unwrap_or_default();
-        let looks = runs::concerned(&status).into_iter().map(|name| api.get_opt(name));
+        let looks = runs::concerned(&status)
+            .into_iter()
+            .filter(|name| ObjectName::new(*name).is_ok())
+            .map(|name| api.get_opt(name));
         let seen = join_all(looks).await;
         seen.into_iter().filter_map(|run| run.ok().flatten()).collect()
     }

@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use stateward_client::ObjectName;
 use stateward_core::stable_copy::{self, Owner};
 
 use crate::dry_run::DryRun;
@@ -46,6 +47,12 @@ impl Session<'_> {
         let (object, guess) = join(self.whole_rollout(name), self.whole_set(name.as_str())).await;
         let object = object?;
         let rollout = parse(object.clone())?;
+        if let Err(invalid) = ObjectName::new(&rollout.workload) {
+            return Err(Error::Refused(format!(
+                "{} cannot be read: its workload {invalid}",
+                rollout.title()
+            )));
+        }
         if rollout.workload_kind != "StatefulSet" {
             return Err(Error::Refused(format!(
                 "{} rolls {} {}; this verb is for StatefulSets",
@@ -90,8 +97,12 @@ impl Session<'_> {
             name: rollout.name_any(),
             uid: rollout.uid().unwrap_or_default(),
         };
+        // Whoever may write the status can write anything here.
+        let Ok(name) = ObjectName::new(name) else {
+            return Ok(None);
+        };
         let copies: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
-        let copy = copies.get_opt(name).await;
+        let copy = copies.get_opt(name.as_str()).await;
         let copy = copy.map_err(Error::api(format!("read controllerrevision {name}")))?;
         Ok(copy.and_then(|copy| stable_copy::template(&json!(copy), &owner)))
     }

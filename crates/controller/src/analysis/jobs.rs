@@ -12,12 +12,13 @@ use futures::{StreamExt, future};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, LogParams, PostParams, Preconditions};
+use kube::api::{ListParams, LogParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase};
+use stateward_client::{ObjectName, Objects};
 use stateward_core::plan::Fingerprint;
 use stateward_plugin::Watches;
 use tokio::sync::mpsc;
@@ -300,11 +301,11 @@ impl Jobs {
         if let Some(refusal) = self.allowed.refusal(template, "provider.job.spec.template") {
             return Ok(lost(refusal));
         }
-        let api = self.api(run);
-        match api.create(&PostParams::default(), &job).await {
+        let jobs = self.objects(run)?;
+        match jobs.create(&job).await {
             Ok(_) => Ok(measurement),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                let there = super::find(&api, &name).await;
+                let there = jobs.find(&ObjectName::new(&name)?).await;
                 let there = there.map_err(Error::api("cannot read a Job"))?;
                 match there {
                     Some(there) if !is_of(&there, run) => Ok(lost(format!(
@@ -346,7 +347,13 @@ impl Jobs {
         let seen = match known.filter(|seen| seen.run == run.uid()) {
             Some(seen) => seen,
             // The watch may be late, or the Job may be gone.
-            None => match super::find(&self.api(run), &name).await {
+            // The name stands in the run's status, which its author can write.
+            None if ObjectName::new(&name).is_err() => {
+                return Ok(lost(
+                    "the name of its Job was changed to one that no Job can have".into(),
+                ));
+            }
+            None => match self.objects(run)?.find(&ObjectName::new(&name)?).await {
                 Ok(Some(job)) if is_of(&job, run) => seen(&job),
                 Ok(Some(_)) => {
                     return Ok(lost(format!(
@@ -433,30 +440,23 @@ impl Jobs {
     }
 
     async fn delete(&self, run: &AnalysisRun, name: &str) -> Result<(), Error> {
-        let api = self.api(run);
-        let there = super::find(&api, name).await;
+        let Ok(name) = ObjectName::new(name) else {
+            return Ok(());
+        };
+        let jobs = self.objects(run)?;
+        let there = jobs.find(&name).await;
         let there = there.map_err(Error::api("cannot read a Job"))?;
         // One of that name may be somebody else's by now.
         let Some(job) = there.filter(|job| is_of(job, run)) else {
             return Ok(());
         };
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: job.uid(),
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        match api.delete(name, &params).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(Error::api("cannot delete a Job")(error)),
-        }
+        let deleted = jobs.delete(&name, job.uid()).await;
+        deleted.map(drop).map_err(Error::api("cannot delete a Job"))
     }
 
     /// The end of the log of a failed Job's last pod, where it can be had.
     async fn log_tail(&self, run: &AnalysisRun, job: &str) -> Option<String> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default());
+        let pods = Objects::<Pod>::in_namespace_of(&self.client, run).ok()?;
         let labels = format!("{JOB_OF_POD}={job}");
         let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
         let last = pods_of_job
@@ -468,12 +468,15 @@ impl Jobs {
             limit_bytes: Some(LOG_READ),
             ..LogParams::default()
         };
-        let log = pods.logs(&last.name_any(), &params).await.ok()?;
+        let log = pods
+            .logs(&ObjectName::new(last.name_any()).ok()?, &params)
+            .await
+            .ok()?;
         Some(log::tail(&log)).filter(|tail| !tail.is_empty())
     }
 
-    fn api(&self, run: &AnalysisRun) -> Api<Job> {
-        Api::namespaced(self.client.clone(), &run.namespace().unwrap_or_default())
+    fn objects(&self, run: &AnalysisRun) -> Result<Objects<Job>, Error> {
+        Ok(Objects::in_namespace_of(&self.client, run)?)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -531,7 +534,9 @@ fn key(job: &Job) -> Key {
 }
 
 fn is_of(job: &Job, run: &AnalysisRun) -> bool {
-    job.labels().get(OF_RUN) == run.uid().as_ref()
+    let mut owners = job.owner_references().iter();
+    let owned = owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == run.uid().as_ref());
+    owned && job.labels().get(OF_RUN) == run.uid().as_ref()
 }
 
 fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {

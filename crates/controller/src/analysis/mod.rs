@@ -19,7 +19,6 @@ pub(crate) mod runs;
 pub(crate) mod start;
 pub(crate) mod templates;
 
-use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use stateward_plugin::Watches;
@@ -33,15 +32,6 @@ where
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     }
-}
-
-/// One object by its name, asked of the server itself. A list of one needs no right that the watches do not need.
-pub(crate) async fn find<K>(api: &Api<K>, name: &str) -> kube::Result<Option<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let only = ListParams::default().fields(&format!("metadata.name={name}"));
-    Ok(api.list(&only).await?.items.into_iter().next())
 }
 
 /// A watch that tries again when it breaks off, and tells `watches` about it.
