@@ -89,10 +89,11 @@ fn conditions(layout: &Layout) -> Result<()> {
 /// What `stateward install` prints, so that a cluster can be set up without the binary.
 fn manifests(layout: &Layout) -> Result<()> {
     fs::create_dir_all(layout.root.join("deploy")).context("cannot create deploy/")?;
-    let files: [(&str, &[&str]); 4] = [
+    let files: [(&str, &[&str]); 5] = [
         ("crates/api/data/definitions.json", &["--crds", "--output=json"]),
         ("deploy/crds.yaml", &["--crds"]),
         ("deploy/rbac.yaml", &["--rbac"]),
+        ("deploy/network-policy.yaml", &["--network-policy"]),
         ("deploy/install.yaml", &[]),
     ];
     for (path, arguments) in files {

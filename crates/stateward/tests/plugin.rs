@@ -200,7 +200,7 @@ async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
     let rules = json!([
         {"apiGroups": ["argoproj.io"], "resources": ["rolloutplugins", "analysistemplates"], "verbs": ["get"]},
         {"apiGroups": ["sts.plus"], "resources": ["phasedrollouts"], "verbs": ["get"]},
-        {"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["statefulsets", "controllerrevisions"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     ]);
     cluster.create("roles", "reader", json!({"rules": rules})).await?;

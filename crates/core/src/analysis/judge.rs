@@ -369,9 +369,9 @@ fn why(error: &expr::ExprError, source: &str, data: &Data) -> String {
     // The snippet below it is for terminals.
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
-    let quotes_answer = |quoted: &str| match data {
+    let quotes_answer = |quoted: &str, is_cut: bool| match data {
         Data::Text(_) => !source.contains(quoted),
-        Data::Document(_) => !source.contains(quoted) && quoted.chars().nth(SHOWN).is_some(),
+        Data::Document(_) => !source.contains(quoted) && (is_cut || quoted.chars().nth(SHOWN).is_some()),
         Data::Nothing | Data::Number(_) | Data::Numbers(_) => false,
     };
     if matches!(error, expr::ExprError::Compile(_)) {
@@ -382,12 +382,15 @@ fn why(error: &expr::ExprError, source: &str, data: &Data) -> String {
         let end = closing_quote(from);
         let quoted = &from[..end];
         shown.push_str(before);
-        if quotes_answer(quoted) {
+        let after = from.get(end + 1..).unwrap_or_default();
+        let cut = after.strip_prefix('…');
+        if quotes_answer(quoted, cut.is_some()) {
             shown.push_str("the text");
+            rest = cut.unwrap_or(after);
         } else {
             shown.push_str(&rest[before.len()..(before.len() + end + 2).min(rest.len())]);
+            rest = after;
         }
-        rest = from.get(end + 1..).unwrap_or_default();
     }
     shown + rest
 }

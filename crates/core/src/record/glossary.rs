@@ -131,7 +131,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 32] = [
+pub const EVENTS: [Event; 33] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
@@ -165,6 +165,10 @@ pub const EVENTS: [Event; 32] = [
     warning(
         "TakenOnUnchecked",
         "a version was applied while there were no pods, and is the stable one without any step or check",
+    ),
+    warning(
+        "StableTemplateUnavailable",
+        "there is no copy of the stable template, and none can be made: an abort after every pod is new cannot put it back",
     ),
     warning(
         "MadeAnew",

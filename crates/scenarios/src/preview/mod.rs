@@ -36,8 +36,15 @@ async fn planned_to<K: Kind>(
     what_ifs: &[&str],
 ) -> Outcome<Preview> {
     let mut subject = Subject::default();
-    // With the copy of the stable template, which the types leave out.
-    subject.add_rollout(rollout.raw().await?);
+    let standing = rollout.raw().await?;
+    let copy = standing["status"]["stableTemplateCopy"].as_str();
+    let copy = copy.and_then(|name| cluster.look(|view| view.revisions.get(name).cloned()));
+    if let Some(mut data) = copy.and_then(|copy| copy.data) {
+        let mut template = data.0["spec"]["template"].take();
+        template.as_object_mut().map(|fields| fields.remove("$patch"));
+        subject.add_stable_template(template);
+    }
+    subject.add_rollout(standing);
     let present = json!(db.get().await?);
     let mut to_be = present.clone();
     to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("example.com/db:{tag}"));

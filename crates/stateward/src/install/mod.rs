@@ -13,12 +13,15 @@ use serde_json::{Value, json};
 /// `stateward install …`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print the custom resource definitions; without --crds and --rbac everything is printed
+    /// Print the custom resource definitions; without this, --rbac and --network-policy everything is printed but the policy
     #[arg(long)]
     crds: bool,
     /// Print the namespace if it is the default one, the service account, its roles and their bindings
     #[arg(long)]
     rbac: bool,
+    /// Print a NetworkPolicy for the operator: who may reach its port, and that it reaches no link-local address
+    #[arg(long)]
+    network_policy: bool,
     /// Leave out the definitions that Argo Rollouts brings along: AnalysisRun and its templates
     #[arg(long)]
     beside_argo_rollouts: bool,
@@ -76,6 +79,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     let Args {
         crds,
         rbac,
+        network_policy,
         beside_argo_rollouts,
         namespace,
         image,
@@ -86,7 +90,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
             "--namespace: {namespace:?} is not a name of at most 63 lower case letters, digits and dashes between them"
         );
     }
-    let all = !crds && !rbac;
+    let all = !crds && !rbac && !network_policy;
     let mut objects = Vec::new();
     if all || *crds {
         objects.extend(manifests::definitions(*beside_argo_rollouts));
@@ -94,8 +98,10 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     if all || *rbac {
         objects.extend(manifests::identity(namespace));
     }
-    if all {
+    if *network_policy {
         objects.push(manifests::network_policy(namespace));
+    }
+    if all {
         objects.push(manifests::deployment(namespace, image));
     }
     Ok(objects)
@@ -114,10 +120,11 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn args(crds: bool, rbac: bool) -> Args {
+    fn args(parts: &[&str]) -> Args {
         Args {
-            crds,
-            rbac,
+            crds: parts.contains(&"crds"),
+            rbac: parts.contains(&"rbac"),
+            network_policy: parts.contains(&"network-policy"),
             beside_argo_rollouts: false,
             namespace: "stateward-system".into(),
             image: manifests::IMAGE.into(),
@@ -126,25 +133,22 @@ mod tests {
     }
 
     #[rstest]
-    #[case(true, false, "deploy/crds.yaml")]
-    #[case(false, true, "deploy/rbac.yaml")]
-    #[case(false, false, "deploy/install.yaml")]
-    fn the_committed_manifests_are_what_install_prints(
-        #[case] crds: bool,
-        #[case] rbac: bool,
-        #[case] path: &str,
-    ) {
+    #[case(&["crds"], "deploy/crds.yaml")]
+    #[case(&["rbac"], "deploy/rbac.yaml")]
+    #[case(&["network-policy"], "deploy/network-policy.yaml")]
+    #[case(&[], "deploy/install.yaml")]
+    fn the_committed_manifests_are_what_install_prints(#[case] parts: &[&str], #[case] path: &str) {
         let file = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
         let committed = std::fs::read_to_string(file).unwrap_or_default();
         assert!(
-            committed == text(&args(crds, rbac)).unwrap(),
+            committed == text(&args(parts)).unwrap(),
             "{path} is stale; make it again with: cargo xtask generate manifests"
         );
     }
 
     #[test]
     fn yaml_says_what_json_says() {
-        let mut args = args(false, false);
+        let mut args = args(&[]);
         args.namespace = "elsewhere".into();
         let yaml = text(&args).unwrap();
         let read: Vec<Value> = yaml
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_argo_rollouts_brings_along_can_be_left_out() {
-        let mut args = args(true, false);
+        let mut args = args(&["crds"]);
         args.beside_argo_rollouts = true;
         let objects = objects(&args).unwrap();
         let kinds: Vec<_> = objects
@@ -178,7 +182,7 @@ mod tests {
     #[case("-a")]
     #[case("a\nb")]
     fn a_bad_namespace_is_refused(#[case] namespace: &str) {
-        let mut args = args(false, true);
+        let mut args = args(&["rbac"]);
         args.namespace = namespace.into();
         assert!(objects(&args).is_err());
     }

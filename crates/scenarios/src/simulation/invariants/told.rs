@@ -61,7 +61,7 @@ impl Replay {
             body,
             ..
         } = entry;
-        let made_by_us = ["analysisruns", "jobs"].contains(&resource.as_str());
+        let made_by_us = ["analysisruns", "jobs", "controllerrevisions"].contains(&resource.as_str());
         if verb == "create" && made_by_us {
             self.made
                 .insert((resource.clone(), text(&body["metadata"]["name"])));
