@@ -102,8 +102,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "removes whichever pod has the name",
         file: "plugin/src/statefulset/mod.rs",
-        truth: "uid: Some(uid.to_owned()),",
-        lie: "uid: None.filter(|_: &String| uid.is_empty()),",
+        truth: "pods.delete(&pod_name, Some(uid.to_owned())).await",
+        lie: "pods.delete(&pod_name, None.filter(|_: &String| uid.is_empty())).await",
     },
     Mutant {
         name: "does not ask the disruption budgets",
@@ -318,8 +318,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "asks nothing before the first pod",
         file: "core/src/plan.rs",
-        truth: "Self::PodByPod(_) if index.is_multiple_of(2) => Some(",
-        lie: "Self::PodByPod(_) if index > 0 && index.is_multiple_of(2) => Some(",
+        truth: "Self::PodByPod(_) if index.is_multiple_of(2) => {",
+        lie: "Self::PodByPod(_) if index > 0 && index.is_multiple_of(2) => {",
     },
     Mutant {
         name: "takes scaling for edited steps",

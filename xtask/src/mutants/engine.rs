@@ -420,8 +420,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts pods that scaling has taken away as new",
         file: "core/src/engine/scale.rs",
-        truth: "attempt.step.0.saturating_sub(2 * gone)",
-        lie: "attempt.step.0 + 0 * gone",
+        truth: "attempt.step.0.saturating_sub(gone.saturating_mul(2))",
+        lie: "attempt.step.0.saturating_sub(gone.saturating_mul(0))",
     },
     Mutant {
         name: "takes pods back that were added when every pod was new",
