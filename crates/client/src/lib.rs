@@ -2,10 +2,7 @@
 //!
 //! [`kube::Api`] puts a name into the path of a request as it is, so a name such as `../../other/secrets/password`, which a tenant
 //! can write into any field that names an object, would leave the namespace. [`Objects`] offers the same requests by
-//! [`ObjectName`], which such a string cannot become. In the crates that work with objects of users, `clippy.toml` disallows the
-//! methods of `Api` that take a plain string.
-
-#![allow(clippy::disallowed_methods, reason = "this is the place that may use them")]
+//! [`ObjectName`], which such a string cannot become.
 
 use std::fmt::Debug;
 
