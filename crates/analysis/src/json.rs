@@ -43,7 +43,7 @@ pub(crate) fn read<'b, T: Deserialize<'b>>(body: &'b [u8], limit: usize) -> Resu
 }
 
 impl Unread {
-    /// As an error of whoever was asked.
+    /// As an error of the provider that answered.
     pub(crate) fn of(self, origin: &str, expected: &str) -> AskError {
         match self {
             Self::Malformed => AskError::malformed(origin, expected),

@@ -64,7 +64,7 @@ pub(super) fn sign_for_prometheus(
             "signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com of the region it names",
         ));
     }
-    // Whoever chooses whom to trust can take the place of the service.
+    // A user who chooses the trusted certificates can impersonate the service.
     if !matches!(request.trust, Trust::System) {
         return Err(bad("does not go with insecure or caCertificate"));
     }
@@ -77,7 +77,7 @@ pub(super) fn sign_for_prometheus(
         }
         Aws::Elsewhere => {
             return Err(bad(&format!(
-                "is not open to namespace {namespace}; whoever runs the operator can open it with --aws-signing-namespace {namespace}"
+                "is not open to namespace {namespace}; an administrator can allow it with the operator's flag --aws-signing-namespace {namespace}"
             )));
         }
     };

@@ -25,7 +25,7 @@ impl Http {
         }
     }
 
-    /// Connects to the proxy, which is where whoever runs the operator says, and has it connect to the host.
+    /// Connects to the proxy that the operator was started with, and has it connect to the host.
     async fn connect_through(
         &self,
         proxy: &Proxy,

@@ -80,7 +80,7 @@ impl Proxy {
         }
     }
 
-    /// What happened at the proxy, in an error of whoever was to be asked.
+    /// What happened at the proxy, as an error of the provider behind it.
     pub(super) fn failed(&self, url: &Url, what: &str) -> AskError {
         AskError::Connection {
             origin: origin(url),

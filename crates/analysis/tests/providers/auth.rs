@@ -206,8 +206,8 @@ async fn what_cannot_let_in_is_told(
 #[rstest]
 #[case(&["shop"], json!({"insecure": true}), "provider.prometheus.authentication.sigv4: does not go with insecure or caCertificate")]
 #[case(&["shop"], json!({"caCertificate": Authority::new().unwrap().pem()}), "provider.prometheus.authentication.sigv4: does not go with insecure or caCertificate")]
-#[case(&["other"], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; whoever runs the operator can open it with --aws-signing-namespace shop")]
-#[case(&[], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; whoever runs the operator can open it with --aws-signing-namespace shop")]
+#[case(&["other"], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; an administrator can allow it with the operator's flag --aws-signing-namespace shop")]
+#[case(&[], json!({}), "provider.prometheus.authentication.sigv4: is not open to namespace shop; an administrator can allow it with the operator's flag --aws-signing-namespace shop")]
 #[tokio::test]
 async fn the_operators_keys_sign_for_listed_namespaces_and_checked_certificates_only(
     #[case] namespaces: &[&str],
