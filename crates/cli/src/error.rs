@@ -3,6 +3,7 @@
 use std::io;
 
 use kube::runtime::watcher;
+use stateward_client::InvalidName;
 
 use crate::exit::Exit;
 use crate::reach::{self, Unreachable};
@@ -76,6 +77,12 @@ pub enum Error {
     /// Nobody reads what we write.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
+}
+
+impl From<InvalidName> for Error {
+    fn from(invalid: InvalidName) -> Self {
+        Self::Refused(invalid.to_string())
+    }
 }
 
 impl Error {

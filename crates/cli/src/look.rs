@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
-use stateward_api::ObjectName;
 use stateward_api::analysis::AnalysisRun;
+use stateward_client::{ObjectName, Objects};
 
 use crate::call;
 use crate::error::{self, Error};
@@ -35,11 +35,13 @@ impl Session<'_> {
             return self.whole_rollout_of_set(name).await;
         }
         let looks = name.kinds().iter().map(|kind| async move {
-            let object = self.whole_rollouts(*kind, false).get_opt(name.as_str()).await;
-            (
-                *kind,
-                object.map_err(Error::api(format!("read {} {name}", kind.word()))),
-            )
+            let doing = Error::api(format!("read {} {name}", kind.word()));
+            let rollouts = Objects::from(self.whole_rollouts(*kind, false));
+            let object = match ObjectName::new(name.as_str()) {
+                Ok(name) => rollouts.get(&name).await.map_err(doing),
+                Err(invalid) => Err(invalid.into()),
+            };
+            (*kind, object)
         });
         let (mut found, mut unseen) = (Vec::new(), Vec::new());
         for (kind, look) in join_all(looks).await {
@@ -210,10 +212,10 @@ impl Session<'_> {
             return Ok(None);
         }
         // No object can have such a name, and a request for it would be one for something else.
-        if ObjectName::new(&rollout.workload).is_err() {
+        let Ok(name) = ObjectName::new(&rollout.workload) else {
             return Ok(None);
-        }
-        let read = self.sets().get_opt(&rollout.workload).await;
+        };
+        let read = Objects::from(self.sets()).get(&name).await;
         read.map_err(Error::api(format!("read statefulset {}", rollout.workload)))
     }
 
@@ -252,11 +254,12 @@ impl Session<'_> {
     /// The runs of analysis that a rollout waits for, or that decided about it. None, where they are not ours to read.
     pub(crate) async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
         let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
+        let api = &Objects::from(api);
         let status = rollout.status.clone().unwrap_or_default();
         let looks = runs::concerned(&status)
             .into_iter()
-            .filter(|name| ObjectName::new(*name).is_ok())
-            .map(|name| api.get_opt(name));
+            .filter_map(|name| ObjectName::new(name).ok())
+            .map(|name| async move { api.get(&name).await });
         let seen = join_all(looks).await;
         seen.into_iter().filter_map(|run| run.ok().flatten()).collect()
     }

@@ -1,5 +1,7 @@
 //! `--revision`: a command that is bound to the version its user saw, however much later it is typed.
 
+use stateward_client::{ObjectName, Objects};
+
 use crate::command::Command;
 use crate::completion;
 use crate::error::Error;
@@ -97,8 +99,9 @@ impl Session<'_> {
             return Ok(());
         };
         // What was seen may be older than what the operator has looked at since.
-        let now = self.whole_rollouts(seen.kind, false).get(&seen.name_any()).await;
-        let now = now.ok().and_then(|now| parse(now).ok());
+        let rollouts = Objects::from(self.whole_rollouts(seen.kind, false));
+        let now = rollouts.get(&ObjectName::new(seen.name_any())?).await;
+        let now = now.ok().flatten().and_then(|now| parse(now).ok());
         if let Some(what) = now.and_then(|now| command.moved_on(seen, &now)) {
             return Err(Error::Refused(what));
         }

@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, Patch};
 use stateward_api::duration;
+use stateward_client::{ObjectName, Objects};
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -395,7 +396,7 @@ async fn send(
     dry_run: DryRun,
     session: &Session<'_>,
 ) -> Result<Rollout, Error> {
-    let name = seen.name_any();
+    let name = ObjectName::new(seen.name_any())?;
     let doing = format!("{} {}", command.verb(), seen.title());
     let patch = command.patch(seen).map_err(|error| Error::Format {
         format: "json",
@@ -403,7 +404,7 @@ async fn send(
     })?;
     let patch: Patch<DynamicObject> = Patch::Json(patch);
     let params = dry_run.params();
-    let api = session.whole_rollouts(seen.kind, false);
+    let api = Objects::from(session.whole_rollouts(seen.kind, false));
     let sent = if command.is_to_status() {
         api.patch_status(&name, &params, &patch).await
     } else {
@@ -416,7 +417,7 @@ async fn send(
     // The server does not say which test has failed, so look again.
     let is_test = matches!(&refused, kube::Error::Api(status) if matches!(status.code, 409 | 422));
     if is_test
-        && let Ok(now) = api.get(&name).await
+        && let Ok(Some(now)) = api.get(&name).await
         && let Ok(now) = parse(now)
         && let Some(what) = command.moved_on(seen, &now)
     {
@@ -438,6 +439,7 @@ async fn send(
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 mod tests {
     use super::*;
     use crate::fixtures::{NOW, paused, plugin};

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use stateward_client::ObjectName;
+use stateward_client::{ObjectName, Objects};
 use stateward_core::stable_copy::{self, Owner};
 
 use crate::dry_run::DryRun;
@@ -69,8 +69,7 @@ impl Session<'_> {
             }
         };
         let (set, stable_template) = join(set, self.stable_template(&object)).await;
-        let set = set.map_err(Error::api(format!("read statefulset {}", rollout.workload)))?;
-        let Some(set) = set else {
+        let Some(set) = set? else {
             return Err(Error::Refused(format!(
                 "statefulset {}, which {} is for, is not there in namespace {}",
                 rollout.workload,
@@ -102,18 +101,19 @@ impl Session<'_> {
             return Ok(None);
         };
         let copies: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
-        let copy = copies.get_opt(name.as_str()).await;
+        let copy = Objects::from(copies).get(&name).await;
         let copy = copy.map_err(Error::api(format!("read controllerrevision {name}")))?;
         Ok(copy.and_then(|copy| stable_copy::template(&json!(copy), &owner)))
     }
 
-    fn whole_sets(&self) -> Api<DynamicObject> {
+    fn whole_sets(&self) -> Objects<DynamicObject> {
         let resource = ApiResource::erase::<StatefulSet>(&());
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource).into()
     }
 
-    async fn whole_set(&self, name: &str) -> Result<Option<DynamicObject>, kube::Error> {
-        self.whole_sets().get_opt(name).await
+    async fn whole_set(&self, name: &str) -> Result<Option<DynamicObject>, Error> {
+        let read = self.whole_sets().get(&ObjectName::new(name)?).await;
+        read.map_err(Error::api(format!("read statefulset {name}")))
     }
 
     /// Gives the set another template, if it still has the one that was seen.
@@ -128,7 +128,11 @@ impl Session<'_> {
         }
         let name = seen.set.name_any();
         let patch: Patch<DynamicObject> = Patch::Json(patch(seen, template)?);
-        let refused = match self.whole_sets().patch(&name, &dry_run.params(), &patch).await {
+        let sent = self
+            .whole_sets()
+            .patch(&ObjectName::new(&name)?, &dry_run.params(), &patch)
+            .await;
+        let refused = match sent {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };

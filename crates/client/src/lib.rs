@@ -20,6 +20,13 @@ pub use stateward_api::{InvalidName, ObjectName};
 #[derive(Clone, Debug)]
 pub struct Objects<K>(Api<K>);
 
+/// For clients that ask for one namespace in many ways.
+impl<K> From<Api<K>> for Objects<K> {
+    fn from(api: Api<K>) -> Self {
+        Self(api)
+    }
+}
+
 impl<K: Resource> Objects<K> {
     /// Those of a namespace.
     pub fn namespaced(client: &Client, namespace: &ObjectName) -> Self

@@ -10,6 +10,7 @@ pub(crate) const NAMESPACE: &str = "default";
 pub(crate) const NAME: &str = "kubernetes";
 
 /// The addresses of the API servers themselves, behind whatever the client connects to. None where there is no such slice.
+#[expect(clippy::disallowed_methods, reason = "the name is a constant")]
 pub async fn api_servers(client: &Client) -> kube::Result<Vec<IpAddr>> {
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
     let slice = slices.get_opt(NAME).await?;

@@ -11,6 +11,11 @@
 //!
 //! `Candidate` is the protocol, pure; [`Election`] carries it out.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the name of the lease is the operator's own"
+)]
+
 use std::pin::pin;
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! How many objects wait for their turn can be read off the metrics.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 
 use std::time::Duration;

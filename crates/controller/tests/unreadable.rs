@@ -1,5 +1,6 @@
 //! One object that cannot be read concerns nobody but itself.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 
 use std::time::Duration;

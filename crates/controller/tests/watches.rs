@@ -1,5 +1,6 @@
 //! A watch that breaks off is told, also when there is nothing else to tell.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 
 use std::time::Duration;

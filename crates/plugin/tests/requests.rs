@@ -1,5 +1,6 @@
 //! What is asked of the server: for the very object that was looked at, and no more than was said.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 
 use jiff::Timestamp;

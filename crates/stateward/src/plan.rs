@@ -11,11 +11,12 @@ use anyhow::{Result, anyhow, bail};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client};
+use kube::Client;
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
 use stateward_api::duration;
 use stateward_cli::{Access, Exit, Name, Session, Style, completion};
+use stateward_client::{InvalidName, ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_preview::{Error, Look, Missing, Preview, Subject, WhatIf};
 
@@ -272,9 +273,10 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         subject.add_stable_template(template);
     }
     subject.add_rollout(json!(rollout));
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
+    let own = ObjectName::new(&namespace)?;
+    let sets = Objects::<StatefulSet>::namespaced(&client, &own);
     let set = subject.workload()?;
-    let found = sets.get_opt(&set).await;
+    let found = sets.get(&ObjectName::new(&set)?).await;
     match found.map_err(refused(format!("read statefulset {set}")))? {
         Some(set) => subject.add_present_set(json!(set)),
         None => bail!("statefulset {set} is not there in namespace {namespace}"),
@@ -286,19 +288,19 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
             break;
         }
         for missing in missing {
-            let found = template(&client, &namespace, &missing).await;
+            let found = template(&client, &own, &missing).await?;
             match found.map_err(refused(format!("read {missing}")))? {
                 Some(found) => subject.add_template(found),
                 None => bail!("{missing} is not there"),
             }
         }
     }
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let pods = Objects::<Pod>::namespaced(&client, &own);
     let names = subject.pod_names(ASKED).into_iter();
     let pods: Vec<_> = stream::iter(names)
         .map(|name| {
             let pods = pods.clone();
-            async move { pods.get_opt(&name).await.ok().flatten() }
+            async move { pods.get(&ObjectName::new(name).ok()?).await.ok().flatten() }
         })
         .buffer_unordered(AT_ONCE)
         .filter_map(std::future::ready)
@@ -316,17 +318,24 @@ fn refused(doing: String) -> impl FnOnce(kube::Error) -> stateward_cli::Error {
     }
 }
 
-async fn template(client: &Client, namespace: &str, missing: &Missing) -> kube::Result<Option<Value>> {
+async fn template(
+    client: &Client,
+    namespace: &ObjectName,
+    missing: &Missing,
+) -> Result<kube::Result<Option<Value>>, InvalidName> {
     let Missing::Template(template) = missing else {
-        return Ok(None);
+        return Ok(Ok(None));
     };
-    let name = &template.template_name;
-    if template.cluster_scope {
-        let api: Api<ClusterAnalysisTemplate> = Api::all(client.clone());
-        return Ok(api.get_opt(name).await?.map(|found| json!(found)));
-    }
-    let api: Api<AnalysisTemplate> = Api::namespaced(client.clone(), namespace);
-    Ok(api.get_opt(name).await?.map(|found| json!(found)))
+    let name = ObjectName::new(&template.template_name)?;
+    Ok(if template.cluster_scope {
+        let found = Objects::<ClusterAnalysisTemplate>::of_cluster(client);
+        let found = found.get(&name).await;
+        found.map(|found| found.map(|found| json!(found)))
+    } else {
+        let found = Objects::<AnalysisTemplate>::namespaced(client, namespace);
+        let found = found.get(&name).await;
+        found.map(|found| found.map(|found| json!(found)))
+    })
 }
 
 #[cfg(test)]

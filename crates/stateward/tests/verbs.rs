@@ -1,5 +1,6 @@
 //! The verbs as a user types them: the real binary, a real socket, an operator beside it.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -6,11 +6,13 @@ use futures::stream::{self, BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::DynamicObject;
 use kube::core::Selector;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
+use stateward_client::{ObjectName, Objects};
 
 use crate::error;
 use crate::rollout::{Rollout, parse};
@@ -189,13 +191,28 @@ impl Sights {
     }
 }
 
+/// Where a rollout is read, and by what name; one that no object can have is the name of nothing.
+fn named(rollout: &Rollout, session: &Session<'_>) -> (Objects<DynamicObject>, Option<ObjectName>) {
+    let api = session.whole_rollouts(rollout.kind, false).into();
+    (api, ObjectName::new(rollout.name_any()).ok())
+}
+
+async fn read(
+    api: &Objects<DynamicObject>,
+    name: Option<&ObjectName>,
+) -> kube::Result<Option<DynamicObject>> {
+    match name {
+        Some(name) => api.get(name).await,
+        None => Ok(None),
+    }
+}
+
 /// Looks in a moment whether the rollout can be read again.
 fn try_again(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sight> {
-    let api = session.whole_rollouts(rollout.kind, false);
-    let name = rollout.name_any();
+    let (api, name) = named(rollout, session);
     let found = async move {
         tokio::time::sleep(TRY_AGAIN).await;
-        match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+        match tokio::time::timeout(ANSWERS_WITHIN, read(&api, name.as_ref())).await {
             Ok(Ok(Some(object))) => match parse(object) {
                 Ok(rollout) => Sight::Back(Box::new(rollout)),
                 Err(error) => Sight::StillLost(error.to_string()),
@@ -210,11 +227,10 @@ fn try_again(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sig
 
 /// Looks in a while whether the server still answers.
 fn probe(rollout: &Rollout, session: &Session<'_>) -> BoxStream<'static, Sight> {
-    let api = session.whole_rollouts(rollout.kind, false);
-    let name = rollout.name_any();
+    let (api, name) = named(rollout, session);
     let answered = async move {
         tokio::time::sleep(PROBE_EVERY).await;
-        match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+        match tokio::time::timeout(ANSWERS_WITHIN, read(&api, name.as_ref())).await {
             Ok(Ok(found)) => Sight::Probed(found.and_then(|object| parse(object).ok()).map(Box::new)),
             // A refusal is an answer.
             Ok(Err(kube::Error::Api(_))) => Sight::Probed(None),
@@ -231,13 +247,12 @@ pub(super) fn silence() -> String {
 
 /// For who may read the rollout but not watch it.
 fn looks(rollout: &Rollout, session: &Session<'_>) -> impl Stream<Item = Sight> + use<> {
-    let api = session.whole_rollouts(rollout.kind, false);
-    let name = rollout.name_any();
+    let (api, name) = named(rollout, session);
     let look = move |()| {
         let (api, name) = (api.clone(), name.clone());
         async move {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let seen = match tokio::time::timeout(ANSWERS_WITHIN, api.get_opt(&name)).await {
+            let seen = match tokio::time::timeout(ANSWERS_WITHIN, read(&api, name.as_ref())).await {
                 Ok(Ok(Some(object))) => parse(object)
                     .ok()
                     .map(|rollout| Sight::Rollout(Box::new(rollout))),

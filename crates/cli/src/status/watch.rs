@@ -7,9 +7,9 @@ use futures::future::join_all;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::Api;
 use kube::runtime::watcher::{self, watch_object};
 use kube::runtime::{WatchStreamExt, watcher::DefaultBackoff};
+use stateward_client::{ObjectName, Objects};
 
 use crate::error::{self, Error};
 use crate::exit::Exit;
@@ -197,7 +197,7 @@ fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight>
             .take_while(|set| std::future::ready(!matches!(set, Err(error) if is_final(error))))
             .filter_map(|set| std::future::ready(set.ok()))
             .map(|set| Sight::Set(Ok(set.map(Box::new))));
-        watched.chain(looks(sets, name)).boxed()
+        watched.chain(looks(sets.into(), name)).boxed()
     } else {
         stream::iter([Sight::Set(Ok(None))])
             .chain(stream::pending())
@@ -210,7 +210,7 @@ fn sights(session: &Session<'_>, rollout: &Rollout) -> impl Stream<Item = Sight>
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// For who may read a set but not watch it.
-fn looks(sets: Api<StatefulSet>, name: String) -> impl Stream<Item = Sight> {
+fn looks(sets: Objects<StatefulSet>, name: String) -> impl Stream<Item = Sight> {
     let look = move |again: bool| {
         let (sets, name) = (sets.clone(), name.clone());
         async move {
@@ -218,7 +218,10 @@ fn looks(sets: Api<StatefulSet>, name: String) -> impl Stream<Item = Sight> {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             let seen = loop {
-                let read = sets.get_opt(&name).await;
+                let Ok(checked) = ObjectName::new(&name) else {
+                    break Ok(None);
+                };
+                let read = sets.get(&checked).await;
                 match read.map_err(Error::api(format!("read statefulset {name}"))) {
                     Ok(set) => break Ok(set.map(Box::new)),
                     // A connection that is lost says nothing about the set.

@@ -3,6 +3,7 @@
 //! What is typed and what is answered is kept as snapshots: `INSTA_UPDATE=always cargo test -p stateward-cli` writes them anew, and
 //! the diff says what has changed for people.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -4,6 +4,7 @@
 //! A number changes how many sets the large part has, and the name of a part leaves the others out:
 //! `cargo xtask bench operator -- large 1000`
 
+#![allow(clippy::disallowed_methods, reason = "benchmarks name their own objects")]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -179,6 +179,7 @@ impl Scene {
     }
 
     /// `kubectl scale`
+    #[expect(clippy::disallowed_methods, reason = "the name is a constant")]
     pub(super) async fn scale(&self, replicas: i32) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         self.sets()
@@ -189,6 +190,7 @@ impl Scene {
     }
 
     /// `kubectl set image`
+    #[expect(clippy::disallowed_methods, reason = "the name is a constant")]
     pub(super) async fn set_image(&self, version: &str) -> Result<()> {
         let containers = json!([{"name": "db", "image": image(version)}]);
         let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
