@@ -80,8 +80,9 @@ pub(crate) trait Rollout:
 /// Whoever makes the checks that a rollout waits for.
 #[async_trait]
 pub(crate) trait Checks<K: Rollout>: Send + Sync {
-    /// What the object asks for, or everything that is wrong with it.
-    fn plan(&self, object: &K, workload: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>>;
+    /// What the object asks for, or everything that is wrong with it. `None` while that is worked out, after which the object has
+    /// another turn.
+    fn plan(&self, object: &K, workload: &Result<Workload, NoWorkload>) -> Option<Result<Plan, Vec<String>>>;
 
     /// Its runs, the oldest first.
     fn runs(&self, object: &K, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run>;

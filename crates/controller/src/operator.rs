@@ -126,13 +126,16 @@ impl Operator {
             caches: caches.clone(),
             roster: Roster::default(),
         };
-        let starter = Starter {
-            client: client.clone(),
-            runs: runs.clone(),
-            templates: templates.clone(),
-        };
-        let filled = caches.run(client.clone(), namespace, watches);
         let (runs_changed, run_changes) = mpsc::unbounded_channel();
+        let starter = Starter::new(
+            client.clone(),
+            runs.clone(),
+            templates.clone(),
+            self.workers.clone(),
+            runs_changed.clone(),
+        )
+        .allowing(self.jobs);
+        let filled = caches.run(client.clone(), namespace, watches);
         let analysed = self.analyse(runs.clone(), templates.clone(), namespace, runs_changed);
         let known = templates.run(client.clone(), namespace, watches);
         let (answered, answers) = mpsc::unbounded_channel();
@@ -186,17 +189,19 @@ impl Operator {
         changed: mpsc::UnboundedSender<(String, String)>,
     ) {
         let (asks, orders) = Asks::new();
+        let (due, told) = mpsc::unbounded_channel();
         let mut lab = Lab::new(
             self.client.clone(),
             self.options.clock.clone(),
             self.metrics.clone(),
             runs,
             asks.clone(),
+            self.workers.clone(),
+            due.clone(),
         );
         lab.jobs = lab.jobs.allowing(self.jobs);
         let lab = Arc::new(lab);
         let asker = self.asker();
-        let (due, told) = mpsc::unbounded_channel();
         let jobs = lab.jobs.clone();
         future::join3(
             asks.run(orders, &asker, due.clone()),

@@ -73,8 +73,8 @@ impl Checks<PhasedRollout> for Inquiry {
         &self,
         object: &PhasedRollout,
         workload: &Result<Workload, NoWorkload>,
-    ) -> Result<Plan, Vec<String>> {
-        phasedrollout::plan(object, workload)
+    ) -> Option<Result<Plan, Vec<String>>> {
+        Some(phasedrollout::plan(object, workload))
     }
 
     fn runs(

@@ -14,6 +14,7 @@ use stateward_api::rollout::RolloutStatus;
 use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
+use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
 use stateward_core::world::{Action, Decision, Notice, World};
 use stateward_core::{decide, record};
@@ -254,7 +255,10 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         };
         let informed = learned.clone().map(|learned| object.with_status(learned));
         let informed = informed.as_ref().unwrap_or(&object);
-        let mut world = world(informed, &seen, context);
+        let Some(plan) = context.checks.plan(informed, &seen.workload) else {
+            return Ok(Next::await_change());
+        };
+        let mut world = world(informed, plan, &seen, context);
         world.hindrance = context.hindrance(&uid);
         let decision = decide(&world);
         if !ours {
@@ -268,6 +272,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             && recorded.stable_template_copy.is_none()
             && world.workload.is_ok()
             && !context.is_without_copy(&uid, recorded.stable_template_hash.as_deref());
+        let only_copy = next.is_none();
         if let Some(mut new) = next.or_else(|| unnamed.then(|| old.clone())) {
             let later = context.contest.wait_to_say(&uid, &old, &new, world.now);
             if let Some(later) = later {
@@ -279,6 +284,9 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             }
             let stable = decision.memory.stable.as_ref();
             let replaced = keep_stable_template(&object, &mut new, stable, &target, context).await?;
+            if only_copy && K::record(&new).stable_template_copy.is_none() {
+                continue;
+            }
             // Told first: should we die in between, the same is decided and told again, under the same names.
             let mut notices = decision.notices.clone();
             notices.extend(record::stall(recorded, &decision));
@@ -373,7 +381,8 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
     };
     let world = World {
         deleting: true,
-        ..world(object, &seen, context)
+        // Whatever it asks for, it asks for no more.
+        ..world(object, Err(Vec::new()), &seen, context)
     };
     let decision = decide(&world);
     let Some(action) = &decision.action else {
@@ -441,13 +450,18 @@ fn is_new(status: &RolloutStatus, workload: &Workload) -> bool {
     memory.stable.is_none() || memory.workload.as_ref() != Some(&workload.uid)
 }
 
-fn world<K: Rollout>(object: &K, seen: &Observation, context: &Context<K>) -> World {
+fn world<K: Rollout>(
+    object: &K,
+    plan: Result<Plan, Vec<String>>,
+    seen: &Observation,
+    context: &Context<K>,
+) -> World {
     let status = object.status();
     let status = K::record(&status);
     let now = context.clock.now();
     World {
         now,
-        plan: context.checks.plan(object, &seen.workload),
+        plan,
         paused: object.is_paused(),
         suspended: object.is_suspended(),
         deleting: false,
@@ -597,6 +611,7 @@ mod tests {
     use crate::analysis::templates::Templates;
     use crate::turn::version;
     use rstest::rstest;
+    use stateward_analysis::Workers;
     use stateward_api::phasedrollout::PhasedRollout;
     use stateward_api::rolloutplugin::RolloutPlugin;
     use stateward_plugin::statefulset::{Caches, StatefulSets};
@@ -640,11 +655,9 @@ mod tests {
         let cluster = stateward_cluster::Cluster::start(stateward_cluster::Options::at(clock.clone()));
         let client = cluster.client("operator");
         let plugin = Arc::new(StatefulSets::new(client.clone(), Caches::new().0));
-        let starter = Starter {
-            client: client.clone(),
-            runs: Runs::default(),
-            templates: Templates::new().0,
-        };
+        let (changed, _) = tokio::sync::mpsc::unbounded_channel();
+        let (runs, templates) = (Runs::default(), Templates::new().0);
+        let starter = Starter::new(client.clone(), runs, templates, Workers::default(), changed);
         let (metrics, roster) = (Metrics::default(), Roster::default());
         let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster);
         let shown = |seen: &str| version(&context.latest.newest(&object(seen)));

@@ -17,6 +17,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
+use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase};
 use stateward_client::{ObjectName, Objects};
 use stateward_core::plan::Fingerprint;
@@ -75,12 +76,13 @@ pub enum AnalysisJobs {
 
 impl AnalysisJobs {
     /// Why a pod template may not be run, if it may not. `at` is its path.
-    fn refusal(self, template: &Value, at: &str) -> Option<String> {
+    pub(super) fn refusal(self, template: &Value, at: &str) -> Option<Problem> {
         match self {
             Self::Any => None,
-            Self::Off => Some(format!(
-                "{at}: Jobs are not run here: the operator was started with --analysis-jobs=off"
-            )),
+            Self::Off => Some(Problem {
+                field: at.to_owned(),
+                message: "Jobs are not run here: the operator was started with --analysis-jobs=off".into(),
+            }),
             Self::Restricted => {
                 let found = stateward_pod_security::violations(template, at);
                 let first = found.first()?;
@@ -88,9 +90,13 @@ impl AnalysisJobs {
                     0 => String::new(),
                     more => format!(" (and {more} more)"),
                 };
-                Some(format!(
-                    "{first}{more}; an operator with --analysis-jobs=any allows it"
-                ))
+                Some(Problem {
+                    field: first.path.clone(),
+                    message: format!(
+                        "{} is not allowed; {}{more}; an operator with --analysis-jobs=any allows it",
+                        first.value, first.allowed
+                    ),
+                })
             }
         }
     }
@@ -299,7 +305,7 @@ impl Jobs {
         // What is checked is what is sent: fields that this release does not know are not in it.
         let template = &json!(job)["spec"]["template"];
         if let Some(refusal) = self.allowed.refusal(template, "provider.job.spec.template") {
-            return Ok(lost(refusal));
+            return Ok(lost(refusal.to_string()));
         }
         let jobs = self.objects(run)?;
         match jobs.create(&job).await {

@@ -4,21 +4,27 @@ use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, future};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde_json::json;
-use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL, Measurement, Phase};
+use stateward_analysis::Workers;
+use stateward_api::Problem;
+use stateward_api::analysis::{
+    AnalysisRun, AnalysisRunSpec, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL, Measurement, Phase,
+};
+use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::analysis::run as core;
+use stateward_core::analysis::template;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::asks::{Answers, Asks, MetricOrder};
 use super::jobs::{Course, Jobs};
-use super::prepared::Preparations;
+use super::prepared::Prepared;
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
 use crate::error::{Error, backoff};
@@ -38,7 +44,10 @@ pub(crate) struct Lab {
     runs: Runs,
     asks: Asks<MetricOrder>,
     pub(crate) jobs: Jobs,
-    prepared: Preparations,
+    /// Runs that are ready to be measured, or what is wrong with them, by namespace and UID.
+    prepared: Prepared<(String, String), AnalysisRunSpec, Result<AnalysisRunSpec, Vec<Problem>>>,
+    /// Where a run is told to have a turn.
+    due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     latest: Latest<AnalysisRun>,
     failures: Failures,
 }
@@ -51,6 +60,8 @@ impl Lab {
         metrics: Metrics,
         runs: Runs,
         asks: Asks<MetricOrder>,
+        workers: Workers,
+        due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     ) -> Self {
         Self {
             jobs: Jobs::new(client.clone()),
@@ -59,19 +70,36 @@ impl Lab {
             metrics,
             runs,
             asks,
-            prepared: Preparations::default(),
+            prepared: Prepared::new(workers),
+            due,
             latest: Latest::default(),
             failures: Failures::default(),
         }
     }
 
+    /// The run, ready to be measured; `None` while it is prepared, after which it has another turn.
+    fn prepare(&self, run: &AnalysisRun) -> Option<Arc<Result<AnalysisRunSpec, Vec<Problem>>>> {
+        let (due, again) = (self.due.clone(), ObjectRef::from_obj(run));
+        let key = key(run);
+        self.prepared
+            .get(&key.0, &key, run.spec.clone(), template::filled, move || {
+                // Nobody listens any more when the operator is on its way out.
+                let _ = due.send(again);
+            })
+    }
+
     fn forget(&self, run: &AnalysisRun) {
         let uid = &run.uid().unwrap_or_default();
         self.asks.forget(uid);
-        self.prepared.forget(run);
+        self.prepared.forget(&key(run));
         self.latest.forget(uid);
         self.failures.forget(uid);
     }
+}
+
+/// By what a run is known.
+fn key(run: &AnalysisRun) -> (String, String) {
+    (run.namespace().unwrap_or_default(), run.uid().unwrap_or_default())
 }
 
 /// Measures every run of ours, and tells which rollouts have one that changed. Never ends.
@@ -167,18 +195,20 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     let old = run.status.clone().unwrap_or_default();
     if run.metadata.deletion_timestamp.is_some() {
         lab.asks.forget(&uid);
-        lab.prepared.forget(run);
+        lab.prepared.forget(&key(run));
         return Ok(Next::await_change());
     }
     if old.phase.is_over() {
         lab.asks.forget(&uid);
-        lab.prepared.forget(run);
+        lab.prepared.forget(&key(run));
         lab.jobs.stop_strays(run, &old).await?;
         return expire(run, &old, lab).await;
     }
     lab.jobs.stop_strays(run, &old).await?;
     let mut status = old.clone();
-    let ready = lab.prepared.of(run).await;
+    let Some(ready) = lab.prepare(run) else {
+        return Ok(Next::await_change());
+    };
     let spec = match &*ready {
         Ok(spec) => spec,
         Err(problems) => {
@@ -261,10 +291,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
 /// Writes the status down. One that cannot be kept, because it is too large or is refused, ends the run: were it only tried again,
 /// the run would be blind, and whoever waits for it would not know.
 async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Result<(), Error> {
-    let written = match patch(run, status, lab).await {
+    let written = match patch(run, status, lab).await? {
         Err(kube::Error::Api(refusal)) if is_final(&refusal) => {
             let why = format!("its status cannot be written: {}", shortened(&refusal.message));
-            patch(run, &core::give_up(status, why, lab.clock.now()), lab).await
+            patch(run, &core::give_up(status, why, lab.clock.now()), lab).await?
         }
         other => other,
     };
@@ -275,14 +305,20 @@ async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Resu
 }
 
 /// It is no subresource of a run, so the write is bound to the version that it was decided on.
-async fn patch(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> kube::Result<AnalysisRun> {
-    let api: Api<AnalysisRun> = Api::namespaced(lab.client.clone(), &run.namespace().unwrap_or_default());
+async fn patch(
+    run: &AnalysisRun,
+    status: &AnalysisRunStatus,
+    lab: &Lab,
+) -> Result<kube::Result<AnalysisRun>, Error> {
+    let name = ObjectName::new(run.name_any())?;
     let patch = json!({
         "metadata": {"resourceVersion": run.resource_version(), "uid": run.uid()},
         "status": difference(&json!(run.status), &json!(status)),
     });
-    api.patch(&run.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-        .await
+    let runs = Objects::<AnalysisRun>::in_namespace_of(&lab.client, run)?;
+    Ok(runs
+        .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+        .await)
 }
 
 /// Whether the same will be refused again. etcd has no code for what is too large for it, only words.
@@ -308,19 +344,11 @@ async fn expire(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Res
     if moment > lab.clock.now() {
         return Ok(at(&lab.clock, moment));
     }
-    let api: Api<AnalysisRun> = Api::namespaced(lab.client.clone(), &run.namespace().unwrap_or_default());
-    let params = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: run.uid(),
-            resource_version: None,
-        }),
-        ..DeleteParams::background()
-    };
-    match api.delete(&run.name_any(), &params).await {
-        Ok(_) => Ok(Next::await_change()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Next::await_change()),
-        Err(error) => Err(Error::api("cannot delete an analysis run")(error)),
-    }
+    Objects::<AnalysisRun>::in_namespace_of(&lab.client, run)?
+        .delete(&ObjectName::new(run.name_any())?, run.uid())
+        .await
+        .map_err(Error::api("cannot delete an analysis run"))?;
+    Ok(Next::await_change())
 }
 
 #[cfg(test)]
@@ -366,7 +394,9 @@ mod tests {
         });
         let client = Client::new(service, "ns");
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0);
-        let lab = Lab::new(client, clock, Metrics::default(), Runs::default(), Asks::new().0);
+        let (metrics, runs, asks) = (Metrics::default(), Runs::default(), Asks::new().0);
+        let (due, _) = mpsc::unbounded_channel();
+        let lab = Lab::new(client, clock, metrics, runs, asks, Workers::default(), due);
         let mut status = run().status.unwrap();
         status.metric_results[0].count = 4;
         let written = write(&run(), &status, &lab).await;

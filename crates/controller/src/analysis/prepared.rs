@@ -1,138 +1,203 @@
-//! Runs as they are measured: args filled in, patterns and conditions checked, once for every spec.
+//! What takes long to work out from what users write: runs with their args filled in, and the plans of rollouts with analyses.
 //!
-//! A run has a turn for every measurement, and preparing it costs what its author likes within the limits of the core. It is
-//! done where it does not hold up other work: on the threads for blocking work, a few at a time.
+//! It costs what its author likes within the limits of the core, so it is worked out once for every input and by the [`Workers`] of
+//! its namespace. A turn does not wait for that, because turns are few and shared by all namespaces: the object gets another one.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::ResourceExt;
-use stateward_api::Problem;
-use stateward_api::analysis::{AnalysisRun, AnalysisRunSpec};
-use stateward_core::analysis::template;
+use stateward_analysis::Workers;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
 
-/// How many runs are prepared at the same time.
-const AT_ONCE: usize = 2;
-
-/// A run that is ready to be measured, or what is wrong with it.
-pub(crate) type Ready = Result<AnalysisRunSpec, Vec<Problem>>;
-
-struct Prepared {
-    /// As it was written.
-    spec: AnalysisRunSpec,
-    ready: Arc<Ready>,
+/// What was worked out for each object, from an `Input`.
+pub(crate) struct Prepared<Key, Input, Output> {
+    known: Known<Key, Input, Output>,
+    workers: Workers,
 }
 
-/// What was prepared, by the namespace and UID of the run.
-pub(crate) struct Preparations {
-    prepared: Mutex<HashMap<(String, String), Prepared>>,
-    turns: Semaphore,
+type Known<Key, Input, Output> = Arc<Mutex<HashMap<Key, Entry<Input, Output>>>>;
+
+enum Entry<Input, Output> {
+    UnderWay,
+    Ready(Input, Arc<Output>),
 }
 
-impl Default for Preparations {
-    fn default() -> Self {
+impl<Key, Input, Output> Prepared<Key, Input, Output>
+where
+    Key: Clone + Eq + Hash + Send + 'static,
+    Input: PartialEq + Send + 'static,
+    Output: Send + Sync + 'static,
+{
+    pub(crate) fn new(workers: Workers) -> Self {
         Self {
-            prepared: Mutex::default(),
-            turns: Semaphore::new(AT_ONCE),
+            known: Arc::default(),
+            workers,
         }
     }
-}
 
-impl Preparations {
-    /// The run, ready to be measured.
-    pub(crate) async fn of(&self, run: &AnalysisRun) -> Arc<Ready> {
-        if let Some(ready) = self.known(run) {
-            return ready;
+    /// What follows from `input`. `None` while it is worked out, of which there is one at a time for each object; `ready` is called
+    /// after that.
+    pub(crate) fn get(
+        &self,
+        namespace: &str,
+        key: &Key,
+        input: Input,
+        work: impl FnOnce(&Input) -> Output + Send + 'static,
+        ready: impl FnOnce() + Send + 'static,
+    ) -> Option<Arc<Output>> {
+        let mut known = lock(&self.known);
+        match known.get(key) {
+            Some(Entry::Ready(from, output)) if *from == input => return Some(output.clone()),
+            Some(Entry::UnderWay) => return None,
+            Some(Entry::Ready(..)) | None => {}
         }
-        let ready = Arc::new(self.prepare(run.spec.clone()).await);
-        let prepared = Prepared {
-            spec: run.spec.clone(),
-            ready: ready.clone(),
-        };
-        self.lock().insert(key(run), prepared);
-        ready
-    }
-
-    /// Forgets a run that is over or gone.
-    pub(crate) fn forget(&self, run: &AnalysisRun) {
-        self.lock().remove(&key(run));
-    }
-
-    fn known(&self, run: &AnalysisRun) -> Option<Arc<Ready>> {
-        let prepared = self.lock();
-        let known = prepared.get(&key(run)).filter(|known| known.spec == run.spec);
-        known.map(|known| known.ready.clone())
-    }
-
-    async fn prepare(&self, spec: AnalysisRunSpec) -> Ready {
         // In virtual time there is one thread, and the order of things is the same every time.
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return template::filled(&spec);
+            let output = Arc::new(work(&input));
+            known.insert(key.clone(), Entry::Ready(input, output.clone()));
+            return Some(output);
         }
-        // It is never closed.
-        let _turn = self.turns.acquire().await;
-        let prepared = tokio::task::spawn_blocking(move || template::filled(&spec)).await;
-        prepared.unwrap_or_else(|error| {
-            Err(vec![Problem {
-                field: "spec".into(),
-                message: format!("cannot be prepared: {error}"),
-            }])
-        })
+        known.insert(key.clone(), Entry::UnderWay);
+        drop(known);
+        let (workers, namespace) = (self.workers.clone(), namespace.to_owned());
+        let under_way = UnderWay {
+            known: self.known.clone(),
+            key: key.clone(),
+        };
+        tokio::spawn(async move {
+            let worked_out = move || {
+                let output = work(&input);
+                (input, output)
+            };
+            let (input, output) = workers.run(&namespace, worked_out).await;
+            under_way.end(input, output);
+            ready();
+        });
+        None
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Prepared>> {
-        // Every change above is complete before anything can panic.
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Forgets an object that is over or gone.
+    pub(crate) fn forget(&self, key: &Key) {
+        lock(&self.known).remove(key);
     }
 }
 
-fn key(run: &AnalysisRun) -> (String, String) {
-    (run.namespace().unwrap_or_default(), run.uid().unwrap_or_default())
+/// Work that has begun. Should it panic, the next turn begins it again.
+struct UnderWay<Key: Eq + Hash, Input, Output> {
+    known: Known<Key, Input, Output>,
+    key: Key,
+}
+
+impl<Key: Eq + Hash, Input, Output> UnderWay<Key, Input, Output> {
+    fn end(self, input: Input, output: Output) {
+        // Of an object that was forgotten meanwhile nothing is kept.
+        if let Some(entry) = lock(&self.known).get_mut(&self.key) {
+            *entry = Entry::Ready(input, Arc::new(output));
+        }
+    }
+}
+
+impl<Key: Eq + Hash, Input, Output> Drop for UnderWay<Key, Input, Output> {
+    fn drop(&mut self) {
+        let mut known = lock(&self.known);
+        if let Some(Entry::UnderWay) = known.get(&self.key) {
+            known.remove(&self.key);
+        }
+    }
+}
+
+fn lock<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change above is complete before anything can panic.
+    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::mpsc;
 
-    fn run(namespace: &str, condition: &str) -> AnalysisRun {
-        serde_json::from_value(json!({
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun",
-            "metadata": {"name": "run", "namespace": namespace, "uid": "1"},
-            "spec": {"metrics": [
-                {"name": "errors", "successCondition": condition, "provider": {"prometheus": {"query": "up"}}},
-            ]},
-        }))
-        .unwrap()
+    type Doubled = Prepared<(String, u32), u32, u32>;
+
+    fn key(namespace: &str) -> (String, u32) {
+        (namespace.to_owned(), 1)
+    }
+
+    fn at_once(doubled: &Doubled, namespace: &str, input: u32) -> Arc<u32> {
+        let found = doubled.get(namespace, &key(namespace), input, |input| input * 2, || {});
+        found.unwrap()
     }
 
     #[tokio::test]
-    async fn a_run_is_prepared_once_for_every_spec_and_namespace() {
-        let preparations = Preparations::default();
-        let first = preparations.of(&run("a", "result[0] > 1")).await;
-        assert!(first.is_ok());
-        let again = preparations.of(&run("a", "result[0] > 1")).await;
-        assert!(Arc::ptr_eq(&first, &again), "it was prepared again");
-        let elsewhere = preparations.of(&run("b", "result[0] >")).await;
-        assert!(elsewhere.is_err());
-        let again = preparations.of(&run("a", "result[0] > 1")).await;
+    async fn it_is_worked_out_once_for_every_input_and_namespace() {
+        let doubled = Doubled::new(Workers::default());
+        let first = at_once(&doubled, "a", 1);
         assert!(
-            Arc::ptr_eq(&first, &again),
-            "another namespace's run took its place"
+            Arc::ptr_eq(&first, &at_once(&doubled, "a", 1)),
+            "it was worked out again"
         );
-        let edited = preparations.of(&run("a", "result[0] > 2")).await;
-        assert!(!Arc::ptr_eq(&first, &edited));
-        preparations.forget(&run("a", ""));
-        preparations.forget(&run("b", ""));
-        assert!(preparations.lock().is_empty());
+        assert_eq!(*at_once(&doubled, "b", 7), 14);
+        assert!(
+            Arc::ptr_eq(&first, &at_once(&doubled, "a", 1)),
+            "another namespace took its place"
+        );
+        assert_eq!(*at_once(&doubled, "a", 2), 4);
+        doubled.forget(&key("a"));
+        doubled.forget(&key("b"));
+        assert!(lock(&doubled.known).is_empty());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn preparing_leaves_the_workers_to_others() {
-        let preparations = Preparations::default();
-        let ready = preparations.of(&run("a", "result[0] > 1")).await;
-        assert!(ready.is_ok());
+    async fn a_turn_does_not_wait_and_there_is_one_at_a_time() {
+        let doubled = Doubled::new(Workers::default());
+        let (told, mut ready) = mpsc::unbounded_channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counted = begun.clone();
+        let slow = move |input: &u32| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = ended.recv();
+            input * 2
+        };
+        let tell = told.clone();
+        let found = doubled.get("a", &key("a"), 1, slow, move || tell.send("slow").unwrap());
+        assert_eq!(found, None);
+        // Its input has changed before it was worked out.
+        let counted = begun.clone();
+        let again = move |input: &u32| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            input * 2
+        };
+        assert_eq!(doubled.get("a", &key("a"), 2, again.clone(), || {}), None);
+        drop(end);
+        assert_eq!(ready.recv().await, Some("slow"));
+        assert_eq!(begun.load(Ordering::SeqCst), 1, "both were begun");
+        let found = doubled.get("a", &key("a"), 2, again, move || told.send("again").unwrap());
+        assert_eq!(found, None, "the outcome of another input was taken");
+        assert_eq!(ready.recv().await, Some("again"));
+        let found = doubled.get("a", &key("a"), 2, |_| 0, || {});
+        assert_eq!(found.as_deref(), Some(&4));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_that_panics_is_begun_again() {
+        let doubled = Doubled::new(Workers::default());
+        let (told, mut ready) = mpsc::unbounded_channel::<()>();
+        let found = doubled.get("a", &key("a"), 1, |_| panic!("a defect"), move || drop(told));
+        assert_eq!(found, None);
+        assert_eq!(ready.recv().await, None);
+        while lock(&doubled.known).contains_key(&key("a")) {
+            tokio::task::yield_now().await;
+        }
+        let (told, mut ready) = mpsc::unbounded_channel();
+        let found = doubled.get(
+            "a",
+            &key("a"),
+            1,
+            |input| input * 2,
+            move || told.send(()).unwrap(),
+        );
+        assert_eq!((found, ready.recv().await), (None, Some(())));
     }
 }

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
+use stateward_analysis::Workers;
 use stateward_api::analysis::{AnalysisRun, INSTANCE, INSTANCE_LABEL};
 use stateward_api::rolloutplugin::{Analysis, RolloutPlugin};
 use stateward_client::{ObjectName, Objects};
@@ -18,33 +19,112 @@ use stateward_core::rolloutplugin;
 use stateward_core::workload::Workload;
 use stateward_core::world::{Asked, NoWorkload, Run};
 use stateward_plugin::{Done, Observation};
+use tokio::sync::mpsc;
 
+use super::jobs::AnalysisJobs;
+use super::prepared::Prepared;
 use super::runs::{Owner, Runs, owner};
-use super::templates::Templates;
+use super::templates::{Templates, Version};
 use crate::error::Error;
 use crate::kind::Checks;
 
 /// What runs are made with.
 pub(crate) struct Starter {
-    pub(crate) client: Client,
-    pub(crate) runs: Runs,
-    pub(crate) templates: Templates,
+    client: Client,
+    runs: Runs,
+    templates: Templates,
+    jobs: AnalysisJobs,
+    /// By the UID of their object.
+    plans: Prepared<String, Spec, Result<Plan, Vec<String>>>,
+    /// Where an object is told to have a turn, by namespace and name.
+    due: mpsc::UnboundedSender<(String, String)>,
+}
+
+/// What a plan is made from.
+struct Spec {
+    object: RolloutPlugin,
+    templates: Version,
+}
+
+impl PartialEq for Spec {
+    /// What args may be read off before there is a run is compared, and not what changes with every write.
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |spec: &Self| {
+            let metadata = &spec.object.metadata;
+            (
+                spec.templates,
+                metadata.generation,
+                metadata.deletion_timestamp.clone(),
+            )
+        };
+        let (this, that) = (&self.object, &other.object);
+        parts(self) == parts(other)
+            && this.spec == that.spec
+            && this.metadata.labels == that.metadata.labels
+            && this.metadata.annotations == that.metadata.annotations
+    }
+}
+
+impl Starter {
+    pub(crate) fn new(
+        client: Client,
+        runs: Runs,
+        templates: Templates,
+        workers: Workers,
+        due: mpsc::UnboundedSender<(String, String)>,
+    ) -> Self {
+        Self {
+            client,
+            runs,
+            templates,
+            jobs: AnalysisJobs::default(),
+            plans: Prepared::new(workers),
+            due,
+        }
+    }
+
+    /// With what Jobs may ask for.
+    pub(crate) fn allowing(mut self, jobs: AnalysisJobs) -> Self {
+        self.jobs = jobs;
+        self
+    }
 }
 
 #[async_trait]
 impl Checks<RolloutPlugin> for Starter {
-    fn plan(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>> {
+    fn plan(
+        &self,
+        object: &RolloutPlugin,
+        _: &Result<Workload, NoWorkload>,
+    ) -> Option<Result<Plan, Vec<String>>> {
         if !rolloutplugin::has_analysis(object) {
-            return rolloutplugin::plan(object);
+            return Some(rolloutplugin::plan(object));
         }
         if let Some(why) = self.runs.unavailable() {
-            return Err(vec![format!(
+            return Some(Err(vec![format!(
                 "spec.strategy.canary: has analysis, and analysis runs cannot be watched ({why}); they come with: stateward \
                  install --crds | kubectl apply -f -"
-            )]);
+            )]));
         }
-        let templates = self.templates.seen_from(&object.namespace().unwrap_or_default());
-        rolloutplugin::plan_with(object, Some(&templates))
+        let namespace = object.namespace().unwrap_or_default();
+        let spec = Spec {
+            object: RolloutPlugin {
+                metadata: object.metadata.clone(),
+                spec: object.spec.clone(),
+                status: None,
+            },
+            templates: self.templates.version(&namespace),
+        };
+        let templates = self.templates.seen_from(&namespace, self.jobs);
+        let plan = move |spec: &Spec| rolloutplugin::plan_with(&spec.object, Some(&templates));
+        let (due, again) = (self.due.clone(), (namespace.clone(), object.name_any()));
+        let ready = move || {
+            // Nobody listens any more when the operator is on its way out.
+            let _ = due.send(again);
+        };
+        let uid = object.uid().unwrap_or_default();
+        let plan = self.plans.get(&namespace, &uid, spec, plan, ready)?;
+        Some((*plan).clone())
     }
 
     fn runs(&self, object: &RolloutPlugin, _: &Result<Workload, NoWorkload>, _: Timestamp) -> Vec<Run> {
@@ -63,7 +143,7 @@ impl Checks<RolloutPlugin> for Starter {
         };
         let namespace = object.namespace().unwrap_or_default();
         let status = object.status.clone().unwrap_or_default();
-        let templates = self.templates.seen_from(&namespace);
+        let templates = self.templates.seen_from(&namespace, self.jobs);
         let sources = Sources {
             object: &json!(object),
             stable: status.stable_revision.as_deref(),
@@ -140,6 +220,10 @@ impl Checks<RolloutPlugin> for Starter {
             .await;
         deleted.map_err(Error::api("cannot delete an analysis run"))?;
         self.gone(object, name)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.plans.forget(&uid.to_owned());
     }
 }
 

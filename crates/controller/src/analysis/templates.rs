@@ -7,20 +7,46 @@ use futures::{StreamExt, future};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisTemplate, AnalysisTemplateSpec, ClusterAnalysisTemplate, TemplateRef};
 use stateward_core::analysis::template;
 use stateward_plugin::{Watches, words_of_watch};
 use tokio::sync::{mpsc, watch};
 
+use super::jobs::AnalysisJobs;
 use crate::lenient::Lenient;
 
 /// All templates. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Templates {
-    /// By namespace, which is empty for those of all, and name; or why one cannot be read.
-    known: Arc<Mutex<HashMap<Key, Result<AnalysisTemplateSpec, String>>>>,
+    known: Arc<Mutex<Known>>,
     changed: mpsc::UnboundedSender<Option<String>>,
     listed: Arc<watch::Sender<Listed>>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By namespace, which is empty for those of all, and name; or why one cannot be read.
+    templates: HashMap<Key, Result<AnalysisTemplateSpec, String>>,
+    /// How often those of a namespace have changed.
+    changes: HashMap<String, u64>,
+    /// How often they were listed.
+    lists: u64,
+}
+
+impl Known {
+    fn changed(&mut self, namespace: &str) {
+        *self.changes.entry(namespace.to_owned()).or_default() += 1;
+    }
+}
+
+/// What the templates that a namespace sees are at. It is another one after each change of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    own: u64,
+    of_all: u64,
+    lists: u64,
 }
 
 /// Whether templates were listed: those of namespaces, and those of all. `None` before that, then why they could not be: an
@@ -81,11 +107,23 @@ impl Templates {
         future::join(own, self.follow(all, whose)).await;
     }
 
-    /// Those that a namespace sees.
-    pub(crate) fn seen_from(&self, namespace: &str) -> impl template::Templates + use<> {
+    /// Those that a namespace sees, whose Jobs may ask for this.
+    pub(crate) fn seen_from(&self, namespace: &str, jobs: AnalysisJobs) -> impl template::Templates + use<> {
         Seen {
+            jobs,
             templates: self.clone(),
             namespace: namespace.to_owned(),
+        }
+    }
+
+    /// What those that a namespace sees are at.
+    pub(crate) fn version(&self, namespace: &str) -> Version {
+        let known = self.lock();
+        let of = |namespace: &str| known.changes.get(namespace).copied().unwrap_or_default();
+        Version {
+            own: of(namespace),
+            of_all: of(""),
+            lists: known.lists,
         }
     }
 
@@ -108,6 +146,7 @@ impl Templates {
                 *before = Some(came);
             }
         });
+        self.lock().lists += 1;
     }
 
     async fn follow<K: Template>(&self, api: Api<Lenient<K>>, watches: &Watches) {
@@ -123,14 +162,18 @@ impl Templates {
                     self.put(template);
                 }
                 Ok(watcher::Event::InitDone) => {
+                    let kept = |key: &Key| key.0.is_empty() != of_all || listed.contains(key);
+                    self.lock().templates.retain(|key, _| kept(key));
                     self.list(of_all, Ok(()));
-                    self.lock()
-                        .retain(|key, _| key.0.is_empty() != of_all || listed.contains(key));
                     self.tell(None);
                 }
                 Ok(watcher::Event::Apply(template)) => self.put(template),
                 Ok(watcher::Event::Delete(template)) => {
-                    self.lock().remove(&key(&template));
+                    let key = key(&template);
+                    let mut known = self.lock();
+                    known.templates.remove(&key);
+                    known.changed(&key.0);
+                    drop(known);
                     self.tell(template.namespace());
                 }
                 // Noted by whoever made the watch; it is tried again.
@@ -146,7 +189,10 @@ impl Templates {
             Lenient::Read(template) => Ok(template.content()),
             Lenient::Unread(_, why) => Err(why),
         };
-        self.lock().insert(key, content);
+        let mut known = self.lock();
+        known.changed(&key.0);
+        known.templates.insert(key, content);
+        drop(known);
         self.tell(namespace);
     }
 
@@ -160,7 +206,7 @@ impl Templates {
         let _ = self.changed.send(namespace);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Result<AnalysisTemplateSpec, String>>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         // Every change above is complete before anything can panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,6 +218,7 @@ fn key<K: Resource<DynamicType = ()>>(template: &K) -> Key {
 
 /// The templates that a namespace sees.
 struct Seen {
+    jobs: AnalysisJobs,
     templates: Templates,
     namespace: String,
 }
@@ -190,7 +237,7 @@ impl Seen {
 impl template::Templates for Seen {
     fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec> {
         let known = self.templates.lock();
-        known.get(&self.key(template))?.clone().ok()
+        known.templates.get(&self.key(template))?.clone().ok()
     }
 
     fn refuses(&self, template: &TemplateRef) -> Option<String> {
@@ -200,7 +247,11 @@ impl template::Templates for Seen {
             Some(Ok(())) => {}
         }
         let known = self.templates.lock();
-        known.get(&self.key(template))?.clone().err()
+        known.templates.get(&self.key(template))?.clone().err()
+    }
+
+    fn refuses_job(&self, template: &Value, at: &str) -> Option<Problem> {
+        self.jobs.refusal(template, at)
     }
 }
 
@@ -232,7 +283,7 @@ mod tests {
         templates.put(template("good", 3));
         templates.put(template("bad", 3_000_000_000));
         templates.list(false, Ok(()));
-        let seen = templates.seen_from("ns");
+        let seen = templates.seen_from("ns", AnalysisJobs::default());
         assert!(seen.find(&named("good", false)).is_some());
         assert_eq!(seen.refuses(&named("good", false)), None);
         let why = seen.refuses(&named("bad", false)).unwrap();
@@ -243,7 +294,7 @@ mod tests {
     #[test]
     fn nothing_is_missing_before_there_was_a_list() {
         let (templates, _told) = Templates::new();
-        let seen = templates.seen_from("ns");
+        let seen = templates.seen_from("ns", AnalysisJobs::default());
         let refuses = |of_all: bool| seen.refuses(&named("x", of_all)).unwrap_or_default();
         assert_eq!(refuses(false), "they were not listed yet");
         templates.list(false, Err("forbidden".into()));
@@ -254,5 +305,18 @@ mod tests {
         templates.list(false, Ok(()));
         templates.list(false, Err("the connection broke".into()));
         assert_eq!(refuses(false), "", "what was listed stays known");
+    }
+
+    #[test]
+    fn a_version_changes_with_what_a_namespace_sees_and_with_nothing_else() {
+        let (templates, _told) = Templates::new();
+        let versions = || ["ns", "other"].map(|namespace| templates.version(namespace));
+        let before = versions();
+        templates.put(template("good", 3));
+        let after = versions();
+        assert_ne!(after[0], before[0]);
+        assert_eq!(after[1], before[1]);
+        templates.list(true, Ok(()));
+        assert!(versions().iter().zip(after).all(|(now, then)| *now != then));
     }
 }

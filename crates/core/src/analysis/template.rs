@@ -23,6 +23,11 @@ pub trait Templates {
     fn refuses(&self, _template: &TemplateRef) -> Option<String> {
         None
     }
+
+    /// Why the pod template of a Job, at the path `at`, may not be run where these templates are used.
+    fn refuses_job(&self, _template: &Value, _at: &str) -> Option<Problem> {
+        None
+    }
 }
 
 impl Templates for BTreeMap<(bool, String), AnalysisTemplateSpec> {
@@ -69,7 +74,7 @@ pub fn problems(
         let mut given = analysis.args.iter().filter(|arg| arg.name == *name);
         given.all(|arg| arg.value.is_some() || reads_a_field(arg))
     });
-    composed.check(analysis, path, span, &values);
+    composed.check(analysis, path, span, templates, &values);
     composed.problems
 }
 
@@ -84,7 +89,7 @@ pub fn compose(
     let mut composed = Composed::default();
     composed.gather(analysis, path, templates);
     let values = composed.read_args(analysis, path, sources, When::Now);
-    composed.check(analysis, path, span, &values);
+    composed.check(analysis, path, span, templates, &values);
     if !composed.problems.is_empty() {
         return Err(composed.problems);
     }
@@ -378,7 +383,14 @@ impl Composed {
     }
 
     /// Looks at what was taken in, with these values and those that it brings along. Args whose values will come later stay open.
-    fn check(&mut self, analysis: &Analysis, path: &str, span: Span, values: &Values) {
+    fn check(
+        &mut self,
+        analysis: &Analysis,
+        path: &str,
+        span: Span,
+        templates: &dyn Templates,
+        values: &Values,
+    ) {
         let mut known = values.clone();
         let mut missing = Vec::new();
         for arg in &self.spec.args {
@@ -454,6 +466,13 @@ impl Composed {
             self.problems.extend(validate::metric_problems(metric, origin));
             self.problems
                 .extend(judge::metric_problems(metric, origin, &mut room));
+            if let Some(job) = &metric.provider.job {
+                let at = format!("{origin}.provider.job.spec.template");
+                let refusal = templates.refuses_job(&job.spec["template"], &at);
+                // A field whose arg has no value yet is looked at again when the Job is made.
+                let settled = |refusal: &Problem| !refusal.message.contains("{{args.");
+                self.problems.extend(refusal.filter(settled));
+            }
         }
     }
 }
