@@ -5,6 +5,10 @@ use std::fmt;
 /// What a name may be, in words.
 pub(crate) const OBJECT_NAME: &str = "it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most";
 
+/// The same as a regular expression, for schemas.
+pub(crate) const OBJECT_NAME_PATTERN: &str =
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
 /// Whether an object can have this name: a DNS-1123 subdomain.
 pub(crate) fn is_object_name(name: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

@@ -6,6 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use crate::names::OBJECT_NAME_PATTERN;
+
 /// An object that is kept as it is.
 pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
@@ -83,7 +85,7 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of fields that have one of their own, by name.
-const LIMITS: [(&str, i64); 9] = [
+const LIMITS: [(&str, i64); 6] = [
     // Templates are taken together, and with them their args.
     ("args", 1_000),
     // A row for every pod.
@@ -94,11 +96,17 @@ const LIMITS: [(&str, i64); 9] = [
     ("failureCondition", 16 * 1024),
     // As long as a regular expression may be.
     ("metricName", 2_000),
-    // Names of objects.
-    ("templateName", 253),
-    ("workloadRef.name", 253),
-    ("secretKeyRef.name", 253),
 ];
+
+/// The fields that name an object. `targetRef` of a PhasedRollout is not among them: as sts-plus has it, any text is taken, and the
+/// operator says what is wrong with it.
+const NAMES: [&str; 4] = [
+    "query.secretRef",
+    "secretKeyRef.name",
+    "templateName",
+    "workloadRef.name",
+];
+const LONGEST_NAME: i64 = 253;
 
 /// Puts a limit on every text, list and map of a definition that has none, so that the API server refuses what would only cost
 /// memory and time.
@@ -114,10 +122,12 @@ pub(crate) fn limited(mut definition: CustomResourceDefinition) -> CustomResourc
 
 /// Limits the schema at `path`, and all below it.
 fn limit(schema: &mut JSONSchemaProps, path: &str) {
-    let own = LIMITS
-        .iter()
-        .find(|(name, _)| path == *name || path.ends_with(&format!(".{name}")))
-        .map(|(_, limit)| *limit);
+    let is = |name: &str| path == name || path.ends_with(&format!(".{name}"));
+    let own = LIMITS.iter().find(|(name, _)| is(name)).map(|(_, limit)| *limit);
+    if NAMES.iter().any(|name| is(name)) {
+        schema.pattern = Some(OBJECT_NAME_PATTERN.into());
+        schema.max_length = Some(LONGEST_NAME);
+    }
     match schema.type_.as_deref() {
         Some("string") if schema.enum_.is_none() => {
             schema.max_length.get_or_insert(own.unwrap_or(LONGEST_TEXT));
@@ -201,6 +211,20 @@ mod tests {
         }
         assert!(found.is_empty(), "without a limit:\n{}", found.join("\n"));
         assert_eq!(definitions, 5);
+    }
+
+    #[test]
+    fn what_names_an_object_has_to_be_a_name() {
+        let named = |schema: &JSONSchemaProps| {
+            schema.max_length == Some(LONGEST_NAME) && schema.pattern.as_deref() == Some(OBJECT_NAME_PATTERN)
+        };
+        let mut schema = crate::made_definitions()
+            .into_iter()
+            .find(|definition| definition.spec.names.kind == "RolloutPlugin")
+            .and_then(|definition| definition.spec.versions[0].schema.clone()?.open_api_v3_schema)
+            .unwrap();
+        assert!(named(at(&mut schema, &["spec", "workloadRef", "name"]).unwrap()));
+        assert!(!named(at(&mut schema, &["spec", "plugin", "name"]).unwrap()));
     }
 
     #[test]

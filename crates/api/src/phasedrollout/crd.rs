@@ -11,9 +11,6 @@ use crate::schema::{at, column, rule, served, wide_column};
 /// `http://prometheus:9090/prefix`, or `prometheus:9090`.
 const ADDRESS: &str = r"^\s*([hH][tT][tT][pP][sS]?://)?([^/?#\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:0*(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[0-9]{1,4}))?([/?#]\S*)?$";
 
-/// The name of an object.
-const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
-
 /// The definition to apply to a cluster.
 pub fn definition() -> CustomResourceDefinition {
     served(PhasedRollout::crd(), &columns(), |schema| {
@@ -41,9 +38,6 @@ pub fn definition() -> CustomResourceDefinition {
         }
         if let Some(expr) = at(schema, &["spec", "check", "query", "expr"]) {
             expr.pattern = Some(r"\S".into());
-        }
-        if let Some(name) = at(schema, &["spec", "check", "query", "secretRef"]) {
-            name.pattern = Some(NAME.into());
         }
     })
 }
