@@ -17,6 +17,7 @@ fn main() -> anyhow::Result<ExitCode> {
             phasedrollout::live(),
             preview::all(),
             rolloutplugin::all(),
+            rolloutplugin::hostile(),
             rolloutplugin::live(),
         ]
         .concat(),

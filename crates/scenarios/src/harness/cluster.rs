@@ -13,7 +13,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use stateward_analysis::http::Http;
 use stateward_analysis::{Ask, Egress, KubeSecrets, Providers};
-use stateward_api::analysis::AnalysisTemplate;
+use stateward_api::analysis::{AnalysisRun, AnalysisTemplate};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
@@ -50,6 +50,8 @@ pub struct Cluster {
     kubeconfig: Option<PathBuf>,
     operator_client: Client,
     operators: Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    /// The paths of all requests of operators outside a simulation.
+    requests: Arc<Mutex<Vec<String>>>,
     simulation: Option<Simulation>,
     oracle: Oracle,
     providers: Option<Egress>,
@@ -99,6 +101,7 @@ impl Cluster {
             kubeconfig,
             operator_client: operator,
             operators: Mutex::default(),
+            requests: Arc::default(),
             simulation,
             oracle: Oracle::default(),
             providers: None,
@@ -108,6 +111,11 @@ impl Cluster {
     /// A client with all rights, for what the handles have no word for.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// Whether users have the rights here that they were given, and no others.
+    pub fn has_access_control(&self) -> bool {
+        !matches!(self.audit, Some(AuditLog::Embedded(_)))
     }
 
     /// The scenario's namespace.
@@ -145,6 +153,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// The same with an operator for all namespaces, where no other scenario has one.
+    pub async fn with_operator_of_all_namespaces(&mut self) -> Outcome {
+        if self.has_access_control() {
+            return Err(Failure::NotHere("other scenarios have operators here".into()));
+        }
+        self.with_definitions().await?;
+        self.start_operator_of(Vec::new());
+        Ok(())
+    }
+
     /// Makes the server know RolloutPlugins, for an operator that is started elsewhere.
     pub async fn with_definitions(&mut self) -> Outcome {
         super::rollout::install(self).await?;
@@ -160,14 +178,19 @@ impl Cluster {
 
     /// Starts an operator beside those that run.
     pub fn start_another_operator(&self) {
+        self.start_operator_of(vec![self.namespace.clone()]);
+    }
+
+    /// Starts an operator of these namespaces, or of all.
+    fn start_operator_of(&self, namespaces: Vec<String>) {
         self.note("the operator starts");
         let options = stateward_controller::Options {
             clock: self.clock.clone(),
-            namespaces: vec![self.namespace.clone()],
+            namespaces,
         };
         let operator = match &self.simulation {
             None => {
-                let client = self.operator_client.clone();
+                let client = recorded(&self.operator_client, &self.requests);
                 let providers: Arc<dyn Ask> = match &self.providers {
                     Some(egress) => Arc::new(Providers::new(
                         Http::new(egress.clone()),
@@ -195,6 +218,12 @@ impl Cluster {
         self.operators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The paths of all requests that the operators have made.
+    pub fn operator_paths(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.clone()
+    }
+
     /// What the operators have written to this namespace, oldest first.
     pub fn operator_writes(&self) -> Outcome<Vec<Write>> {
         let Some(mut writes) = self.writes()? else {
@@ -210,7 +239,7 @@ impl Cluster {
         let resource = kind(plural);
         object["apiVersion"] = resource.api_version.clone().into();
         object["kind"] = resource.kind.clone().into();
-        object["metadata"] = json!({"name": name});
+        object["metadata"]["name"] = name.into();
         let object = serde_json::from_value(object)
             .map_err(kube::Error::SerdeError)
             .doing(format!("read {plural} {name}"))?;
@@ -534,12 +563,27 @@ impl Simulation {
 }
 
 /// The kinds that scenarios have no handle for.
+/// A client that takes down the paths of its requests.
+fn recorded(client: &Client, paths: &Arc<Mutex<Vec<String>>>) -> Client {
+    let (inner, paths) = (client.clone(), paths.clone());
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let path = request.uri().path().to_owned();
+        paths.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        let inner = inner.clone();
+        async move { inner.send(request).await }
+    });
+    Client::new(service, client.default_namespace())
+}
+
 fn kind(plural: &str) -> ApiResource {
     match plural {
         "jobs" => ApiResource::erase::<Job>(&()),
         "secrets" => ApiResource::erase::<Secret>(&()),
         "roles" => ApiResource::erase::<Role>(&()),
         "rolebindings" => ApiResource::erase::<RoleBinding>(&()),
+        "analysisruns" => ApiResource::erase::<AnalysisRun>(&()),
+        "rolloutplugins" => ApiResource::erase::<RolloutPlugin>(&()),
+        "phasedrollouts" => ApiResource::erase::<PhasedRollout>(&()),
         _ => ApiResource::erase::<AnalysisTemplate>(&()),
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use stateward_api::analysis::{AnalysisRun, AnalysisTemplate, Phase};
+use stateward_api::analysis::{AnalysisRun, AnalysisTemplate, INSTANCE, INSTANCE_LABEL, Phase};
 use stateward_kubelet::{Behaviour, Match};
 
 use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
@@ -25,7 +25,8 @@ scenarios![
     a_job_that_succeeds_opens_the_step_once,
     a_job_that_fails_turns_the_version_down,
     a_job_that_cannot_start_pauses_with_the_reason,
-    a_job_that_asks_for_the_node_is_refused,
+    a_job_that_asks_for_the_node_is_refused_before_anything_moves,
+    a_run_whose_job_asks_for_the_node_ends_in_an_error,
     a_job_has_no_token_unless_it_names_a_service_account,
     an_operator_that_restarts_loses_no_measurement,
     a_run_that_was_deleted_is_made_again,
@@ -323,16 +324,31 @@ async fn a_job_that_cannot_start_pauses_with_the_reason(cluster: &mut Cluster) -
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-async fn a_job_that_asks_for_the_node_is_refused(cluster: &mut Cluster) -> Outcome {
-    cluster.with_operator().await?;
+/// A Job whose pod asks for its node.
+fn job_of_the_node() -> Value {
     let pod = json!({"hostNetwork": true, "volumes": [{"name": "node", "hostPath": {"path": "/"}}]});
     let patch =
         json!({"consecutiveErrorLimit": 0, "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
-    let (db, rollout) = analysed(cluster, json!([job("smoke:good", patch)])).await?;
-    db.set_image("v2").await?;
+    job("smoke:good", patch)
+}
+
+async fn a_job_that_asks_for_the_node_is_refused_before_anything_moves(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    template(cluster, "checks", json!({"metrics": [job_of_the_node()]})).await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 40}, analysis("checks")]);
+    let rollout = cluster.rollout("db").steps(steps).create().await?;
+    let words = "AnalysisTemplate checks: metrics[0].provider.job.spec.template.spec.hostNetwork: true is not allowed";
+    rollout.expect_condition("InvalidSpec", "True", words).await?;
+    db.expect_rest(["v1"; 3]).await
+}
+
+async fn a_run_whose_job_asks_for_the_node_ends_in_an_error(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let run =
+        json!({"metadata": {"labels": {INSTANCE_LABEL: INSTANCE}}, "spec": {"metrics": [job_of_the_node()]}});
+    cluster.create("analysisruns", "own", run).await?;
     let runs = expect_runs(cluster, &[Phase::Error]).await?;
-    db.expect_rest(["v1"; 3]).await?;
-    rollout.expect_phase("Failed").await?;
     let results = runs[0].status.iter().flat_map(|status| &status.metric_results);
     let mut measurements = results.flat_map(|result| &result.measurements);
     let refused = measurements.any(|measurement| {

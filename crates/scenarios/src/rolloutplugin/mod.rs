@@ -5,15 +5,19 @@ mod analysis;
 mod commands;
 mod deadlines;
 mod foreign;
+mod forged;
 mod guard;
 mod input;
+mod limits;
 mod measuring;
+mod names;
 mod prometheus;
 mod returning;
 mod revisions;
 mod scaling;
 mod seed;
 mod stable_copy;
+mod status_rights;
 mod steps;
 mod web;
 
@@ -40,6 +44,11 @@ pub fn all() -> Vec<Scenario> {
         steps::all(),
     ]
     .concat()
+}
+
+/// Those in which a tenant attacks. They are not simulated: the invariants are those of rollouts whose status the operator writes.
+pub fn hostile() -> Vec<Scenario> {
+    [forged::all(), limits::all(), names::all(), status_rights::all()].concat()
 }
 
 /// Those that ask a real Prometheus, or a web server.
