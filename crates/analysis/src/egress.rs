@@ -46,7 +46,8 @@ impl Refusals {
         }
     }
 
-    fn find(&self, address: IpAddr) -> Option<&'static str> {
+    /// Why an address is refused, if it is.
+    pub fn find(&self, address: IpAddr) -> Option<&'static str> {
         let refused = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = refused.iter().find(|(range, _)| range.0.contains(&address));
         found.map(|(_, why)| *why)

@@ -4,7 +4,7 @@
 //! - `templates`: what there is to measure.
 //! - `start`: from a decision about a run to its request.
 //! - `measure`: one run: see what is due, ask, write down what came of it.
-//! - `prepared`: runs with their args filled in, once for every spec.
+//! - `prepared`: runs with their args filled in and plans, worked out once for every input.
 //! - `asks`: questions under way.
 //! - `jobs`: measurements that are Jobs.
 //!

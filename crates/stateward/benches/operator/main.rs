@@ -14,6 +14,7 @@
 mod analysis;
 mod decide;
 mod fleet;
+mod hostile;
 mod large;
 mod many;
 mod process;
@@ -28,7 +29,15 @@ use stateward_scenarios::harness::Backend;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const PARTS: [&str; 6] = ["decide", "simulated", "steps", "many", "analysis", "large"];
+const PARTS: [&str; 7] = [
+    "decide",
+    "simulated",
+    "steps",
+    "many",
+    "hostile",
+    "analysis",
+    "large",
+];
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -52,6 +61,9 @@ fn main() {
         }
         if let Some(real) = real.as_ref().filter(|_| wanted("many")) {
             many::measure(real).await;
+        }
+        if let Some(real) = real.as_ref().filter(|_| wanted("hostile")) {
+            hostile::measure(real).await;
         }
         if wanted("analysis") {
             analysis::measure().await;

@@ -24,12 +24,16 @@ impl Process {
 
     /// The same, told more.
     pub(crate) fn start_with(kubeconfig: &Path, namespace: &str, arguments: &[&str]) -> Self {
+        Self::start_for_all(kubeconfig, &[&["--namespace", namespace], arguments].concat())
+    }
+
+    /// For all namespaces.
+    pub(crate) fn start_for_all(kubeconfig: &Path, arguments: &[&str]) -> Self {
         let probes = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|free| free.local_addr())
             .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_stateward"))
             .args(["operator", "--leader-elect=false", "--log-level=warn"])
-            .args(["--namespace", namespace])
             .args(arguments)
             .arg(format!("--listen={probes}"))
             .arg("--kubeconfig")
@@ -44,8 +48,17 @@ impl Process {
 
     /// Resident memory, in MiB.
     pub(crate) fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that it ever was.
+    pub(crate) fn most_resident(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, which: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(which));
         let kib: u64 = line
             .and_then(|line| line.trim().strip_suffix(" kB"))
             .and_then(|kib| kib.parse().ok())

@@ -83,3 +83,55 @@ impl Watch {
 fn range(address: IpAddr) -> Cidr {
     address.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::sync::{Arc, Mutex};
+
+    /// A client whose API server gives this answer.
+    fn answering(answer: &Arc<Mutex<(u16, Value)>>) -> Client {
+        let answer = answer.clone();
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            let (code, body) = answer.lock().unwrap().clone();
+            let answer = http::Response::builder().status(code);
+            let answer = answer.body(Body::from(body.to_string().into_bytes()));
+            async { answer }
+        });
+        Client::new(service, "default")
+    }
+
+    fn slice(addresses: &[&str]) -> (u16, Value) {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "kubernetes"},
+            "addressType": "IPv4", "endpoints": [{"addresses": addresses}],
+        });
+        (200, slice)
+    }
+
+    #[tokio::test]
+    async fn the_api_servers_and_the_node_are_refused_and_what_cannot_be_learned_forgets_none() {
+        let answer = Arc::new(Mutex::new(slice(&["10.0.0.1", "10.0.0.2"])));
+        let node = vec!["10.1.0.1".parse().unwrap()];
+        let watch = Watch::new(answering(&answer), vec!["10.96.0.1".into()], node);
+        let found = |address: &str| watch.refusals.find(address.parse().unwrap());
+        assert_eq!(
+            (found("10.96.0.1"), found("10.1.0.1"), found("10.0.0.1")),
+            (Some(API_SERVER), Some(NODE), None)
+        );
+        watch.look().await;
+        assert_eq!((found("10.0.0.1"), found("10.0.0.2")), (Some(API_SERVER), Some(API_SERVER)));
+        let forbidden = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
+        *answer.lock().unwrap() = (403, forbidden);
+        watch.look().await;
+        assert_eq!(found("10.0.0.1"), Some(API_SERVER), "a refusal made it forget");
+        *answer.lock().unwrap() = slice(&["10.0.0.3"]);
+        watch.look().await;
+        assert_eq!(
+            (found("10.0.0.1"), found("10.0.0.3"), found("10.96.0.1"), found("10.1.0.1")),
+            (None, Some(API_SERVER), Some(API_SERVER), Some(NODE))
+        );
+    }
+}

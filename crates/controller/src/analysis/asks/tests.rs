@@ -1,0 +1,333 @@
+use super::*;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future;
+use stateward_analysis::http::Http;
+use stateward_analysis::{Egress, MapSecrets, Providers};
+use stateward_core::analysis::{Data, Reply};
+
+/// A question that is answered at once, or never.
+struct Ping {
+    key: String,
+    namespace: &'static str,
+    index: usize,
+    slow: bool,
+    asked: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Order for Ping {
+    type Object = AnalysisRun;
+    type Answer = usize;
+
+    fn object(&self) -> ObjectRef<AnalysisRun> {
+        ObjectRef::new(&self.key).within(self.namespace)
+    }
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn index(&self) -> usize {
+        self.index
+    }
+
+    async fn ask(&self, _: &Asker) -> usize {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let _dropped = Dropped(self.dropped.clone());
+        if self.slow {
+            std::future::pending::<()>().await;
+        }
+        self.index
+    }
+
+    fn answered_at(_: &usize) -> Option<Timestamp> {
+        None
+    }
+}
+
+fn asker() -> Asker {
+    Asker {
+        ask: Arc::new(Providers::new(
+            Http::new(Egress::default()),
+            MapSecrets::default(),
+        )),
+        secrets: Arc::new(MapSecrets::default()),
+        clock: Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0),
+        workers: Workers::default(),
+    }
+}
+
+/// What was asked and what was called off, after everybody has had time enough.
+#[derive(Default)]
+struct Counts {
+    asked: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Counts {
+    fn ping(&self, namespace: &'static str, key: &str, index: usize, slow: bool) -> Ping {
+        Ping {
+            key: key.to_owned(),
+            namespace,
+            index,
+            slow,
+            asked: self.asked.clone(),
+            dropped: self.dropped.clone(),
+        }
+    }
+}
+
+/// Says what it is asked to compare with.
+struct Echo;
+
+impl Ask for Echo {
+    fn ask<'a, 'q, 'm, 'r>(
+        &'a self,
+        _: &'q Question<'m>,
+    ) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send + 'r>>
+    where
+        'a: 'r,
+        'q: 'r,
+        'm: 'r,
+        Self: 'r,
+    {
+        let said = serde_json::json!({"status": "ok", "header": "Basic b2s="});
+        Box::pin(future::ready(Ok(Reply {
+            data: Data::Document(said),
+            newest: None,
+            series: None,
+            notes: [("said".to_owned(), "ok".to_owned())].into(),
+        })))
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_judged_and_written_down_nowhere() {
+    let metric = |operator: &str| {
+        serde_json::json!({
+            "name": "m", "successCondition": format!("result.status {operator} \"ok\""),
+            "provider": {"web": {"url": "http://web", "headers": [{"key": "a", "value": "{{args.word}}"}]}},
+        })
+    };
+    let word = serde_json::json!({"name": "word", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+    let asker = Asker {
+        ask: Arc::new(Echo),
+        secrets: Arc::new(MapSecrets::default().with("ns", "s", &[("k", "ok")])),
+        ..asker()
+    };
+    for (operator, expected) in [("==", Phase::Successful), ("!=", Phase::Failed)] {
+        let order = MetricOrder {
+            run: ObjectRef::new("run").within("ns"),
+            uid: "uid".into(),
+            index: 0,
+            metric: serde_json::from_value(metric(operator)).unwrap(),
+            args: vec![serde_json::from_value(word.clone()).unwrap()],
+        };
+        let measurement = order.ask(&asker).await;
+        assert_eq!(measurement.phase, expected, "{}", measurement.message);
+        let written = serde_json::to_string(&measurement).unwrap();
+        assert!(!written.contains("ok") && !written.contains("b2s"), "{written}");
+    }
+}
+
+/// An order for a web metric with this merged into it, and a secret argument `word`.
+fn order(patch: serde_json::Value) -> MetricOrder {
+    let mut metric = serde_json::json!({
+        "name": "m", "successCondition": "result.status == 'ok'", "provider": {"web": {"url": "http://web"}},
+    });
+    let fields = patch.as_object().unwrap().clone();
+    metric.as_object_mut().unwrap().extend(fields);
+    let word = serde_json::json!({"name": "word", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+    MetricOrder {
+        run: ObjectRef::new("run").within("ns"),
+        uid: "uid".into(),
+        index: 0,
+        metric: serde_json::from_value(metric).unwrap(),
+        args: vec![serde_json::from_value(word).unwrap()],
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_is_judged_by_the_workers_of_its_namespace_and_not_where_it_was_asked() {
+    let asker = Asker {
+        ask: Arc::new(Echo),
+        ..asker()
+    };
+    // Work of this namespace that does not end, until the workers take no more of it.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = Arc::new(Mutex::new(ended));
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    for _ in 0..10 {
+        let (workers, ended, begun) = (asker.workers.clone(), ended.clone(), begun.clone());
+        tokio::spawn(async move {
+            let work = move || {
+                let _ = begun.send(());
+                let _ = ended.lock().map(|ended| ended.recv());
+            };
+            workers.run("ns", work).await;
+        });
+    }
+    begins.recv().await.unwrap();
+    begins.recv().await.unwrap();
+    let waiting = tokio::spawn({
+        let asker = asker.clone();
+        async move { order(serde_json::json!({})).ask(&asker).await }
+    });
+    let elsewhere = MetricOrder {
+        run: ObjectRef::new("run").within("other"),
+        ..order(serde_json::json!({}))
+    };
+    assert_eq!(elsewhere.ask(&asker).await.phase, Phase::Successful);
+    assert!(!waiting.is_finished());
+    drop(end);
+    assert_eq!(waiting.await.unwrap().phase, Phase::Successful);
+}
+
+/// Secrets that nobody may read in this test.
+struct Unread;
+
+impl Secrets for Unread {
+    fn get<'a, 'n, 's, 'r>(
+        &'a self,
+        _: &'n str,
+        _: &'s str,
+    ) -> Pin<
+        Box<
+            dyn Future<
+                    Output = Result<Option<stateward_analysis::SecretData>, stateward_analysis::SecretsError>,
+                > + Send
+                + 'r,
+        >,
+    >
+    where
+        'a: 'r,
+        'n: 'r,
+        's: 'r,
+        Self: 'r,
+    {
+        panic!("a Secret is read")
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_stands_where_none_may_is_not_even_read() {
+    let asker = Asker {
+        ask: Arc::new(Echo),
+        secrets: Arc::new(Unread),
+        ..asker()
+    };
+    let patches = [
+        serde_json::json!({"successCondition": "result == '{{args.word}}'"}),
+        serde_json::json!({"provider": {"web": {"url": "http://{{args.word}}/"}}}),
+    ];
+    for patch in patches {
+        let measurement = order(patch).ask(&asker).await;
+        assert_eq!(measurement.phase, Phase::Error);
+        assert!(
+            measurement.message.contains("{{args.word}} comes from a Secret"),
+            "{}",
+            measurement.message
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_is_too_long_is_refused() {
+    let long = "x".repeat(LONGEST_SECRET + 1);
+    let asker = Asker {
+        ask: Arc::new(Echo),
+        secrets: Arc::new(MapSecrets::default().with("ns", "s", &[("k", &long)])),
+        ..asker()
+    };
+    let headers = serde_json::json!([{"key": "a", "value": "{{args.word}}"}]);
+    let patch = serde_json::json!({"provider": {"web": {"url": "http://web", "headers": headers}}});
+    let measurement = order(patch).ask(&asker).await;
+    assert_eq!(
+        measurement.message,
+        "the key k of Secret s has 16385 bytes, more than 16384"
+    );
+}
+
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_slow_holds_up_nobody_else_and_is_called_off() {
+    let (asks, orders) = Asks::new();
+    let (answered, mut turns) = mpsc::unbounded_channel();
+    let running = asks.clone();
+    let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+    let slow = Counts::default();
+    for index in 0..1100 {
+        asks.begin(slow.ping("a", "slow", index, true));
+    }
+    let quick = Counts::default();
+    asks.begin(quick.ping("b", "quick", 0, false));
+    settle().await;
+    assert_eq!(turns.try_recv().unwrap().name, "quick");
+    assert_eq!(slow.asked.load(Ordering::SeqCst), OF_ONE);
+    assert!(asks.is_open("slow", 1099));
+    asks.forget("slow");
+    settle().await;
+    assert_eq!(slow.dropped.load(Ordering::SeqCst), OF_ONE);
+    assert_eq!(
+        slow.asked.load(Ordering::SeqCst),
+        OF_ONE,
+        "the others are not asked any more"
+    );
+    assert!(turns.try_recv().is_err());
+    operator.abort();
+}
+
+#[tokio::test]
+async fn a_namespace_does_not_take_all_there_is() {
+    let (asks, orders) = Asks::new();
+    let (answered, mut turns) = mpsc::unbounded_channel();
+    let running = asks.clone();
+    let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+    let slow = Counts::default();
+    for run in 0..300 {
+        for index in 0..8 {
+            asks.begin(slow.ping("a", &run.to_string(), index, true));
+        }
+    }
+    let quick = Counts::default();
+    asks.begin(quick.ping("b", "quick", 0, false));
+    settle().await;
+    assert_eq!(turns.try_recv().unwrap().name, "quick");
+    assert_eq!(slow.asked.load(Ordering::SeqCst), OF_A_NAMESPACE);
+    operator.abort();
+}
+
+#[tokio::test]
+async fn what_was_called_off_and_asked_anew_has_one_answer() {
+    let (asks, orders) = Asks::new();
+    let (answered, mut turns) = mpsc::unbounded_channel();
+    let counts = Counts::default();
+    asks.begin(counts.ping("a", "run", 0, false));
+    asks.forget("run");
+    asks.begin(counts.ping("a", "run", 0, false));
+    let running = asks.clone();
+    let operator = tokio::spawn(async move { running.run(orders, &asker(), answered).await });
+    settle().await;
+    assert!(turns.try_recv().is_ok());
+    assert!(turns.try_recv().is_err());
+    let Answers::Here(answers) = asks.answers("run", Timestamp::UNIX_EPOCH) else {
+        panic!("still waiting");
+    };
+    assert_eq!(answers, [(0, 0)]);
+    operator.abort();
+}
