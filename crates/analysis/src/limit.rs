@@ -19,8 +19,15 @@ pub struct NamespaceLimit {
 /// The right to go on. It counts until it is dropped.
 #[derive(Debug)]
 pub struct Permit {
-    _namespace: OwnedSemaphorePermit,
+    namespace: OwnedSemaphorePermit,
     _total: OwnedSemaphorePermit,
+}
+
+impl Permit {
+    /// Lets others go on, but not yet the namespace, which waits until what is left is dropped.
+    pub fn into_namespace(self) -> OwnedSemaphorePermit {
+        self.namespace
+    }
 }
 
 impl NamespaceLimit {
@@ -38,7 +45,7 @@ impl NamespaceLimit {
         let of_namespace = self.of(namespace).acquire_owned().await.ok()?;
         let of_total = self.total.clone().acquire_owned().await.ok()?;
         Some(Permit {
-            _namespace: of_namespace,
+            namespace: of_namespace,
             _total: of_total,
         })
     }
@@ -87,6 +94,16 @@ mod tests {
             assert!(limit.acquire("b").now_or_never().is_some());
         }
         drop(held);
+    }
+
+    #[tokio::test]
+    async fn a_namespace_can_be_kept_waiting_without_the_others() {
+        let limit = NamespaceLimit::new(1, 1);
+        let resting = limit.acquire("a").await.map(Permit::into_namespace);
+        assert!(limit.acquire("b").now_or_never().is_some(), "b waits for a");
+        assert!(limit.acquire("a").now_or_never().is_none(), "a does not wait");
+        drop(resting);
+        assert!(limit.acquire("a").now_or_never().is_some());
     }
 
     #[tokio::test]

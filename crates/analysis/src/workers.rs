@@ -7,15 +7,22 @@
 //! plan`): a thread beside it would finish at a moment that no seed decides.
 
 use std::panic::resume_unwind;
+use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
 
 use crate::limit::NamespaceLimit;
 
 /// How many pieces of work of one namespace, and of all, are done at the same time.
 const PER_NAMESPACE: usize = 2;
 const TOTAL: usize = 4;
+
+/// A namespace that has worked for long rests so many times as long, so that it has half a core at most. What is done within
+/// [`SHORT`] is not counted: that is what ordinary answers and conditions take.
+const REST: u32 = 3;
+const SHORT: Duration = Duration::from_millis(3);
 
 /// Does work on threads of its own, with a limit per namespace. Clones share the limit.
 #[derive(Clone, Debug)]
@@ -38,9 +45,17 @@ impl Workers {
             return work();
         }
         let permit = self.0.acquire(namespace).await;
+        let runtime = Handle::current();
         let done = spawn_blocking(move || {
+            let began = Instant::now();
             let done = work();
-            drop(permit);
+            if let (Some(permit), Some(rest)) = (permit, rest(began.elapsed())) {
+                let resting = permit.into_namespace();
+                runtime.spawn(async move {
+                    sleep(rest).await;
+                    drop(resting);
+                });
+            }
             done
         });
         match done.await {
@@ -52,6 +67,11 @@ impl Workers {
             },
         }
     }
+}
+
+/// How long a namespace rests after work that took so long.
+fn rest(took: Duration) -> Option<Duration> {
+    (took > SHORT).then(|| took * REST)
 }
 
 #[cfg(test)]
@@ -119,6 +139,12 @@ mod tests {
         assert!(!third.is_finished());
         drop(end);
         third.await.unwrap();
+    }
+
+    #[test]
+    fn long_work_is_followed_by_a_rest() {
+        assert_eq!(rest(SHORT), None);
+        assert_eq!(rest(Duration::from_millis(100)), Some(Duration::from_millis(300)));
     }
 
     #[tokio::test(start_paused = true)]

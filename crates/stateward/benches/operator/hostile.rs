@@ -149,7 +149,9 @@ async fn attack(client: Client, url: String) {
     // 9: hosts that are not there.
     for number in 0..100 {
         let web = json!({"web": {"url": format!("http://h{number}.invalid/")}});
-        run(format!("hosts-{number}"), each(web, "true"), json!([])).await;
+        let mut metric = each(web, "true");
+        metric["interval"] = json!("10s");
+        run(format!("hosts-{number}"), metric, json!([])).await;
     }
     // 11: more replicas than anybody has.
     let query = json!({"expr": "up", "url": "127.0.0.1:1"});

@@ -122,7 +122,10 @@ mod tests {
             (Some(API_SERVER), Some(NODE), None)
         );
         watch.look().await;
-        assert_eq!((found("10.0.0.1"), found("10.0.0.2")), (Some(API_SERVER), Some(API_SERVER)));
+        assert_eq!(
+            (found("10.0.0.1"), found("10.0.0.2")),
+            (Some(API_SERVER), Some(API_SERVER))
+        );
         let forbidden = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
         *answer.lock().unwrap() = (403, forbidden);
         watch.look().await;
@@ -130,7 +133,12 @@ mod tests {
         *answer.lock().unwrap() = slice(&["10.0.0.3"]);
         watch.look().await;
         assert_eq!(
-            (found("10.0.0.1"), found("10.0.0.3"), found("10.96.0.1"), found("10.1.0.1")),
+            (
+                found("10.0.0.1"),
+                found("10.0.0.3"),
+                found("10.96.0.1"),
+                found("10.1.0.1")
+            ),
             (None, Some(API_SERVER), Some(API_SERVER), Some(NODE))
         );
     }
