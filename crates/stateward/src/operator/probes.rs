@@ -1,6 +1,7 @@
 //! Health, readiness and metrics over HTTP.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use stateward_controller::leadership::Pulse;
 use stateward_controller::{Metrics, Watches};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// How far the operator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +102,7 @@ pub(super) fn serve_apart(listener: TcpListener, probed: Probed) -> std::io::Res
 /// What a client may take. Whoever can reach the port has no credentials to show.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections at the same time.
+    /// Connections at the same time. Beyond that, an address that has fewer than another takes the place of the other's oldest one.
     connections: usize,
     /// Of these, from one address, so that one client cannot keep the kubelet's probes out.
     of_one_address: usize,
@@ -127,7 +129,7 @@ async fn serve_within(mut listener: TcpListener, router: Router, limits: Limits)
     loop {
         // axum's own way of accepting: it waits out errors such as too many open files.
         let (stream, peer) = Listener::accept(&mut listener).await;
-        let Some(place) = open.take(peer.ip(), limits) else {
+        let Some((place, evicted)) = open.take(peer.ip(), limits) else {
             tracing::debug!(%peer, "too many connections; this one is closed");
             continue;
         };
@@ -141,41 +143,75 @@ async fn serve_within(mut listener: TcpListener, router: Router, limits: Limits)
                 .header_read_timeout(limits.header)
                 .keep_alive(false);
             let served = server.serve_connection(TokioIo::new(stream), service);
-            match tokio::time::timeout(limits.connection, served).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
-                Err(_) => tracing::debug!(%peer, "a connection took too long"),
+            let served = tokio::time::timeout(limits.connection, served);
+            tokio::select! {
+                served = served => match served {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
+                    Err(_) => tracing::debug!(%peer, "a connection took too long"),
+                },
+                // Also when its sender is dropped, which is how a connection is evicted.
+                _ = evicted => tracing::debug!(%peer, "a connection gave way to one of another address"),
             }
         });
     }
 }
 
-/// The connections that are open, by address.
+/// The connections that are open.
 #[derive(Clone, Default)]
-struct Open(Arc<Mutex<HashMap<IpAddr, usize>>>);
+struct Open(Arc<Mutex<Connections>>);
+
+#[derive(Default)]
+struct Connections {
+    /// By address, the oldest first. Dropping the sender of one evicts it.
+    of: HashMap<IpAddr, VecDeque<(u64, oneshot::Sender<()>)>>,
+    /// The number of the next one.
+    next: u64,
+}
 
 /// A connection's place among them, until it is dropped.
 struct Place {
     open: Open,
     address: IpAddr,
+    number: u64,
 }
 
 impl Open {
-    fn take(&self, address: IpAddr, limits: Limits) -> Option<Place> {
+    /// A place, and what ends when it is taken away again. `None` where there is none to be had.
+    fn take(&self, address: IpAddr, limits: Limits) -> Option<(Place, oneshot::Receiver<()>)> {
         let mut open = self.lock();
-        let all: usize = open.values().sum();
-        let count = open.get(&address).copied().unwrap_or(0);
-        if all >= limits.connections || count >= limits.of_one_address {
+        let all: usize = open.of.values().map(VecDeque::len).sum();
+        let count = open.of.get(&address).map_or(0, VecDeque::len);
+        if count >= limits.of_one_address {
             return None;
         }
-        open.insert(address, count + 1);
-        Some(Place {
-            open: self.clone(),
-            address,
-        })
+        if all >= limits.connections {
+            let oldest = |places: &VecDeque<_>| places.front().map(|(number, _)| Reverse(*number));
+            let most = open
+                .of
+                .values_mut()
+                .max_by_key(|places| (places.len(), oldest(places)))?;
+            if most.len() <= count {
+                return None;
+            }
+            most.pop_front();
+        }
+        let (keep, evicted) = oneshot::channel();
+        let number = open.next;
+        open.next += 1;
+        open.of.entry(address).or_default().push_back((number, keep));
+        let open = self.clone();
+        Some((
+            Place {
+                open,
+                address,
+                number,
+            },
+            evicted,
+        ))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock(&self) -> MutexGuard<'_, Connections> {
         // Every change is complete before anything can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,9 +220,11 @@ impl Open {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.open.lock();
-        match open.get_mut(&self.address) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(open.remove(&self.address)),
+        if let Some(places) = open.of.get_mut(&self.address) {
+            places.retain(|(number, _)| *number != self.number);
+            if places.is_empty() {
+                open.of.remove(&self.address);
+            }
         }
     }
 }
@@ -301,14 +339,39 @@ mod tests {
         let places = [open.take(one, limits), open.take(one, limits)];
         assert!(places.iter().all(Option::is_some) && open.take(one, limits).is_none());
         let third = open.take(other, limits);
-        assert!(
-            third.is_some() && open.take(other, limits).is_none(),
-            "there are three"
-        );
+        assert!(third.is_some(), "there are three");
         drop(places);
         assert!(open.take(other, limits).is_some());
         drop(third);
-        assert!(open.lock().is_empty());
+        assert!(open.lock().of.is_empty());
+    }
+
+    /// Slow clients of several addresses could keep the kubelet's probes out otherwise.
+    #[test]
+    fn an_address_with_fewer_connections_takes_the_oldest_place_of_one_with_most() {
+        let limits = Limits {
+            connections: 4,
+            of_one_address: 2,
+            ..LIMITS
+        };
+        let open = Open::default();
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let mut slow: Vec<_> = [1, 1, 2, 2]
+            .map(|last| open.take(address(last), limits).unwrap())
+            .into();
+        let mut evicted =
+            |index: usize| slow[index].1.try_recv() == Err(oneshot::error::TryRecvError::Closed);
+        let probe = open.take(address(3), limits);
+        assert!(probe.is_some());
+        assert_eq!([0, 1, 2, 3].map(&mut evicted), [true, false, false, false]);
+        assert!(open.take(address(2), limits).is_none(), "it has enough");
+        // Now it is among those with most, with two of them.
+        let other = open.take(address(4), limits);
+        assert!(other.is_some());
+        assert_eq!([0, 1, 2, 3].map(&mut evicted), [true, false, true, false]);
+        assert!(open.take(address(1), limits).is_none(), "no other has more");
+        drop((slow, probe, other));
+        assert!(open.lock().of.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
