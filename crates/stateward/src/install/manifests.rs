@@ -83,8 +83,12 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
             "--listen=0.0.0.0:8080",
             "--log-format=json",
         ],
-        // Metrics are not asked of the node that it runs on.
-        "env": [{"name": "STATEWARD_NODE_ADDRESSES", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIPs"}}}],
+        "env": [
+            // A container that restarts takes the lease of its pod back.
+            {"name": "STATEWARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+            // Metrics are not asked of the node that it runs on.
+            {"name": "STATEWARD_NODE_ADDRESSES", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIPs"}}},
+        ],
         "ports": [{"name": "http", "containerPort": 8080}],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),

@@ -1,12 +1,14 @@
 //! `stateward operator`: rolls what RolloutPlugins and PhasedRollouts ask for.
 //!
 //! - `connect`: the way to the API server, and the wait for what has to be there.
+//! - `identity`: the holder identity in the lease.
 //! - `probes`: health, readiness and metrics over HTTP.
 //! - `refusals`: the addresses that metrics are never asked of.
 //! - `term`: one term as the leader, to its end.
 //! - this file: arguments, and the order of things.
 
 mod connect;
+mod identity;
 mod probes;
 mod refusals;
 mod term;
@@ -28,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::connect::Unreachable;
+use self::identity::Identity;
 use self::probes::{Readiness, State};
 use self::term::{Ended, Term};
 use crate::telemetry::{self, Format};
@@ -57,6 +60,9 @@ pub(crate) struct Args {
     /// How long others wait for a leader that is silent
     #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
     lease_duration: Duration,
+    /// The UID of the pod it runs in: after a restart of its container it takes its own lease back at once
+    #[arg(long, env = "STATEWARD_POD_UID", value_name = "UID")]
+    pod_uid: Option<String>,
     /// A range of addresses that metrics may be asked of although it is refused otherwise (loopback, link-local, metadata services);
     /// may be given several times
     #[arg(long = "allow-egress", value_name = "CIDR")]
@@ -199,15 +205,19 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             let namespace = args.lease_namespace.unwrap_or(home);
             let timing = Timing::of(args.lease_duration);
             let watches = term.metrics.watches().clone();
+            let identity = Identity::new(args.pod_uid.as_deref());
+            let holder = identity.name.clone();
             let election = move || {
                 let client = kube::Client::try_from(own_config)?;
                 let name = args.lease_name.as_str();
-                let election = Election::new(client, &namespace, name, &identity(), timing, clock);
+                let election = Election::new(client, &namespace, name, &holder, timing, clock);
                 Ok::<_, kube::Error>(election.watches(watches))
             };
             let leadership =
                 Leadership::stand(election, pulse.clone()).context("cannot start the thread of the lease")?;
-            lead_by_turns(term, leadership, &readiness, stop).await
+            let outcome = lead_by_turns(term, leadership, &readiness, stop).await;
+            drop(identity);
+            outcome
         } else {
             readiness.set(State::Leading);
             match term.serve(Fence::open(), std::future::pending(), &mut stop).await {
@@ -267,14 +277,6 @@ fn told_to_stop() -> Result<impl Future<Output = ()>> {
         }
         tracing::info!("told to stop");
     })
-}
-
-/// A name that nobody else has, and people can place: a pod that restarts keeps its host name, so that is not enough.
-fn identity() -> String {
-    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
-    let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
-    let host = host.as_deref().map_or("stateward", str::trim);
-    format!("{host}_{:016x}", fastrand::u64(..))
 }
 
 #[cfg(test)]
