@@ -175,6 +175,10 @@ impl Egress {
     /// [`check`](Self::check) there.
     pub fn check_name(&self, name: &str) -> Result<(), &'static str> {
         let name = canonical(name);
+        // A proxy may take `localhost..` for `localhost`, and `127.0.0.1..` for an address.
+        if name.split('.').any(str::is_empty) {
+            return Err("has an empty label");
+        }
         if self.refuse_names.iter().any(|refused| canonical(refused) == name) {
             return Err("is a name of the API server");
         }
@@ -207,7 +211,9 @@ impl Egress {
 }
 
 /// Names that lead to this machine or to a metadata service, and everything below them.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 8] = [
+    ("ip6-localhost", "is a name of the machine itself"),
+    ("ip6-loopback", "is a name of the machine itself"),
     ("localhost", "is a name of the machine itself"),
     ("localhost.localdomain", "is a name of the machine itself"),
     (
@@ -447,6 +453,12 @@ mod tests {
     #[rstest]
     #[case("localhost", true)]
     #[case("a.localhost.", true)]
+    #[case("localhost..", true)]
+    #[case("169.254.169.254..", true)]
+    #[case("prometheus..example.com", true)]
+    #[case(".", true)]
+    #[case("ip6-localhost", true)]
+    #[case("prometheus.example.com.", false)]
     #[case("METADATA.google.internal", true)]
     #[case("kubernetes.default.svc", true)]
     #[case("kubernetes.default.svc.cluster.local", true)]

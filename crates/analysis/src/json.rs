@@ -1,12 +1,10 @@
-//! JSON with a limit on how many values it may have.
-//!
-//! A value takes two bytes on the wire and up to several hundred in memory: a megabyte of `{"":0},` became 220 MB. So values are
-//! counted before any is built. Counting allocates nothing, and stops at the limit.
+//! JSON answers, with a limit on how many values they may have.
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
+use stateward_client::json::{self, JsonError};
 
 use crate::AskError;
 
@@ -27,19 +25,10 @@ pub(crate) enum Unread {
 
 /// Reads JSON of at most `limit` values and keys.
 pub(crate) fn read<'b, T: Deserialize<'b>>(body: &'b [u8], limit: usize) -> Result<T, Unread> {
-    let mut left = limit;
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    let counted = Count(&mut left)
-        .deserialize(&mut reader)
-        .and_then(|()| reader.end());
-    if counted.is_err() {
-        return Err(if left == 0 {
-            Unread::TooComplex(limit)
-        } else {
-            Unread::Malformed
-        });
-    }
-    serde_json::from_slice(body).map_err(|_| Unread::Malformed)
+    json::read(body, limit).map_err(|error| match error {
+        JsonError::Malformed(_) | JsonError::TooDeep(_) => Unread::Malformed,
+        JsonError::TooManyValues(limit) => Unread::TooComplex(limit),
+    })
 }
 
 impl Unread {
@@ -49,73 +38,6 @@ impl Unread {
             Self::Malformed => AskError::malformed(origin, expected),
             Self::TooComplex(limit) => AskError::too_complex(origin, limit),
         }
-    }
-}
-
-/// Counts down for each value and key, and fails when nothing is left.
-struct Count<'l>(&'l mut usize);
-
-impl Count<'_> {
-    fn one<E: Error>(&mut self) -> Result<(), E> {
-        *self.0 = self.0.saturating_sub(1);
-        if *self.0 == 0 {
-            return Err(E::custom("too many values"));
-        }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Count<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
-        self.one()?;
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Count<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Count(self.0))?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
-        while fields.next_key::<IgnoredAny>()?.is_some() {
-            self.one()?;
-            fields.next_value_seed(Count(self.0))?;
-        }
-        Ok(())
     }
 }
 
@@ -166,25 +88,7 @@ impl Visitor<'_> for FigureVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
-    use serde_json::{Value, json};
-
-    /// Values and keys each count.
-    #[rstest]
-    #[case("1", 2, Ok(json!(1)))]
-    #[case(r#"{"a": [1, null, true, "x"]}"#, 8, Ok(json!({"a": [1, null, true, "x"]})))]
-    #[case(r#"{"a": [1, null, true, "x"]}"#, 7, Err(Unread::TooComplex(7)))]
-    #[case("[1, 2", 10, Err(Unread::Malformed))]
-    #[case("[1] 2", 10, Err(Unread::Malformed))]
-    #[case("", 10, Err(Unread::Malformed))]
-    #[case("<html>", 10, Err(Unread::Malformed))]
-    fn values_are_counted_before_they_are_built(
-        #[case] body: &str,
-        #[case] limit: usize,
-        #[case] expected: Result<Value, Unread>,
-    ) {
-        assert_eq!(read(body.as_bytes(), limit), expected);
-    }
+    use serde_json::Value;
 
     #[test]
     fn what_is_nested_too_deep_is_malformed() {

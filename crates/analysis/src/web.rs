@@ -112,7 +112,7 @@ fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Repl
                     let note = format!("{} at {text}; the first one counts", found.len());
                     notes.insert("matches".to_owned(), note);
                 }
-                let first = found.into_iter().next().map(|value| value.into_owned());
+                let first = found.first().copied().cloned();
                 data(first.ok_or_else(|| {
                     AskError::malformed(origin, format!("a document with a value at {text}"))
                 })?)

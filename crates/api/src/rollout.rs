@@ -53,6 +53,9 @@ pub struct RolloutStatus {
     /// `spec.paused` has been taken note of.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub manual_pause: bool,
+    /// A user has skipped the remaining steps with `promote --full`: further pods are released without waiting for those that are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fully_promoted: bool,
 
     /// Set to true to abort the rollout.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

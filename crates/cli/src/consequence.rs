@@ -20,9 +20,11 @@ pub(crate) fn objection(rollout: &Rollout) -> Result<(), String> {
     }
     let mut conditions = stage.status.conditions.iter();
     let invalid = conditions.any(|condition| condition.kind == "InvalidSpec" && condition.status == "True");
-    if invalid && stage.activity == Activity::Idle {
+    // With a valid reference the workload was adopted, and is guarded.
+    let adopted = stage.status.stable_revision.is_some();
+    if invalid && !adopted && stage.activity == Activity::Idle {
         return Err(format!(
-            "{title} cannot be carried out, so nobody holds the pods back ({})",
+            "{title} is invalid and does not guard the workload ({})",
             stage.message()
         ));
     }

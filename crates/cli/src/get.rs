@@ -190,13 +190,16 @@ fn show(objects: Vec<DynamicObject>, args: &ListArgs, session: &mut Session<'_>)
 }
 
 fn draw(objects: Vec<DynamicObject>, view: View<'_>, session: &mut Session<'_>) -> Result<(), Error> {
-    let rollouts: Vec<_> = objects.into_iter().map(parse).collect::<Result<_, _>>()?;
+    let (rollouts, invalid): (Vec<_>, Vec<_>) = objects.into_iter().map(parse).partition(Result::is_ok);
+    let rollouts: Vec<_> = rollouts.into_iter().flatten().collect();
     let view = View {
         kinds: mixed(&rollouts),
         ..view
     };
     let lines = table(&rollouts, view, session.style, session.clock.now());
-    session.print_lines(&lines)
+    session.print_lines(&lines)?;
+    // One that cannot be read hides no other.
+    invalid.into_iter().try_for_each(|invalid| invalid.map(drop))
 }
 
 /// Whether there is more than one kind.

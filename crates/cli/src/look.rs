@@ -3,9 +3,11 @@
 use futures::future::{join, join_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{Selector, TypeMeta};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use stateward_api::analysis::AnalysisRun;
 use stateward_client::{ObjectName, Objects};
 
@@ -13,7 +15,7 @@ use crate::call;
 use crate::error::{self, Error};
 use crate::name::Name;
 use crate::pod_row::PodRow;
-use crate::rollout::{Kind, Rollout, parse};
+use crate::rollout::{INVALID, Kind, Rollout, parse};
 use crate::runs;
 use crate::session::Session;
 use crate::tree::Picture;
@@ -112,7 +114,9 @@ impl Session<'_> {
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, Error> {
         let lists = kinds.iter().map(|&kind| async move {
-            let listed = self.whole_rollouts(kind, everywhere).list(params).await;
+            let listed = Objects::from(self.whole_rollouts(kind, everywhere))
+                .list_guarded(params)
+                .await;
             let listed = listed.map_err(Error::api(format!("list {}s", kind.word())));
             (kind, listed)
         });
@@ -121,7 +125,8 @@ impl Session<'_> {
             match listed {
                 Ok(list) => {
                     served = Some(kind);
-                    objects.extend(list.items.into_iter().map(|object| said(kind, object)));
+                    let list = list.into_iter().map(|object| object.unwrap_or_else(invalid));
+                    objects.extend(list.map(|object| said(kind, object)));
                 }
                 Err(Error::Unserved) => unserved += 1,
                 Err(error) if error.is_about_the_kind() => refused = refused.or(Some(error)),
@@ -289,6 +294,15 @@ impl Session<'_> {
             owners.any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
         };
         Ok(pods.items.into_iter().filter(owned).collect())
+    }
+}
+
+/// Stands for an object that failed to deserialize, so that it is listed with the others.
+fn invalid(metadata: ObjectMeta, why: String) -> DynamicObject {
+    DynamicObject {
+        types: None,
+        metadata,
+        data: json!({ INVALID: why }),
     }
 }
 

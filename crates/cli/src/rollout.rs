@@ -166,10 +166,19 @@ impl Rollout {
     }
 }
 
+/// The field of a listed object that failed to deserialize which says why. No object of a server has it.
+pub(crate) const INVALID: &str = "invalid";
+
 /// An object as the types know it.
 pub(crate) fn parse(object: DynamicObject) -> Result<Rollout, Error> {
     let kind = Kind::of(object.types.as_ref());
     let title = format!("{} {}", kind.word(), object.name_any());
+    if let Some(why) = object.data[INVALID].as_str() {
+        let namespace = object.namespace().unwrap_or_default();
+        return Err(Error::Refused(format!(
+            "{title} in namespace {namespace} cannot be read: {why}"
+        )));
+    }
     let parsed = match kind {
         Kind::RolloutPlugin => object.try_parse::<RolloutPlugin>().map(Rollout::from),
         Kind::PhasedRollout => object.try_parse::<PhasedRollout>().map(Rollout::from),

@@ -1,26 +1,36 @@
-//! Requests for Kubernetes objects by names that were checked.
+//! Requests for Kubernetes objects, by checked names and with limits on what comes back.
 //!
 //! [`kube::Api`] puts a name into the path of a request as it is, so a name such as `../../other/secrets/password`, which a tenant
 //! can write into any field that names an object, would leave the namespace. [`Objects`] offers the same requests by
-//! [`ObjectName`], which such a string cannot become.
+//! [`ObjectName`], which such a string cannot become. In the crates that work with objects of users, `clippy.toml` disallows the methods
+//! of `Api` that take a plain string.
+//!
+//! Objects are written by tenants, so their size in memory is bounded before they are built ([`json`]), and one that cannot be read
+//! does not hide the others of a list or a watch ([`DeserializeGuard`]).
+
+mod deserialize_guard;
+pub mod json;
+mod managed_fields;
 
 use std::fmt::Debug;
 
 use kube::api::{
-    DeleteParams, ListParams, LogParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
+    DeleteParams, GetParams, ListParams, LogParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
 };
-use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::{ClusterResourceScope, NamespaceResourceScope, Request};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 pub use stateward_api::{InvalidName, ObjectName};
 
+pub use self::deserialize_guard::{DeserializeGuard, JSON_OBJECT, MAX_VALUES};
+
 /// The objects of one kind, in one namespace or in none.
 #[derive(Clone, Debug)]
 pub struct Objects<K>(Api<K>);
 
-/// For clients that ask for one namespace in many ways.
+/// For the CLI, whose namespace is the one that its user names.
 impl<K> From<Api<K>> for Objects<K> {
     fn from(api: Api<K>) -> Self {
         Self(api)
@@ -72,22 +82,45 @@ impl<K: Resource> Objects<K> {
 
 impl<K> Objects<K>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     /// One object, if it is there.
     pub async fn get(&self, name: &ObjectName) -> kube::Result<Option<K>> {
-        self.0.get_opt(name.as_str()).await
+        let request = self.request().get(name.as_str(), &GetParams::default());
+        match self.send(request).await {
+            Ok(object) => Ok(Some(object)),
+            // A kind that is not served is a 404 too, without that reason.
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// One object, if it is there, by a list of one: that needs no right that a watch does not need.
     pub async fn find(&self, name: &ObjectName) -> kube::Result<Option<K>> {
         let only = ListParams::default().fields(&format!("metadata.name={name}"));
-        Ok(self.0.list(&only).await?.items.into_iter().next())
+        Ok(self.list(&only).await?.into_iter().next())
     }
 
-    /// Those that match.
-    pub async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<K>> {
-        self.0.list(params).await
+    /// Those that match. One of them that cannot be read is an error, which names it.
+    pub async fn list(&self, params: &ListParams) -> kube::Result<Vec<K>> {
+        let listed = self.list_guarded(params).await?;
+        let valid = |object| match object {
+            DeserializeGuard::Valid(object) => Ok(object),
+            DeserializeGuard::Invalid(metadata, why) => {
+                let name = metadata.name.unwrap_or_default();
+                Err(invalid(format!("{name} cannot be read: {why}")))
+            }
+        };
+        listed.into_iter().map(valid).collect()
+    }
+
+    /// Those that match, and what is known of those that cannot be read.
+    pub async fn list_guarded(&self, params: &ListParams) -> kube::Result<Vec<DeserializeGuard<K>>> {
+        let request = self.request().list(params).map_err(kube::Error::BuildRequest)?;
+        let text = self.client().request_text(request).await?;
+        let list: ObjectList<DeserializeGuard<K>> =
+            serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        Ok(list.items)
     }
 
     /// Creates an object. Its name is in the body, where the server checks it.
@@ -95,7 +128,9 @@ where
     where
         K: Serialize,
     {
-        self.0.create(&PostParams::default(), object).await
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        self.send(self.request().create(&PostParams::default(), body))
+            .await
     }
 
     /// Changes an object.
@@ -105,7 +140,8 @@ where
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> kube::Result<K> {
-        self.0.patch(name.as_str(), params, patch).await
+        self.send(self.request().patch(name.as_str(), params, patch))
+            .await
     }
 
     /// Changes the status of an object.
@@ -115,7 +151,9 @@ where
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> kube::Result<K> {
-        self.0.patch_status(name.as_str(), params, patch).await
+        let request = self.request();
+        let request = request.patch_subresource("status", name.as_str(), params, patch);
+        self.send(request).await
     }
 
     /// Deletes the object of this UID, and what it owns after it. Whether it was there.
@@ -127,7 +165,10 @@ where
             }),
             ..DeleteParams::background()
         };
-        match self.0.delete(name.as_str(), &params).await {
+        let request = self.request().delete(name.as_str(), &params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        // The answer is the object, or a status: neither is read.
+        match self.client().request_text(request).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
             Err(error) => Err(error),
@@ -155,4 +196,34 @@ where
     {
         self.0.logs(name.as_str(), params).await
     }
+
+    /// The names of the field managers that own the field at this path of `fieldsV1`, such as `f:spec`, `f:replicas`.
+    pub async fn managers_of(&self, name: &ObjectName, path: &[&str]) -> kube::Result<Vec<String>> {
+        let request = self.request().get(name.as_str(), &GetParams::default());
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = self.client().request_text(request).await?;
+        managed_fields::managers_of(&text, path).map_err(kube::Error::SerdeError)
+    }
+
+    fn request(&self) -> Request {
+        Request::new(self.0.resource_url())
+    }
+
+    fn client(&self) -> Client {
+        self.0.clone().into_client()
+    }
+
+    /// Sends a request whose answer is one object. [`Client::request`] has no limits, and logs a whole answer that it cannot read.
+    async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> kube::Result<K> {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = self.client().request_text(request).await?;
+        deserialize_guard::read(&text).map_err(invalid)
+    }
+}
+
+fn invalid(why: String) -> kube::Error {
+    kube::Error::SerdeError(serde::de::Error::custom(why))
 }

@@ -1,4 +1,7 @@
-//! Somebody else writes what we write: it is put back, but not at any rate (invariant 28).
+//! Another client writes what the operator writes (invariant 28).
+//!
+//! A write that reduces exposure follows each foreign write at once, so that their rate bounds ours: were it delayed, a tool that keeps
+//! applying a partition of 0 would roll every pod through a pause. Everything else backs off.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,8 +13,10 @@ use stateward_core::plan::Fingerprint;
 use stateward_core::world::{Action, Notice};
 use stateward_plugin::Observation;
 
-/// How often the same may be written within [`A_WHILE`].
+/// How often the same may be written within [`A_WHILE`] before it backs off.
 const OFTEN: usize = 6;
+/// How often the same was written within [`A_WHILE`] when another client is said to contest it.
+const CONTESTED: usize = 3;
 const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
 
 /// What was written when, by the UID of the object it is about.
@@ -35,6 +40,11 @@ struct Times {
 }
 
 impl Times {
+    fn within_a_while(&self, now: Timestamp) -> usize {
+        let recent = |time: &&Timestamp| now.duration_since(**time) < A_WHILE;
+        self.times.iter().filter(recent).count()
+    }
+
     /// Until when to wait, and whether that is yet to be told.
     fn wait(&mut self, now: Timestamp) -> Option<(Timestamp, bool)> {
         self.times.retain(|time| now.duration_since(*time) < A_WHILE);
@@ -53,11 +63,22 @@ struct Round {
     /// An autoscaler that changes its mind is no contest.
     replicas: Option<u32>,
     times: Times,
+    /// Who contests it, once that was found out.
+    by: Option<String>,
 }
 
 impl Round {
     fn is(&self, action: &Action, seen: &Observation) -> bool {
         self.action == *action && self.replicas == replicas(seen)
+    }
+}
+
+/// Whether an action takes pods of a version back, or keeps Kubernetes from giving it to more.
+pub(crate) fn reduces_exposure(action: &Action, seen: &Observation) -> bool {
+    match (action, &seen.workload) {
+        (Action::Release(share), Ok(workload)) => i64::from(share.of(workload.replicas)) < workload.released,
+        (Action::Restore | Action::Remove { .. }, _) => true,
+        _ => false,
     }
 }
 
@@ -118,6 +139,29 @@ fn forget_times(value: &mut Value) {
 }
 
 impl Contest {
+    /// Whether this action repeats what another client has undone again and again, and it is not known yet who that is.
+    pub(crate) fn is_news(&self, uid: &str, action: &Action, seen: &Observation, now: Timestamp) -> bool {
+        let rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = rounds.get(uid).filter(|round| round.is(action, seen));
+        round.is_some_and(|round| round.by.is_none() && round.times.within_a_while(now) >= CONTESTED)
+    }
+
+    /// Takes note of who contests what was written last.
+    pub(crate) fn found(&self, uid: &str, by: String) {
+        let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(round) = rounds.get_mut(uid) {
+            round.by = Some(by);
+        }
+    }
+
+    /// Who contests the workload of an object, and until when that is said if they stop.
+    pub(crate) fn contested(&self, uid: &str, now: Timestamp) -> Option<(String, Timestamp)> {
+        let rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = rounds.get(uid)?;
+        let last = round.times.times.last()?.saturating_add(A_WHILE).ok()?;
+        Some((round.by.clone().filter(|_| last > now)?, last))
+    }
+
     /// Whether this action has to wait, because it was undone too often.
     pub(crate) fn wait(
         &self,
@@ -126,6 +170,9 @@ impl Contest {
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Later> {
+        if reduces_exposure(action, seen) {
+            return None;
+        }
         let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
         let round = rounds.get_mut(uid).filter(|round| round.is(action, seen))?;
         let (at, tell) = round.times.wait(now)?;
@@ -133,8 +180,8 @@ impl Contest {
             warning: true,
             reason: "WorkloadContested",
             message: format!(
-                "somebody else writes the workload's partition or template too: what was set was undone {OFTEN} times within \
-                 a minute, and is put back more slowly now; see who with: kubectl get statefulset -o yaml --show-managed-fields"
+                "what was set in the workload was undone {OFTEN} times within a minute; it would release more pods, and is set \
+                 again more slowly now"
             ),
         };
         Some(Later {
@@ -155,18 +202,26 @@ impl Contest {
                 action: action.clone(),
                 replicas: replicas(seen),
                 times: Times::default(),
+                by: None,
             };
             rounds.insert(uid.to_owned(), round);
         }
         if let Some(round) = rounds.get_mut(uid) {
-            round.times.times.push(now);
+            let times = &mut round.times.times;
+            times.retain(|time| now.duration_since(*time) < A_WHILE);
+            if times.is_empty() {
+                round.by = None;
+            }
+            times.push(now);
         }
     }
 
-    /// Whether `new` has to wait, because it was said too often in the place of what somebody else had written.
+    /// Whether `new` has to wait, because it was written too often in the place of what another client had written. `object` is how
+    /// kubectl names it: `rolloutplugin db -n prod`.
     pub(crate) fn wait_to_say(
         &self,
         uid: &str,
+        object: &str,
         recorded: &impl Serialize,
         new: &impl Serialize,
         now: Timestamp,
@@ -181,8 +236,8 @@ impl Contest {
             warning: true,
             reason: "StatusContested",
             message: format!(
-                "somebody else writes this object's status too: it was changed {OFTEN} times within a minute, and is put \
-                 right more slowly now; see who with: kubectl get -o yaml --show-managed-fields"
+                "another client writes this object's status too: it was changed {OFTEN} times within a minute, and is put \
+                 right more slowly now; see who with: kubectl get {object} -o yaml --show-managed-fields"
             ),
         };
         Some(Later {
@@ -227,6 +282,7 @@ mod tests {
     use stateward_api::phasedrollout::{PhasedRolloutStatus, RollingPodStatus};
     use stateward_api::rollout::{PauseCondition, RolloutStatus};
     use stateward_core::plan::Share;
+    use stateward_core::workload::{Claim, Counters, Workload};
     use stateward_core::world::NoWorkload;
     use stateward_plugin::Version;
 
@@ -275,6 +331,62 @@ mod tests {
         );
     }
 
+    /// A workload of five pods of which all are released.
+    fn released() -> Observation {
+        let revision = stateward_core::revision::RevisionName::from_api("db-1");
+        let workload = Workload {
+            uid: "1".into(),
+            observed: true,
+            replicas: 5,
+            released: 5,
+            current: revision.clone(),
+            update: revision,
+            template: Fingerprint::of(""),
+            current_template: None,
+            forgotten: None,
+            setting: "0".into(),
+            kept_setting: None,
+            claim: Claim::Ours,
+            ordered: true,
+            min_ready: SignedDuration::ZERO,
+            told: Counters::default(),
+            pods: Vec::new(),
+        };
+        Observation {
+            workload: Ok(workload),
+            version: Version::default(),
+        }
+    }
+
+    #[test]
+    fn what_reduces_exposure_never_waits_and_is_contested_until_a_minute_after_the_last() {
+        let contest = Contest::default();
+        let seen = released();
+        for action in [Action::Release(Share::NONE), Action::Restore] {
+            for time in 0..20 {
+                assert!(contest.wait("1", &action, &seen, second(time)).is_none());
+                assert_eq!(
+                    contest.is_news("1", &action, &seen, second(time)),
+                    time >= 3,
+                    "{time}"
+                );
+                contest.done("1", &action, &seen, second(time));
+            }
+        }
+        assert_eq!(contest.contested("1", second(20)), None, "it is not known who");
+        contest.found("1", "git".into());
+        assert!(!contest.is_news("1", &Action::Restore, &seen, second(20)));
+        assert_eq!(
+            contest.contested("1", second(20)),
+            Some(("git".into(), second(79)))
+        );
+        assert_eq!(contest.contested("1", second(79)), None);
+        // More exposure waits as ever.
+        let more = Action::Release(Share::ALL);
+        (0..6).for_each(|time| contest.done("1", &more, &seen, second(time)));
+        assert!(contest.wait("1", &more, &seen, second(6)).is_some());
+    }
+
     #[test]
     fn steps_that_follow_each_other_are_no_contest() {
         let contest = Contest::default();
@@ -297,17 +409,27 @@ mod tests {
         let contest = Contest::default();
         let (ours, theirs) = (status("ours"), status("theirs"));
         for time in 0..7 {
-            let waits = contest.wait_to_say("1", &theirs, &ours, second(time));
+            let waits = contest.wait_to_say("1", "rolloutplugin db -n ns", &theirs, &ours, second(time));
             assert!(waits.is_none(), "{time}");
             contest.said("1", &theirs, &ours, second(time));
         }
-        let later = contest.wait_to_say("1", &theirs, &ours, second(7)).unwrap();
+        let later = contest
+            .wait_to_say("1", "rolloutplugin db -n ns", &theirs, &ours, second(7))
+            .unwrap();
         // The first of them was the first we ever said.
         assert_eq!(later.at, second(61));
         assert!(later.notice.is_some());
-        let again = contest.wait_to_say("1", &theirs, &ours, second(8)).unwrap();
+        let again = contest
+            .wait_to_say("1", "rolloutplugin db -n ns", &theirs, &ours, second(8))
+            .unwrap();
         assert!(again.notice.is_none());
-        let other = contest.wait_to_say("1", &theirs, &status("other"), second(8));
+        let other = contest.wait_to_say(
+            "1",
+            "rolloutplugin db -n ns",
+            &theirs,
+            &status("other"),
+            second(8),
+        );
         assert!(other.is_none(), "what was not said before");
     }
 
@@ -323,7 +445,7 @@ mod tests {
         };
         let (ours, theirs) = (says("WaitForChecks"), says("WaitForAllPodsToBeAvailable"));
         let waits = (0..20).any(|time| {
-            let later = contest.wait_to_say("1", &theirs, &ours, second(time));
+            let later = contest.wait_to_say("1", "rolloutplugin db -n ns", &theirs, &ours, second(time));
             contest.said("1", &theirs, &ours, second(time));
             later.is_some()
         });
@@ -340,7 +462,7 @@ mod tests {
         };
         let waits = (0..20).any(|time| {
             let (theirs, ours) = (began(2 * time), began(2 * time + 1));
-            let later = contest.wait_to_say("1", &theirs, &ours, second(time));
+            let later = contest.wait_to_say("1", "rolloutplugin db -n ns", &theirs, &ours, second(time));
             contest.said("1", &theirs, &ours, second(time));
             later.is_some()
         });
@@ -368,7 +490,11 @@ mod tests {
         };
         for asked in [flag, emptied] {
             for time in 0..20 {
-                assert!(contest.wait_to_say("1", &asked, &ours, second(time)).is_none());
+                assert!(
+                    contest
+                        .wait_to_say("1", "rolloutplugin db -n ns", &asked, &ours, second(time))
+                        .is_none()
+                );
                 contest.said("1", &asked, &ours, second(time));
             }
         }
@@ -384,7 +510,11 @@ mod tests {
             } else {
                 (&unready, &ready)
             };
-            assert!(contest.wait_to_say("1", before, after, second(time)).is_none());
+            assert!(
+                contest
+                    .wait_to_say("1", "rolloutplugin db -n ns", before, after, second(time))
+                    .is_none()
+            );
             contest.said("1", before, after, second(time));
         }
     }

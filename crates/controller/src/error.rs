@@ -1,6 +1,9 @@
 //! What can go wrong with one object, and when to try again.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+
+use futures::FutureExt;
 
 use stateward_client::InvalidName;
 use stateward_plugin::{PluginError, words};
@@ -31,6 +34,27 @@ pub(crate) enum Error {
         "ControllerRevision {0} exists and is not the copy of the stable template that its name says; delete it"
     )]
     NameTaken(String),
+    /// A defect of ours. The panic itself was logged where it happened.
+    #[error("a defect of the operator: {0}")]
+    Panicked(String),
+}
+
+/// Makes an error of a panic, so that an object that runs into a defect of ours does not end the operator for all the others. Does
+/// nothing unless it is `enabled`, so that tests notice.
+pub(crate) async fn contain_panics<T>(
+    enabled: bool,
+    reconcile: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    if !enabled {
+        return reconcile.await;
+    }
+    // What a reconcile shares with others is behind locks whose contents are complete at any time.
+    let ended = AssertUnwindSafe(reconcile).catch_unwind().await;
+    ended.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::Panicked(text.unwrap_or_default()))
+    })
 }
 
 impl Error {
@@ -46,6 +70,7 @@ impl Error {
             Self::Plugin(_) => "plugin",
             Self::NoTemplate(_) | Self::NameTaken(_) => "no template",
             Self::Name(_) => "name",
+            Self::Panicked(_) => "panic",
         }
     }
 
@@ -57,9 +82,12 @@ impl Error {
                 ..
             } => status.code == 409 || status.code == 404,
             Self::Plugin(PluginError::Conflict(_) | PluginError::Gone(_)) => true,
-            Self::Api { .. } | Self::Plugin(_) | Self::NoTemplate(_) | Self::NameTaken(_) | Self::Name(_) => {
-                false
-            }
+            Self::Api { .. }
+            | Self::Plugin(_)
+            | Self::NoTemplate(_)
+            | Self::NameTaken(_)
+            | Self::Name(_)
+            | Self::Panicked(_) => false,
         }
     }
 }
@@ -81,6 +109,16 @@ pub(crate) fn backoff(failures: u32, who: &str) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_its_own_object() {
+        let text = "index out of bounds".to_owned();
+        let ended = contain_panics(true, async { panic!("{text}") }).await;
+        let error = ended.map(|(): ()| ()).unwrap_err();
+        assert_eq!(error.to_string(), "a defect of the operator: index out of bounds");
+        assert_eq!((error.kind(), error.is_conflict()), ("panic", false));
+        assert!(matches!(contain_panics(true, async { Ok(1) }).await, Ok(1)));
+    }
 
     #[test]
     fn a_wait_grows_to_its_limit_and_differs_between_objects() {

@@ -54,8 +54,8 @@ pub(crate) trait Rollout:
     /// The same, to change it.
     fn record_mut(status: &mut Self::Status) -> &mut RolloutStatus;
 
-    /// Whether its spec can be carried out at all, whatever it finds.
-    fn is_sound(&self) -> bool;
+    /// Whether its spec names a workload that it may manage; its plan may be invalid all the same.
+    fn reference_valid(&self) -> bool;
 
     /// Somebody has said stop.
     fn is_paused(&self) -> bool;
@@ -136,8 +136,8 @@ impl Rollout for RolloutPlugin {
         status
     }
 
-    fn is_sound(&self) -> bool {
-        self.problems().is_empty()
+    fn reference_valid(&self) -> bool {
+        self.reference_problems().is_empty()
     }
 
     fn is_paused(&self) -> bool {
@@ -184,8 +184,8 @@ impl Rollout for PhasedRollout {
         &mut status.rollout
     }
 
-    fn is_sound(&self) -> bool {
-        self.problems().is_empty()
+    fn reference_valid(&self) -> bool {
+        self.reference_problems().is_empty()
     }
 
     fn is_paused(&self) -> bool {

@@ -17,7 +17,7 @@
 //! - `contest`: who writes what somebody else writes too does so in moderation.
 //! - `index`: which objects care about a workload.
 //! - `error`: what can go wrong and when to try again.
-//! - `lenient`: one object that cannot be read concerns nobody but itself.
+//! - `invalid_objects`: watches without the objects that fail to deserialize.
 //!
 //! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
 
@@ -27,10 +27,10 @@ pub mod endpoints;
 mod error;
 pub mod fence;
 mod index;
+mod invalid_objects;
 mod kind;
 pub mod leadership;
 pub mod lease;
-mod lenient;
 pub mod metrics;
 mod notify;
 pub mod operator;

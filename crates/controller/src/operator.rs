@@ -11,6 +11,7 @@ use stateward_analysis::http::Http;
 use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets, Workers};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_client::DeserializeGuard;
 use stateward_clock::Clock;
 use stateward_core::rolloutplugin::has_analysis;
 use stateward_plugin::ResourcePlugin;
@@ -27,8 +28,8 @@ use crate::analysis::start::Starter;
 use crate::analysis::templates::Templates;
 use crate::error::Error;
 use crate::index::{Gone, Index};
+use crate::invalid_objects;
 use crate::kind::{Checks, Rollout};
-use crate::lenient::{Lenient, readable};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
 use crate::reconcile::{Context, has_left, reconcile, retry, target};
@@ -55,6 +56,7 @@ pub struct Operator {
     secrets: Arc<dyn Secrets>,
     workers: Workers,
     jobs: AnalysisJobs,
+    contain_panics: bool,
 }
 
 impl Operator {
@@ -72,7 +74,14 @@ impl Operator {
             metrics: Metrics::default(),
             workers: Workers::default(),
             jobs: AnalysisJobs::default(),
+            contain_panics: false,
         }
+    }
+
+    /// A panic in the turn of an object ends that turn only. Without this it ends the operator, so that tests notice.
+    pub fn contain_panics(mut self) -> Self {
+        self.contain_panics = true;
+        self
     }
 
     /// Lets the Jobs of analyses ask for this.
@@ -125,6 +134,7 @@ impl Operator {
             metrics: self.metrics.clone(),
             caches: caches.clone(),
             roster: Roster::default(),
+            contain_panics: self.contain_panics,
         };
         let (runs_changed, run_changes) = mpsc::unbounded_channel();
         let starter = Starter::new(
@@ -149,14 +159,14 @@ impl Operator {
             runs.listed().await;
             templates.listed().await;
             let plugins = steer(
-                analysis::api::<Lenient<RolloutPlugin>>(&client, namespace),
+                analysis::api::<DeserializeGuard<RolloutPlugin>>(&client, namespace),
                 &steering,
                 Arc::new(starter),
                 plugins_changed,
                 |all| analysed_or_instructed(all, run_changes, templates_changed),
             );
             let phased = steer(
-                analysis::api::<Lenient<PhasedRollout>>(&client, namespace),
+                analysis::api::<DeserializeGuard<PhasedRollout>>(&client, namespace),
                 &steering,
                 Arc::new(Inquiry::new(asks.clone(), self.metrics.clone())),
                 phased_changed,
@@ -200,6 +210,7 @@ impl Operator {
             due.clone(),
         );
         lab.jobs = lab.jobs.allowing(self.jobs);
+        lab.contain_panics = self.contain_panics;
         let lab = Arc::new(lab);
         let asker = self.asker();
         let jobs = lab.jobs.clone();
@@ -233,25 +244,28 @@ struct Steering {
     metrics: Metrics,
     caches: Caches,
     roster: Roster,
+    contain_panics: bool,
 }
 
 /// Gives turns to the objects of one kind: when they or their workloads change, and when they are told to have one. Never
 /// ends.
 async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
-    api: Api<Lenient<K>>,
+    api: Api<DeserializeGuard<K>>,
     steering: &Steering,
     checks: Arc<dyn Checks<K>>,
     workloads: mpsc::UnboundedReceiver<Changed>,
     told: impl FnOnce(Store<K>) -> S,
 ) {
-    let context = Arc::new(Context::new(
+    let mut context = Context::new(
         steering.client.clone(),
         steering.clock.clone(),
         steering.plugin.clone(),
         steering.metrics.clone(),
         checks,
         steering.roster.clone(),
-    ));
+    );
+    context.contain_panics = steering.contain_panics;
+    let context = Arc::new(context);
     let (reader, writer) = reflector::store();
     context.metrics.follow(reader.clone());
     let index = Index::default();
@@ -264,9 +278,9 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
     };
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
     let teller = context.clone();
-    let unread = move |object, why: &str| Context::tell_unread(&teller, object, why);
-    let objects = readable(watcher(api, watcher::Config::default()), unread)
-        .modify(|object| object.meta_mut().managed_fields = None)
+    let invalid = move |object, why: &str| Context::tell_unread(&teller, object, why);
+    let config = watcher::Config::default().page_size(analysis::PAGE);
+    let objects = invalid_objects::valid(watcher(api, config), invalid)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))
         .inspect(move |told| registry.note(told))

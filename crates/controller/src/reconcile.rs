@@ -21,8 +21,8 @@ use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Target};
 use tracing::Instrument;
 
-use crate::contest::Contest;
-use crate::error::{Error, backoff};
+use crate::contest::{Contest, reduces_exposure};
+use crate::error::{Error, backoff, contain_panics};
 use crate::kind::{Checks, Rollout, full_name};
 use crate::metrics::Metrics;
 use crate::notify::{Told, notify};
@@ -65,6 +65,8 @@ pub(crate) struct Context<K: Rollout> {
     hindrances: Mutex<HashMap<String, String>>,
     /// The hashes of stable templates of which no copy could be made, by the UID of their object.
     without_copy: Mutex<HashMap<String, String>>,
+    /// Whether a panic ends one turn only.
+    pub(crate) contain_panics: bool,
 }
 
 impl<K: Rollout> Context<K> {
@@ -89,6 +91,7 @@ impl<K: Rollout> Context<K> {
             told: Told::default(),
             hindrances: Mutex::default(),
             without_copy: Mutex::default(),
+            contain_panics: false,
         }
     }
 
@@ -174,7 +177,8 @@ pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>
     let _measured = context.metrics.turn(&*seen);
     let object = context.latest.newest(&seen);
     let span = span(&object);
-    let next = turn(object, &context).instrument(span).await;
+    let turn = turn(object, &context).instrument(span);
+    let next = contain_panics(context.contain_panics, turn).await;
     if next.is_ok() {
         context.failures.forget(&seen.uid().unwrap_or_default());
     }
@@ -221,8 +225,8 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             return Ok(Next::await_change());
         }
         let target = target(&object);
-        // A slip in the name of the workload gives up none.
-        let meant = deleting || object.is_sound();
+        // A typo in the reference releases no workload.
+        let meant = deleting || object.reference_valid();
         if meant && let Some(name) = context.plugin.held_elsewhere(&target).await? {
             let elsewhere = Target {
                 name,
@@ -260,6 +264,8 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         };
         let mut world = world(informed, plan, &seen, context);
         world.hindrance = context.hindrance(&uid);
+        let contested = context.contest.contested(&uid, world.now);
+        world.contested = contested.as_ref().map(|(by, _)| by.clone());
         let decision = decide(&world);
         if !ours {
             object = set_finalizer(&object, true, context).await?;
@@ -273,12 +279,22 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             && world.workload.is_ok()
             && !context.is_without_copy(&uid, recorded.stable_template_hash.as_deref());
         let only_copy = next.is_none();
-        if let Some(mut new) = next.or_else(|| unnamed.then(|| old.clone())) {
-            let later = context.contest.wait_to_say(&uid, &old, &new, world.now);
-            if let Some(later) = later {
-                context.tell(&object, later.notice.as_slice(), world.now).await;
+        let mut next = next.or_else(|| unnamed.then(|| old.clone()));
+        let later = next.as_ref().and_then(|new| {
+            context
+                .contest
+                .wait_to_say(&uid, &kubectl_name(&object), &old, new, world.now)
+        });
+        if let Some(later) = later {
+            context.tell(&object, later.notice.as_slice(), world.now).await;
+            let action = decision.action.as_ref();
+            if !action.is_some_and(|action| reduces_exposure(action, &seen)) {
                 return Ok(at(&context.clock, later.at));
             }
+            // What the status says can wait; this cannot.
+            next = None;
+        }
+        if let Some(mut new) = next {
             if !verified(&world, &decision, &target, context).await? {
                 return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
             }
@@ -316,6 +332,16 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
                 context.tell(&object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
             }
+            if context.contest.is_news(&uid, action, &seen, world.now) {
+                let by = context.plugin.foreign_writer(&target, action).await;
+                let notice = Notice {
+                    warning: true,
+                    reason: "WorkloadContested",
+                    message: by.clone(),
+                };
+                context.contest.found(&uid, by);
+                context.tell(&object, &[notice], world.now).await;
+            }
             let done = act(action, &object, &target, &seen, context).await;
             if let Some(news) = context.hindered(&uid, &done) {
                 // To be told in the status too, before it is tried again.
@@ -334,10 +360,19 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             continue;
         }
         let due = context.checks.ask(&object, world.now);
-        return Ok(match decision.look_again.into_iter().chain(due).min() {
-            Some(moment) => at(&context.clock, moment),
-            None => Next::await_change(),
-        });
+        let uncontested = contested.map(|(_, until)| until);
+        return Ok(
+            match decision
+                .look_again
+                .into_iter()
+                .chain(due)
+                .chain(uncontested)
+                .min()
+            {
+                Some(moment) => at(&context.clock, moment),
+                None => Next::await_change(),
+            },
+        );
     }
     Ok(Next::requeue(Duration::from_millis(1)))
 }
@@ -379,18 +414,39 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
     let Some(seen) = observe(object, target, context).await? else {
         return Ok(Leaving::Late);
     };
-    let world = World {
+    let mut world = World {
         deleting: true,
         // Whatever it asks for, it asks for no more.
         ..world(object, Err(Vec::new()), &seen, context)
     };
-    let decision = decide(&world);
+    let mut decision = decide(&world);
+    if decision.action == Some(Action::Restore) {
+        let stable = decision.memory.stable.as_ref();
+        match stable_template::read(object, stable, context).await {
+            Ok(_) => {}
+            Err(Error::NoTemplate(_)) => {
+                world.can_restore = false;
+                decision = decide(&world);
+            }
+            Err(error) => return Err(error),
+        }
+    }
     let Some(action) = &decision.action else {
         return Ok(Leaving::Free);
     };
     context.tell(object, &decision.notices, world.now).await;
     act(action, object, target, &seen, context).await?;
     Ok(Leaving::LetGo)
+}
+
+/// How kubectl names an object: `rolloutplugin db -n prod`.
+fn kubectl_name<K: Rollout>(object: &K) -> String {
+    let namespace = object.namespace().unwrap_or_default();
+    format!(
+        "{} {} -n {namespace}",
+        kind_of(object).to_lowercase(),
+        object.name_any()
+    )
 }
 
 fn kind_of<K: Rollout>(_: &K) -> Cow<'static, str> {
@@ -462,14 +518,17 @@ fn world<K: Rollout>(
     World {
         now,
         plan,
+        reference_valid: object.reference_valid(),
         paused: object.is_paused(),
         suspended: object.is_suspended(),
         deleting: false,
+        can_restore: true,
         commands: record::commands(status),
         memory: record::memory(status),
         workload: seen.workload.clone(),
         runs: context.checks.runs(object, &seen.workload, now),
         hindrance: None,
+        contested: None,
         object: object.name_any(),
         name: format!(
             "{} -n {}",
@@ -553,7 +612,10 @@ async fn act<K: Rollout>(
     seen: &Observation,
     context: &Context<K>,
 ) -> Result<Done, Error> {
-    tracing::info!(?action, "acting");
+    // What is released is logged by the plugin, which knows what it means for the workload.
+    if !matches!(action, Action::Release(_)) {
+        tracing::info!("{action}");
+    }
     context.metrics.decided(match action {
         Action::Release(_) => "release",
         Action::Remove { .. } => "remove",

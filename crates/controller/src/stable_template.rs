@@ -159,7 +159,7 @@ async fn list<K: Rollout>(object: &K, context: &Context<K>) -> Result<Vec<Contro
     let ours = |copy: &ControllerRevision| {
         copy.metadata.deletion_timestamp.is_none() && stable_copy::is_of(&json!(copy), &owner)
     };
-    Ok(listed.items.into_iter().filter(ours).collect())
+    Ok(listed.into_iter().filter(ours).collect())
 }
 
 fn copies<K: Rollout>(object: &K, context: &Context<K>) -> Result<Objects<ControllerRevision>, Error> {

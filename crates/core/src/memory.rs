@@ -78,6 +78,8 @@ pub struct Attempt {
     pub held: bool,
     /// The step is a pause, or an analysis that came to no verdict or to one that holds it, and nobody has ended it.
     pub pausing: bool,
+    /// A user has skipped the remaining steps: further pods are released without waiting for those that are.
+    pub fully_promoted: bool,
     /// The analysis beside the steps.
     pub beside: Beside,
 }

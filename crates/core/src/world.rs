@@ -1,5 +1,7 @@
 //! Everything a decision may look at, and everything it may say.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use stateward_api::analysis;
 
@@ -14,12 +16,16 @@ pub struct World {
     pub now: Timestamp,
     /// What to do, or why the spec does not say.
     pub plan: Result<Plan, Vec<String>>,
+    /// The spec names a workload that this object may manage, whether or not its plan is valid.
+    pub reference_valid: bool,
     /// `spec.paused`
     pub paused: bool,
     /// The workload is left to Kubernetes for the time being.
     pub suspended: bool,
     /// The object is being deleted.
     pub deleting: bool,
+    /// The stable template can be restored from its copy.
+    pub can_restore: bool,
     /// What was asked for by people.
     pub commands: Commands,
     /// What was remembered.
@@ -30,6 +36,8 @@ pub struct World {
     pub runs: Vec<Run>,
     /// What kept the last request from being carried out, if it was refused again and again.
     pub hindrance: Option<String>,
+    /// Who keeps changing what is set in the workload, if another client does.
+    pub contested: Option<String>,
     /// The name of the object.
     pub object: String,
     /// How people address this object in a command: `my-rollout -n prod`.
@@ -145,6 +153,24 @@ pub enum Action {
         /// Its identity.
         uid: String,
     },
+}
+
+/// For a line of a log.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Release(share) => write!(f, "release {share}"),
+            Self::Remove {
+                pod, serving: true, ..
+            } => write!(f, "evict pod {pod}"),
+            Self::Remove { pod, .. } => write!(f, "delete pod {pod}"),
+            Self::Restore => f.write_str("restore the stable template"),
+            Self::LetGo(_) => f.write_str("release the claim of the workload"),
+            Self::StartRun { name, .. } => write!(f, "start analysis run {name}"),
+            Self::EndRun { name, .. } => write!(f, "end analysis run {name}"),
+            Self::DropRun { name, .. } => write!(f, "delete analysis run {name}"),
+        }
+    }
 }
 
 /// How a workload is left.

@@ -7,7 +7,6 @@
 mod parse;
 mod template;
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -69,7 +68,8 @@ enum Operator {
     GreaterOrEqual,
 }
 
-type Found<'v> = Vec<Cow<'v, Value>>;
+/// Parts of a value, or literals of the path. Nothing is copied, however often it is found.
+type Found<'v> = Vec<&'v Value>;
 
 impl JsonPath {
     /// `None` for what is no path.
@@ -85,17 +85,17 @@ impl JsonPath {
     }
 
     /// The first value that the path finds; a value that it does not fit has none.
-    pub fn first<'v>(&self, value: &'v Value) -> Option<Cow<'v, Value>> {
+    pub fn first<'v>(&'v self, value: &'v Value) -> Option<&'v Value> {
         self.all(value)?.into_iter().next()
     }
 
     /// Every value that the path finds; `None` where a value does not fit it.
-    pub fn all<'v>(&self, value: &'v Value) -> Option<Vec<Cow<'v, Value>>> {
+    pub fn all<'v>(&'v self, value: &'v Value) -> Option<Vec<&'v Value>> {
         let walk = Walk {
             numbers: self.numbers,
             left: Cell::new(BUDGET),
         };
-        walk.along(&self.steps, vec![Cow::Borrowed(value)])
+        walk.along(&self.steps, vec![value])
     }
 }
 
@@ -110,18 +110,22 @@ struct Walk {
 }
 
 impl Walk {
-    fn along<'v>(&self, steps: &[Step], values: Found<'v>) -> Option<Found<'v>> {
+    fn along<'v>(&self, steps: &'v [Step], values: Found<'v>) -> Option<Found<'v>> {
         steps
             .iter()
             .try_fold(values, |values, step| self.take(step, values))
     }
 
-    fn take<'v>(&self, step: &Step, values: Found<'v>) -> Option<Found<'v>> {
+    fn take<'v>(&self, step: &'v Step, values: Found<'v>) -> Option<Found<'v>> {
         let mut found = Vec::new();
         match step {
             Step::Field(name) => {
                 self.spend(values.len())?;
-                found.extend(values.into_iter().filter_map(|value| member(value, name)));
+                found.extend(
+                    values
+                        .into_iter()
+                        .filter_map(|value| value.as_object()?.get(name)),
+                );
             }
             Step::Wildcard => {
                 for value in values {
@@ -148,7 +152,7 @@ impl Walk {
                         return None;
                     }
                     for item in self.children(value)? {
-                        if self.passes(&item, left, *operator, right)? {
+                        if self.passes(item, left, *operator, right)? {
                             found.push(item);
                         }
                     }
@@ -162,7 +166,7 @@ impl Walk {
             }
             Step::Literal(literal) => {
                 self.spend(values.len())?;
-                found.extend(values.iter().map(|_| Cow::Owned(literal.clone())));
+                found.extend(values.iter().map(|_| literal));
             }
         }
         Some(found)
@@ -173,21 +177,21 @@ impl Walk {
         Some(())
     }
 
-    fn children<'v>(&self, value: Cow<'v, Value>) -> Option<Found<'v>> {
-        self.spend(1 + width(&value))?;
+    fn children<'v>(&self, value: &'v Value) -> Option<Found<'v>> {
+        self.spend(1 + width(value))?;
         Some(children(value))
     }
 
     /// Every list and object in a value, itself first.
-    fn descend<'v>(&self, value: Cow<'v, Value>, found: &mut Found<'v>) -> Option<()> {
-        let inner = self.children(value.clone())?;
+    fn descend<'v>(&self, value: &'v Value, found: &mut Found<'v>) -> Option<()> {
+        let inner = self.children(value)?;
         if !inner.is_empty() {
             found.push(value);
         }
         inner.into_iter().try_for_each(|value| self.descend(value, found))
     }
 
-    fn cut<'v>(&self, slice: &Slice, value: Cow<'v, Value>) -> Option<Found<'v>> {
+    fn cut<'v>(&self, slice: &Slice, value: &'v Value) -> Option<Found<'v>> {
         if !value.is_array() {
             return None;
         }
@@ -196,8 +200,14 @@ impl Walk {
         Some(items.into_iter().take(to).skip(from).step_by(step).collect())
     }
 
-    fn passes(&self, item: &Value, left: &[Step], operator: Operator, right: &[Step]) -> Option<bool> {
-        let side = |steps: &[Step]| self.along(steps, vec![Cow::Borrowed(item)]);
+    fn passes<'v>(
+        &self,
+        item: &'v Value,
+        left: &'v [Step],
+        operator: Operator,
+        right: &'v [Step],
+    ) -> Option<bool> {
+        let side = |steps: &'v [Step]| self.along(steps, vec![item]);
         if operator == Operator::Exists {
             return Some(side(left).is_some_and(|found| !found.is_empty()));
         }
@@ -244,20 +254,10 @@ impl Slice {
     }
 }
 
-fn member<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
+fn children(value: &Value) -> Found<'_> {
     match value {
-        Cow::Borrowed(value) => value.as_object()?.get(name).map(Cow::Borrowed),
-        Cow::Owned(Value::Object(mut fields)) => fields.remove(name).map(Cow::Owned),
-        Cow::Owned(_) => None,
-    }
-}
-
-fn children(value: Cow<'_, Value>) -> Found<'_> {
-    match value {
-        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::Object(fields)) => fields.values().map(Cow::Borrowed).collect(),
-        Cow::Owned(Value::Array(items)) => items.into_iter().map(Cow::Owned).collect(),
-        Cow::Owned(Value::Object(fields)) => fields.into_iter().map(|(_, value)| Cow::Owned(value)).collect(),
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
         _ => Vec::new(),
     }
 }
@@ -332,7 +332,7 @@ mod tests {
         let path = JsonPath::parse(path).unwrap();
         let (object, found) = (object(), expected.as_array().unwrap());
         assert_eq!(json!(path.all(&object).unwrap()), expected);
-        assert_eq!(path.first(&object).as_deref(), found.first());
+        assert_eq!(path.first(&object), found.first());
     }
 
     #[rstest]
@@ -349,8 +349,8 @@ mod tests {
         let path = JsonPath::parse("$[?(@.v>0.5)].v").unwrap();
         let list = json!([{"v": 0.7}, {"v": 1}, {"v": 0}]);
         assert_eq!(path.all(&list), None);
-        let found = path.comparing(Numbers::Together).all(&list);
-        assert_eq!(json!(found.unwrap()), json!([0.7, 1]));
+        let path = path.comparing(Numbers::Together);
+        assert_eq!(json!(path.all(&list).unwrap()), json!([0.7, 1]));
     }
 
     #[test]
@@ -361,6 +361,18 @@ mod tests {
             JsonPath::parse("..[*]..[*]..[*]..[*]").unwrap().all(&nested),
             None
         );
+    }
+
+    /// A literal is found once for every value before it.
+    #[test]
+    fn a_literal_is_never_copied() {
+        let items = json!({"items": vec![0; 1_000]});
+        let path = JsonPath::parse(&format!(".items[*]['{}','b']", "a".repeat(1_000)));
+        assert!(path.is_some_and(|path| path.all(&items).is_some_and(|found| found.is_empty())));
+        let path = JsonPath::parse(&format!(r#".items[*]"{}""#, "a".repeat(1_000))).unwrap();
+        let found = path.all(&items).unwrap();
+        assert_eq!(found.len(), 1_000);
+        assert!(found.iter().all(|literal| std::ptr::eq(*literal, found[0])));
     }
 
     #[rstest]

@@ -73,7 +73,7 @@ fn render(pieces: &[Piece], root: &Value, here: &Value, out: &mut String) -> Res
             }
             Piece::Range(expression, inner) => {
                 for item in expression.find(root, here)? {
-                    render(inner, root, &item, out)?;
+                    render(inner, root, item, out)?;
                 }
             }
         }
@@ -90,11 +90,7 @@ fn plain(value: &Value) -> String {
 }
 
 impl Expression {
-    fn find<'v>(
-        &self,
-        root: &'v Value,
-        here: &'v Value,
-    ) -> Result<Vec<std::borrow::Cow<'v, Value>>, TemplateError> {
+    fn find<'v>(&'v self, root: &'v Value, here: &'v Value) -> Result<Vec<&'v Value>, TemplateError> {
         let from = if self.from_root { root } else { here };
         self.path.all(from).ok_or_else(|| TemplateError {
             at: self.at,

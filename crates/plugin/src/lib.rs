@@ -11,7 +11,7 @@ mod words;
 use async_trait::async_trait;
 use stateward_core::plan::{Fingerprint, Share};
 use stateward_core::workload::Workload;
-use stateward_core::world::{Leave, NoWorkload};
+use stateward_core::world::{Action, Leave, NoWorkload};
 
 pub use self::watches::Watches;
 pub use self::words::{words, words_of_watch};
@@ -124,6 +124,9 @@ pub trait ResourcePlugin: Send + Sync {
 
     /// Gives the claim up.
     async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError>;
+
+    /// Who else writes what `action` writes, and what to do about it, in a sentence for people.
+    async fn foreign_writer(&self, target: &Target, action: &Action) -> String;
 
     /// What tells a snapshot from others.
     fn fingerprint(&self, template: &Snapshot) -> Fingerprint {

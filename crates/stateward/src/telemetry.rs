@@ -36,8 +36,12 @@ pub(crate) fn init_from_env() {
     init(quiet.from_env_lossy(), Format::Text);
 }
 
+/// What libraries log and the operator does not want in its own lines: whole answers that cannot be read, with whatever stands in them;
+/// errors of requests, which the operator reports itself; and a span that names the object a second time.
+const LIBRARIES: &str = "kube_client::client=off,kube_runtime::controller=warn";
+
 /// Reads a filter: a level, or what RUST_LOG takes.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
-    EnvFilter::try_new(text)
+    EnvFilter::try_new(format!("{LIBRARIES},{text}"))
         .with_context(|| format!("--log-level: {text} is not a level (error, warn, info, debug, trace)"))
 }

@@ -25,6 +25,8 @@ scenarios![
     no_pod_goes_without_its_checks,
     a_leader_that_is_killed_is_succeeded,
     a_leader_that_is_told_to_stop_hands_over,
+    a_leader_that_restarts_in_its_pod_takes_its_own_lease_back,
+    two_processes_of_one_pod_do_not_both_lead,
     every_line_about_a_rollout_names_it,
     the_namespaces_it_is_given_are_looked_after_and_no_others,
 ];
@@ -257,6 +259,36 @@ async fn a_leader_that_is_told_to_stop_hands_over(cluster: &mut Cluster) -> Outc
     db.expect_rest(["v2"; 3]).await
 }
 
+/// Nobody waits ten minutes here either: the container of a pod that was killed starts again.
+async fn a_leader_that_restarts_in_its_pod_takes_its_own_lease_back(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let mut operator = Process::in_pod(cluster)?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let steps = json!([{"setWeight": 34}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    for version in ["v2", "v3"] {
+        operator.kill()?;
+        db.set_image(version).await?;
+        operator = Process::in_pod(cluster)?;
+        rollout.expect_step(1, "Paused").await?;
+        rollout.promote().await?;
+        db.expect_images([version; 3]).await?;
+        rollout.expect_phase("Successful").await?;
+    }
+    Ok(())
+}
+
+async fn two_processes_of_one_pod_do_not_both_lead(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let first = Process::in_pod(cluster)?;
+    first.expect_line(cluster, "leads").await?;
+    let second = Process::in_pod(cluster)?;
+    second
+        .expect_line(cluster, "another process holds the identity of this pod")
+        .await?;
+    second.expect_line(cluster, "stands by").await
+}
+
 async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut operator = Process::start(cluster, &["--leader-elect=false", "--log-format=json"])?;
@@ -276,7 +308,8 @@ async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| line.into()))
         .collect();
-    let acts = lines.iter().filter(|line| line["message"] == "acting");
+    let message = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
+    let acts = lines.iter().filter(|line| message(line).contains(": partition "));
     let about = |line: &&Value| {
         line["span"]["object"] == "db"
             && line["span"]["namespace"] == cluster.namespace()
@@ -292,7 +325,14 @@ async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
     {
         return Err(cluster.unmet(format!("a line about {revision:?}"), format!("{named:?}")));
     }
-    Ok(())
+    let step = named.iter().any(|line| message(line) == "34 %: partition 3 -> 2");
+    cluster.expect("a line says what a step does", step)?;
+    // The log is for people: no debug form of a type, and the object once.
+    let odd = |line: &&Value| message(line).contains("Release(") || line.to_string().contains("object.ref");
+    match lines.iter().find(odd) {
+        Some(line) => Err(cluster.unmet("plain lines", line.to_string())),
+        None => Ok(()),
+    }
 }
 
 async fn the_namespaces_it_is_given_are_looked_after_and_no_others(cluster: &mut Cluster) -> Outcome {
@@ -385,6 +425,28 @@ impl Process {
             format!("--lease-duration={lease}"),
         ];
         Self::start_with(cluster.kubeconfig(), &flags)
+    }
+
+    /// Starts one as a container of a pod does, each time with the same UID.
+    fn in_pod(cluster: &Cluster) -> Outcome<Self> {
+        let namespace = cluster.namespace();
+        let flags = [
+            format!("--namespace={namespace}"),
+            format!("--lease-namespace={namespace}"),
+            "--lease-duration=10m".to_owned(),
+            format!("--pod-uid={namespace}"),
+        ];
+        Self::start_with(cluster.kubeconfig(), &flags)
+    }
+
+    async fn expect_line(&self, cluster: &Cluster, words: &str) -> Outcome {
+        for _ in 0..1200 {
+            if self.log().contains(words) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(cluster.unmet(format!("{words:?} in the log"), self.log()))
     }
 
     fn start_with(kubeconfig: Option<&Path>, arguments: &[impl AsRef<OsStr>]) -> Outcome<Self> {

@@ -26,7 +26,7 @@ pub fn definition() -> CustomResourceDefinition {
                 "caCertificate and insecureSkipVerify are given: a certificate is checked or it is not",
             );
         }
-        // What the operator would refuse is refused here: a set whose object cannot be carried out is not held back.
+        // What the operator would refuse is refused here: such an object would only release nothing.
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
             // What the rule costs is judged by the longest.
             url.max_length = Some(2048);

@@ -13,21 +13,29 @@ impl PhasedRollout {
         self.spec.check(&mut problems);
         problems.0
     }
+
+    /// What is wrong with the reference to the workload.
+    pub fn reference_problems(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        check_name("spec.targetRef", &self.spec.target_ref, &mut problems);
+        problems.0
+    }
+}
+
+fn check_name(field: &str, name: &str, problems: &mut Problems) {
+    if !is_object_name(name) {
+        problems.add(
+            field,
+            format!("{name:?} is not the name of an object: {OBJECT_NAME}"),
+        );
+    }
 }
 
 impl PhasedRolloutSpec {
     fn check(&self, problems: &mut Problems) {
-        let mut name = |field: &str, name: &str| {
-            if !is_object_name(name) {
-                problems.add(
-                    field,
-                    format!("{name:?} is not the name of an object: {OBJECT_NAME}"),
-                );
-            }
-        };
-        name("spec.targetRef", &self.target_ref);
+        check_name("spec.targetRef", &self.target_ref, problems);
         if let Some(secret) = &self.check.query.secret_ref {
-            name("spec.check.query.secretRef", secret);
+            check_name("spec.check.query.secretRef", secret, problems);
         }
         if let (Some(skip), Some(standard)) = (self.skip_check, self.standard_rolling_update)
             && skip != standard

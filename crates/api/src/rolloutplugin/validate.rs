@@ -14,6 +14,15 @@ impl RolloutPlugin {
         self.spec.check(self.metadata.namespace.as_deref(), &mut problems);
         problems.0
     }
+
+    /// What is wrong with the reference to the workload and with the name of its plugin; nothing, when it is known which workload
+    /// is meant.
+    pub fn reference_problems(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        self.spec
+            .check_reference(self.metadata.namespace.as_deref(), &mut problems);
+        problems.0
+    }
 }
 
 /// The names of the StatefulSet plugin that is built in.
@@ -27,7 +36,8 @@ const LONGEST: i64 = i32::MAX as i64;
 
 impl RolloutPluginSpec {
     fn check(&self, namespace: Option<&str>, problems: &mut Problems) {
-        self.check_references(namespace, problems);
+        self.check_reference(namespace, problems);
+        self.check_config(problems);
         self.check_deadline(problems);
         let Some(canary) = &self.strategy.canary else {
             problems.add(
@@ -65,7 +75,7 @@ impl RolloutPluginSpec {
         }
     }
 
-    fn check_references(&self, namespace: Option<&str>, problems: &mut Problems) {
+    fn check_reference(&self, namespace: Option<&str>, problems: &mut Problems) {
         let target = &self.workload_ref;
         for (field, value, right) in [
             (
@@ -106,6 +116,20 @@ impl RolloutPluginSpec {
             );
             return;
         }
+        let (version, kind) = (target.api_version.as_str(), target.kind.as_str());
+        if !version.is_empty() && !kind.is_empty() && (version, kind) != ("apps/v1", "StatefulSet") {
+            problems.add(
+                "spec.workloadRef",
+                format!("{version} {kind} is not served by the plugin {plugin:?}, which serves apps/v1 StatefulSet"),
+            );
+        }
+    }
+
+    fn check_config(&self, problems: &mut Problems) {
+        let plugin = self.plugin.name.as_str();
+        if !BUILT_IN.contains(&plugin) {
+            return;
+        }
         for key in self.plugin.config.iter().flat_map(|config| config.keys()) {
             if !CONFIG.contains(&key.as_str()) {
                 problems.add(
@@ -116,13 +140,6 @@ impl RolloutPluginSpec {
                     ),
                 );
             }
-        }
-        let (version, kind) = (target.api_version.as_str(), target.kind.as_str());
-        if !version.is_empty() && !kind.is_empty() && (version, kind) != ("apps/v1", "StatefulSet") {
-            problems.add(
-                "spec.workloadRef",
-                format!("{version} {kind} is not served by the plugin {plugin:?}, which serves apps/v1 StatefulSet"),
-            );
         }
     }
 

@@ -49,7 +49,7 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
     let Some(found) = column.path.as_ref().and_then(|path| path.first(&object)) else {
         return Value::Null;
     };
-    let found = Value::from(found.into_owned());
+    let found = Value::from(found.clone());
     match (column.kind.as_str(), &found) {
         ("string", found) => printed(found).into(),
         (_, Value::Null) => Value::Null,

@@ -13,7 +13,8 @@ use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use stateward_analysis::{
-    Ask, AskError, LONGEST_SECRET, Question, Secrets, Veil, Workers, check_filled_args, check_secret_args,
+    Ask, AskError, LONGEST_SECRET, Question, SecretData, Secrets, Veil, Workers, check_filled_args,
+    check_secret_args,
 };
 use stateward_api::analysis::{AnalysisRun, Arg, Measurement, Metric, Phase};
 use stateward_clock::Clock;
@@ -344,6 +345,9 @@ fn namespace<O: Order>(order: &O) -> String {
     order.object().namespace.unwrap_or_default()
 }
 
+/// How many bytes a metric may take from Secrets: every form of each is kept while it is redacted from what is shown.
+const MOST_SECRET_BYTES: usize = 64 * 1024;
+
 /// Whoever asks.
 #[derive(Clone)]
 pub(crate) struct Asker {
@@ -417,50 +421,57 @@ impl Asker {
         Ok(self.workers.run(namespace, judging).await)
     }
 
-    /// The args of a metric that come from Secrets.
+    /// The args of a metric that come from Secrets. Each Secret is read once, and none is kept while another is read.
     async fn secret_args(&self, order: &MetricOrder, namespace: &str) -> Result<args::Values, String> {
-        let mut sources = Vec::new();
+        let mut sources: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
         for name in args::open(&order.metric) {
             let arg = order.args.iter().find(|arg| arg.name == name);
             let source = arg.and_then(|arg| arg.value_from.as_ref()?.secret_key_ref.as_ref());
             let Some(secret) = source else {
                 return Err(format!("the arg {name:?} has no value"));
             };
-            sources.push((name, secret));
+            sources.entry(&secret.name).or_default().push((name, &secret.key));
         }
         check_secret_args(&order.metric).map_err(|error| error.to_string())?;
-        let mut values = BTreeMap::new();
-        for (name, secret) in sources {
-            let data = self.secrets.get(namespace, &secret.name).await;
-            let data = data.map_err(|error| {
-                format!(
-                    "Secret {} cannot be read: {error}; the operator needs the right to get it in namespace {namespace}",
-                    secret.name
-                )
-            })?;
-            let Some(data) = data else {
-                return Err(format!(
-                    "there is no Secret {} in namespace {namespace}",
-                    secret.name
-                ));
-            };
-            let Some(value) = data.get(&secret.key) else {
-                return Err(format!("Secret {} has no key {}", secret.name, secret.key));
-            };
-            if value.len() > LONGEST_SECRET {
-                return Err(format!(
-                    "the key {} of Secret {} has {} bytes, more than {LONGEST_SECRET}",
-                    secret.key,
-                    secret.name,
-                    value.len()
-                ));
+        let (mut values, mut bytes) = (args::Values::new(), 0);
+        for (secret, wanted) in sources {
+            let data = self.secret(namespace, secret).await?;
+            for (name, key) in wanted {
+                let value = value_of(secret, key, &data)?;
+                bytes += value.len();
+                if bytes > MOST_SECRET_BYTES {
+                    return Err(format!(
+                        "the values that the metric takes from Secrets have more than {MOST_SECRET_BYTES} bytes together"
+                    ));
+                }
+                values.insert(name, value.to_owned());
             }
-            let value = String::from_utf8(value.clone())
-                .map_err(|_| format!("the key {} of Secret {} is no text", secret.key, secret.name))?;
-            values.insert(name, value);
         }
         Ok(values)
     }
+
+    async fn secret(&self, namespace: &str, name: &str) -> Result<SecretData, String> {
+        let data = self.secrets.get(namespace, name).await.map_err(|error| {
+            format!(
+                "Secret {name} cannot be read: {error}; the operator needs the right to get it in namespace {namespace}"
+            )
+        })?;
+        data.ok_or_else(|| format!("there is no Secret {name} in namespace {namespace}"))
+    }
+}
+
+/// The value of a key, as a text of at most [`LONGEST_SECRET`] bytes.
+fn value_of<'d>(secret: &str, key: &str, data: &'d SecretData) -> Result<&'d str, String> {
+    let Some(value) = data.get(key) else {
+        return Err(format!("Secret {secret} has no key {key}"));
+    };
+    if value.len() > LONGEST_SECRET {
+        return Err(format!(
+            "the key {key} of Secret {secret} has {} bytes, more than {LONGEST_SECRET}",
+            value.len()
+        ));
+    }
+    std::str::from_utf8(value).map_err(|_| format!("the key {key} of Secret {secret} is no text"))
 }
 
 /// A metric with its secrets filled in, and what the expressions of its range query come to.

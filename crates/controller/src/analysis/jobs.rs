@@ -19,12 +19,13 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase};
-use stateward_client::{ObjectName, Objects};
+use stateward_client::{DeserializeGuard, ObjectName, Objects};
 use stateward_core::plan::Fingerprint;
 use stateward_plugin::Watches;
 use tokio::sync::mpsc;
 
 use crate::error::Error;
+use crate::invalid_objects;
 
 /// The label of our Jobs; its value is the UID of their run.
 const OF_RUN: &str = "stateward.dev/analysis-run";
@@ -194,7 +195,10 @@ impl Jobs {
         changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     ) {
         let config = watcher::Config::default().labels(OF_RUN);
-        let watch = super::watch(super::api::<Pod>(&self.client, namespace), config, watches);
+        let pods = super::api::<DeserializeGuard<Pod>>(&self.client, namespace);
+        let watch = invalid_objects::valid(super::watch(pods, config, watches), |pod, why| {
+            invalid_objects::log(&pod, why);
+        });
         let mut watch = std::pin::pin!(watch);
         let mut listed = HashSet::new();
         while let Some(told) = watch.next().await {
@@ -239,7 +243,10 @@ impl Jobs {
         changed: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     ) {
         let config = watcher::Config::default().labels(OF_RUN);
-        let watch = super::watch(super::api::<Job>(&self.client, namespace), config, watches);
+        let jobs = super::api::<DeserializeGuard<Job>>(&self.client, namespace);
+        let watch = invalid_objects::valid(super::watch(jobs, config, watches), |job, why| {
+            invalid_objects::log(&job, why);
+        });
         let mut watch = std::pin::pin!(watch);
         let mut listed = HashSet::new();
         while let Some(told) = watch.next().await {
@@ -283,7 +290,10 @@ impl Jobs {
         result: Option<&MetricResult>,
         now: Timestamp,
     ) -> Result<Measurement, Error> {
-        let number = result.map_or(1, |result| result.count + result.error + 1);
+        let number = result.map_or(1, |result| {
+            // The author of a run can write its counters, up to the largest number.
+            result.count.saturating_add(result.error).saturating_add(1)
+        });
         let name = name(&run.name_any(), &metric.name, number);
         let measurement = Measurement {
             phase: Phase::Running,
@@ -466,7 +476,6 @@ impl Jobs {
         let labels = format!("{JOB_OF_POD}={job}");
         let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
         let last = pods_of_job
-            .items
             .iter()
             .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
         let params = LogParams {
@@ -565,7 +574,7 @@ fn seen(job: &Job) -> Seen {
     Seen {
         run: job.labels().get(OF_RUN).cloned(),
         state: state(job),
-        without_pod: pods.into_iter().flatten().sum::<i32>() == 0,
+        without_pod: pods.into_iter().flatten().all(|count| count == 0),
     }
 }
 

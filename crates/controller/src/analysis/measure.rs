@@ -15,7 +15,7 @@ use stateward_api::Problem;
 use stateward_api::analysis::{
     AnalysisRun, AnalysisRunSpec, AnalysisRunStatus, INSTANCE, INSTANCE_LABEL, Measurement, Phase,
 };
-use stateward_client::{ObjectName, Objects};
+use stateward_client::{DeserializeGuard, ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::analysis::run as core;
 use stateward_core::analysis::template;
@@ -27,8 +27,8 @@ use super::jobs::{Course, Jobs};
 use super::prepared::Prepared;
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
-use crate::error::{Error, backoff};
-use crate::lenient::{self, Lenient};
+use crate::error::{Error, backoff, contain_panics};
+use crate::invalid_objects;
 use crate::metrics::Metrics;
 use crate::status::difference;
 use crate::turn::{Failures, Latest, at};
@@ -46,10 +46,12 @@ pub(crate) struct Lab {
     pub(crate) jobs: Jobs,
     /// Runs that are ready to be measured, or what is wrong with them, by namespace and UID.
     prepared: Prepared<(String, String), AnalysisRunSpec, Result<AnalysisRunSpec, Vec<Problem>>>,
-    /// Where a run is told to have a turn.
+    /// Queues a run for another reconcile.
     due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     latest: Latest<AnalysisRun>,
     failures: Failures,
+    /// Whether a panic ends one turn only.
+    pub(crate) contain_panics: bool,
 }
 
 impl Lab {
@@ -74,6 +76,7 @@ impl Lab {
             due,
             latest: Latest::default(),
             failures: Failures::default(),
+            contain_panics: false,
         }
     }
 
@@ -83,7 +86,7 @@ impl Lab {
         let key = key(run);
         self.prepared
             .get(&key.0, &key, run.spec.clone(), template::filled, move || {
-                // Nobody listens any more when the operator is on its way out.
+                // The receiver is gone when the operator shuts down.
                 let _ = due.send(again);
             })
     }
@@ -113,14 +116,13 @@ pub(crate) async fn measure(
     let ours = watcher::Config::default().labels(&format!("{INSTANCE_LABEL}={INSTANCE}"));
     let (reader, writer) = reflector::store();
     let watch = super::watch(
-        super::api::<Lenient<AnalysisRun>>(&lab.client, namespace),
+        super::api::<DeserializeGuard<AnalysisRun>>(&lab.client, namespace),
         ours,
         lab.metrics.watches(),
     );
     let noted = lab.clone();
     let runs = watch
-        .map_ok(|event| lenient::map(event, |run| run.or_else(unread)))
-        .modify(|run| run.metadata.managed_fields = None)
+        .map_ok(|event| invalid_objects::map(event, |run| run.unwrap_or_else(invalid)))
         .inspect(move |told| {
             noted.runs.note(told);
             let run = told_of(told);
@@ -147,7 +149,7 @@ pub(crate) async fn measure(
 }
 
 /// A run that cannot be read cannot be measured either.
-fn unread(metadata: ObjectMeta, why: String) -> AnalysisRun {
+fn invalid(metadata: ObjectMeta, why: String) -> AnalysisRun {
     let run = AnalysisRun {
         metadata,
         status: Some(AnalysisRunStatus {
@@ -157,7 +159,7 @@ fn unread(metadata: ObjectMeta, why: String) -> AnalysisRun {
         }),
         ..AnalysisRun::default()
     };
-    lenient::told(&run, &why);
+    invalid_objects::log(&run, &why);
     run
 }
 
@@ -184,7 +186,7 @@ fn retry(run: Arc<AnalysisRun>, error: &Error, lab: Arc<Lab>) -> Next {
 
 async fn reconcile(seen: Arc<AnalysisRun>, lab: Arc<Lab>) -> Result<Next, Error> {
     let run = lab.latest.newest(&seen);
-    let next = turn(&run, &lab).await?;
+    let next = contain_panics(lab.contain_panics, turn(&run, &lab)).await?;
     lab.failures.forget(&run.uid().unwrap_or_default());
     Ok(next)
 }
@@ -445,8 +447,8 @@ mod tests {
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "metadata": {"name": "run", "uid": "1"},
             "spec": {"metrics": []}, "status": {"startedAt": "2024-01-01T00:00:00+99:99"},
         });
-        let run: Lenient<AnalysisRun> = serde_json::from_value(run).unwrap();
-        let run = run.or_else(unread);
+        let run: DeserializeGuard<AnalysisRun> = serde_json::from_value(run).unwrap();
+        let run = run.unwrap_or_else(invalid);
         let status = run.status.clone().unwrap();
         assert_eq!((run.name_any(), status.phase), ("run".to_owned(), Phase::Error));
         assert!(

@@ -151,7 +151,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_turn_does_not_wait_and_there_is_one_at_a_time() {
         let doubled = Doubled::new(Workers::default());
-        let (told, mut ready) = mpsc::unbounded_channel();
+        let (sender, mut ready) = mpsc::unbounded_channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let begun = Arc::new(AtomicUsize::new(0));
         let counted = begun.clone();
@@ -160,8 +160,8 @@ mod tests {
             let _ = ended.recv();
             input * 2
         };
-        let tell = told.clone();
-        let found = doubled.get("a", &key("a"), 1, slow, move || tell.send("slow").unwrap());
+        let first = sender.clone();
+        let found = doubled.get("a", &key("a"), 1, slow, move || first.send("slow").unwrap());
         assert_eq!(found, None);
         // Its input has changed before it was worked out.
         let counted = begun.clone();
@@ -173,7 +173,7 @@ mod tests {
         drop(end);
         assert_eq!(ready.recv().await, Some("slow"));
         assert_eq!(begun.load(Ordering::SeqCst), 1, "both were begun");
-        let found = doubled.get("a", &key("a"), 2, again, move || told.send("again").unwrap());
+        let found = doubled.get("a", &key("a"), 2, again, move || sender.send("again").unwrap());
         assert_eq!(found, None, "the outcome of another input was taken");
         assert_eq!(ready.recv().await, Some("again"));
         let found = doubled.get("a", &key("a"), 2, |_| 0, || {});
@@ -183,20 +183,20 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn work_that_panics_is_begun_again() {
         let doubled = Doubled::new(Workers::default());
-        let (told, mut ready) = mpsc::unbounded_channel::<()>();
-        let found = doubled.get("a", &key("a"), 1, |_| panic!("a defect"), move || drop(told));
+        let (sender, mut ready) = mpsc::unbounded_channel::<()>();
+        let found = doubled.get("a", &key("a"), 1, |_| panic!("a defect"), move || drop(sender));
         assert_eq!(found, None);
         assert_eq!(ready.recv().await, None);
         while lock(&doubled.known).contains_key(&key("a")) {
             tokio::task::yield_now().await;
         }
-        let (told, mut ready) = mpsc::unbounded_channel();
+        let (sender, mut ready) = mpsc::unbounded_channel();
         let found = doubled.get(
             "a",
             &key("a"),
             1,
             |input| input * 2,
-            move || told.send(()).unwrap(),
+            move || sender.send(()).unwrap(),
         );
         assert_eq!((found, ready.recv().await), (None, Some(())));
     }

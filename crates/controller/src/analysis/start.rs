@@ -36,7 +36,7 @@ pub(crate) struct Starter {
     jobs: AnalysisJobs,
     /// By the UID of their object.
     plans: Prepared<String, Spec, Result<Plan, Vec<String>>>,
-    /// Where an object is told to have a turn, by namespace and name.
+    /// Queues an object for another reconcile, by namespace and name.
     due: mpsc::UnboundedSender<(String, String)>,
 }
 
@@ -119,7 +119,7 @@ impl Checks<RolloutPlugin> for Starter {
         let plan = move |spec: &Spec| rolloutplugin::plan_with(&spec.object, Some(&templates));
         let (due, again) = (self.due.clone(), (namespace.clone(), object.name_any()));
         let ready = move || {
-            // Nobody listens any more when the operator is on its way out.
+            // The receiver is gone when the operator shuts down.
             let _ = due.send(again);
         };
         let uid = object.uid().unwrap_or_default();

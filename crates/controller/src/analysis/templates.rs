@@ -10,12 +10,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisTemplate, AnalysisTemplateSpec, ClusterAnalysisTemplate, TemplateRef};
+use stateward_client::DeserializeGuard;
 use stateward_core::analysis::template;
 use stateward_plugin::{Watches, words_of_watch};
 use tokio::sync::{mpsc, watch};
 
 use super::jobs::AnalysisJobs;
-use crate::lenient::Lenient;
 
 /// All templates. Cheap to clone.
 #[derive(Clone)]
@@ -97,13 +97,13 @@ impl Templates {
     /// Keeps them current. Never ends.
     pub(crate) async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
         let own = self.follow(
-            super::api::<Lenient<AnalysisTemplate>>(&client, namespace),
+            super::api::<DeserializeGuard<AnalysisTemplate>>(&client, namespace),
             watches,
         );
         // To those who look after some namespaces it is no fault that they see no more.
         let nobody = Watches::default();
         let whose = if namespace.is_some() { &nobody } else { watches };
-        let all: Api<Lenient<ClusterAnalysisTemplate>> = Api::all(client.clone());
+        let all: Api<DeserializeGuard<ClusterAnalysisTemplate>> = Api::all(client.clone());
         future::join(own, self.follow(all, whose)).await;
     }
 
@@ -149,7 +149,7 @@ impl Templates {
         self.lock().lists += 1;
     }
 
-    async fn follow<K: Template>(&self, api: Api<Lenient<K>>, watches: &Watches) {
+    async fn follow<K: Template>(&self, api: Api<DeserializeGuard<K>>, watches: &Watches) {
         let watch = super::watch(api, watcher::Config::default(), watches);
         let mut watch = std::pin::pin!(watch);
         let of_all = K::kind(&()) == ClusterAnalysisTemplate::kind(&());
@@ -182,12 +182,12 @@ impl Templates {
         }
     }
 
-    fn put<K: Template>(&self, template: Lenient<K>) {
+    fn put<K: Template>(&self, template: DeserializeGuard<K>) {
         let namespace = template.namespace();
         let key = key(&template);
         let content = match template {
-            Lenient::Read(template) => Ok(template.content()),
-            Lenient::Unread(_, why) => Err(why),
+            DeserializeGuard::Valid(template) => Ok(template.content()),
+            DeserializeGuard::Invalid(_, why) => Err(why),
         };
         let mut known = self.lock();
         known.changed(&key.0);
@@ -261,7 +261,7 @@ mod tests {
     use serde_json::json;
     use template::Templates as _;
 
-    fn template(name: &str, count: i64) -> Lenient<AnalysisTemplate> {
+    fn template(name: &str, count: i64) -> DeserializeGuard<AnalysisTemplate> {
         let metric = json!({"name": "m", "count": count, "interval": "1m", "provider": {"prometheus": {"query": "up"}}});
         let template = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate",

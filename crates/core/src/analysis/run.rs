@@ -134,21 +134,21 @@ pub fn note(
     match measurement.phase {
         Phase::Pending | Phase::Running => {}
         Phase::Successful => {
-            result.successful += 1;
-            result.consecutive_success += 1;
+            add_one(&mut result.successful);
+            add_one(&mut result.consecutive_success);
         }
-        Phase::Failed => result.failed += 1,
-        Phase::Inconclusive => result.inconclusive += 1,
+        Phase::Failed => add_one(&mut result.failed),
+        Phase::Inconclusive => add_one(&mut result.inconclusive),
         Phase::Error => {
-            result.error += 1;
-            result.consecutive_error += 1;
+            add_one(&mut result.error);
+            add_one(&mut result.consecutive_error);
         }
     }
     match measurement.phase {
         Phase::Pending | Phase::Running => {}
         Phase::Error => result.consecutive_success = 0,
         phase => {
-            result.count += 1;
+            add_one(&mut result.count);
             result.consecutive_error = 0;
             if phase != Phase::Successful {
                 result.consecutive_success = 0;
@@ -172,6 +172,11 @@ pub fn note(
     let surplus = result.measurements.len().saturating_sub(kept);
     result.measurements.drain(..surplus);
     make_room(status);
+}
+
+/// The author of a run can write its counters, up to the largest number.
+fn add_one(counter: &mut i32) {
+    *counter = counter.saturating_add(1);
 }
 
 fn cut(text: &mut String, longest: usize) {

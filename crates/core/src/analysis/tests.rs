@@ -112,6 +112,34 @@ fn metrics_are_measured_on_the_beat(
     assert_eq!(play(&one(patch), phases).1, expected);
 }
 
+/// The author of a run can write its status.
+#[rstest]
+fn counters_stay_at_their_maximum(
+    #[values(Phase::Successful, Phase::Failed, Phase::Inconclusive, Phase::Error)] phase: Phase,
+) {
+    let spec = one(json!({"interval": "1s"}));
+    let counters = json!({
+        "name": "errors", "phase": "Running", "count": i32::MAX, "successful": i32::MAX, "failed": i32::MAX, "error": i32::MAX,
+        "inconclusive": i32::MAX, "consecutiveError": i32::MAX, "consecutiveSuccess": i32::MAX,
+    });
+    let status = json!({"phase": "Running", "metricResults": [counters]});
+    let mut status: AnalysisRunStatus = serde_json::from_value(status).unwrap();
+    note(&spec, &mut status, 0, measured(phase, 0));
+    let result = &status.metric_results[0];
+    assert_eq!(
+        (
+            result.count,
+            result.successful,
+            result.failed,
+            result.inconclusive,
+            result.error
+        ),
+        (i32::MAX, i32::MAX, i32::MAX, i32::MAX, i32::MAX)
+    );
+    assess(&spec, &mut status, at(1));
+    assert!(status.phase.is_over());
+}
+
 #[test]
 fn a_measurement_that_was_late_does_not_shift_the_next() {
     let spec = one(json!({"interval": "10s"}));

@@ -11,11 +11,14 @@ impl Turn<'_> {
     /// Stops Kubernetes where it rolls a version out by itself to a workload that is to be taken on. Before that has come about nothing is
     /// remembered of the change: it may be over by then, and a version that runs everywhere is the stable one.
     pub(super) fn stop_native(&mut self, workload: &Workload) -> Option<Outcome> {
-        if self.memory.stable.is_some() || self.world.plan.is_err() || workload.forgotten.is_some() {
+        if self.memory.stable.is_some() || !self.may_manage() || workload.forgotten.is_some() {
             return None;
         }
         let exposed = workload.exposed_from_the_top(&workload.update);
-        if !is_changing(workload) || workload.released <= i64::from(exposed) {
+        let stopped = workload.released <= i64::from(exposed);
+        // With a valid plan the first step claims it.
+        let claimed = workload.claim == Claim::Ours || self.world.plan.is_ok();
+        if !is_changing(workload) || stopped && claimed {
             return None;
         }
         self.take_note(workload);
@@ -25,8 +28,16 @@ impl Turn<'_> {
         );
         Some(Outcome::act(
             Action::Release(Share::Pods(exposed)),
-            report(Phase::Progressing, Reason::Guarding, found),
+            match &self.world.plan {
+                Ok(_) => report(Phase::Progressing, Reason::Guarding, found),
+                Err(problems) => self.invalid_at_rest(workload, problems),
+            },
         ))
+    }
+
+    /// Whether the workload is this object's to guard. That does not depend on its plan: one that is invalid releases no pod.
+    pub(super) fn may_manage(&self) -> bool {
+        self.world.plan.is_ok() || self.world.reference_valid
     }
 
     /// Remembers which workload it is, and how it was set before us.
@@ -51,11 +62,14 @@ impl Turn<'_> {
     /// next pod, and pods that are already new stay so. One that was made anew around its pods is stable on what they run: that is
     /// put back into its template, or Kubernetes and we would give the new version to every pod unasked.
     pub(super) fn adopt(&mut self, workload: &Workload) {
-        // What cannot be carried out is not begun: by the time it can, the workload may be somewhere else.
-        if self.memory.stable.is_some() || self.world.plan.is_err() {
+        if self.memory.stable.is_some() || !self.may_manage() {
             return;
         }
         self.take_note(workload);
+        // A change that is stopped in the middle begins its steps when there is a plan. Until then it stays as it is.
+        if self.world.plan.is_err() && workload.forgotten.is_none() && is_changing(workload) {
+            return;
+        }
         if let Some(stable) = workload.forgotten.clone() {
             self.warn(
                 "MadeAnew",

@@ -178,6 +178,7 @@ impl<'w> Turn<'w> {
             return self.refuse("promote --full", "all steps are already done");
         }
         let mut attempt = enter(attempt, plan.end(), plan, self.world.now);
+        attempt.fully_promoted = true;
         // Kubernetes may wait for them, and give the new version to none before they are well.
         let unwell = workload.members().filter(|pod| !pod.ready());
         attempt.excused.extend(unwell.map(|pod| pod.index));

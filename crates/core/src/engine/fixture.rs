@@ -38,9 +38,11 @@ pub(crate) fn settled() -> World {
     let mut world = World {
         now: NOW,
         plan: Ok(plan(vec![weight(20), Step::Pause(None), weight(60)])),
+        reference_valid: true,
         paused: false,
         suspended: false,
         deleting: false,
+        can_restore: true,
         commands: Commands::default(),
         memory: Memory {
             workload: Some("uid".into()),
@@ -71,6 +73,7 @@ pub(crate) fn settled() -> World {
         }),
         runs: Vec::new(),
         hindrance: None,
+        contested: None,
         object: "db".into(),
         name: "db -n prod".into(),
     };
@@ -100,6 +103,7 @@ pub(crate) fn rolling(step: u32) -> World {
         excused: Vec::new(),
         held: false,
         pausing,
+        fully_promoted: false,
         beside: Beside::NotYet,
     });
     world

@@ -120,16 +120,9 @@ pub(super) fn gate(
             continue;
         }
         if released || all_available {
-            match pod.available_at(workload.min_ready) {
-                Some(at) if at <= now => {}
-                Some(at) => {
-                    return Ahead::Waiting {
-                        what: format!("waiting for pod {} to stay Ready", pod.name),
-                        until: Some(at),
-                        held_up_by: None,
-                    };
-                }
-                None => return Ahead::waiting(unready(pod)),
+            match available(pod, workload, now) {
+                Ahead::Open => {}
+                waiting => return waiting,
             }
         } else if !pod.ready() {
             return Ahead::waiting(unready(pod));
@@ -142,6 +135,44 @@ pub(super) fn gate(
         return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
     }
     Ahead::Open
+}
+
+/// Whether the pods that are released are available, and both watches show the same pods. Until then no further pod is released.
+pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timestamp) -> Ahead {
+    let released = u32::try_from(workload.released).unwrap_or(0);
+    for index in (workload.first_released(released)..workload.replicas).rev() {
+        if attempt.excused.contains(&index) {
+            continue;
+        }
+        let Some(pod) = workload.at(index) else {
+            let what = format!("waiting for pod {index} to be created");
+            return Ahead::waiting_for(workload, index, what);
+        };
+        if !pod.runs(&attempt.target) {
+            let what = format!("waiting for pod {} to run {}", pod.name, attempt.target);
+            return Ahead::waiting_for(workload, index, what);
+        }
+        match available(pod, workload, now) {
+            Ahead::Open => {}
+            waiting => return waiting,
+        }
+    }
+    if !workload.counters_agree() {
+        return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
+    }
+    Ahead::Open
+}
+
+fn available(pod: &Pod, workload: &Workload, now: Timestamp) -> Ahead {
+    match pod.available_at(workload.min_ready) {
+        Some(at) if at <= now => Ahead::Open,
+        Some(at) => Ahead::Waiting {
+            what: format!("waiting for pod {} to stay Ready", pod.name),
+            until: Some(at),
+            held_up_by: None,
+        },
+        None => Ahead::waiting(unready(pod)),
+    }
 }
 
 /// `waiting for pod db-2 to be Ready (CrashLoopBackOff, 3 restarts)`

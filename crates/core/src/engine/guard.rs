@@ -10,14 +10,18 @@ use crate::world::{Action, Phase, Reason, Report};
 impl Turn<'_> {
     /// One turn without a rollout.
     pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
-        if let Err(problems) = &self.world.plan {
-            return Outcome::wait(self.invalid_at_rest(workload, problems));
-        }
-        let Some(stable) = self.memory.stable.clone() else {
-            return Outcome {
-                action: None,
-                report: None,
-            };
+        let invalid = match &self.world.plan {
+            Ok(_) => None,
+            Err(problems) => Some(self.invalid_at_rest(workload, problems)),
+        };
+        let stable = match self.memory.stable.clone() {
+            Some(stable) if self.may_manage() => stable,
+            _ => {
+                return Outcome {
+                    action: None,
+                    report: invalid,
+                };
+            }
         };
         let turned_down = self.was_rejected(workload);
         let forgotten = turned_down && workload.current != stable.revision;
@@ -34,7 +38,7 @@ impl Turn<'_> {
             self.go_back(workload.update.clone(), cause);
             return self.bring_back(workload);
         }
-        let report = self.describe_idle(workload, turned_down);
+        let report = invalid.unwrap_or_else(|| self.describe_idle(workload, turned_down));
         if workload.released != 0 || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(Share::NONE), report);
         }
@@ -123,15 +127,17 @@ impl Turn<'_> {
     }
 
     /// That the spec cannot be carried out does not hide what became of the last rollout.
-    fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
+    pub(super) fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
         let mut report = invalid(problems);
-        if workload.claim != Claim::Ours {
+        if self.may_manage() {
+            report.message += "; no pod is released until it is fixed";
+        } else if workload.claim != Claim::Ours {
             report.message += &if workload.released >= i64::from(workload.replicas) {
-                "; until that is mended nothing is held back, and a change of the template goes to every pod at once".to_owned()
+                "; until it is fixed the workload is not guarded: a change of the template goes to every pod at once".to_owned()
             } else {
                 let held = i64::from(workload.replicas) - workload.released.max(0);
                 format!(
-                    "; until that is mended nobody looks after the partition that is there, which holds back {held} pods"
+                    "; until it is fixed the partition is not managed; as it is, it holds back {held} pods"
                 )
             };
         }

@@ -8,6 +8,10 @@ use crate::world::{Action, Leave, Phase, Reason};
 impl Turn<'_> {
     /// Idle, the guard comes down and the user's own setting is put back. In the middle of a rollout the workload stays as
     /// it is: to release or to return pods is not ours to choose then.
+    ///
+    /// After an abort the template may still ask for the rejected version. With the guard down Kubernetes would roll it out to every
+    /// pod, and with the guard left up every later change would be held back without a word. So the stable template is restored first;
+    /// no pod moves for that.
     pub(super) fn let_go(&mut self, workload: &Workload) -> Outcome {
         let message = report(
             Phase::Progressing,
@@ -23,7 +27,19 @@ impl Turn<'_> {
             None => workload.observed,
         };
         let settled = (known || self.world.suspended) && workload.current == workload.update;
-        let idle = self.memory.activity == Activity::Idle && settled;
+        let at_rest = self.memory.activity == Activity::Idle;
+        let idle = at_rest && settled;
+        if at_rest && !settled && self.world.can_restore && self.is_rolled_back(workload) {
+            self.notice(
+                "TemplateRestored",
+                format!(
+                    "the stable template takes the place of {}, which was rejected and would be rolled out to every pod now that \
+                     the workload is released",
+                    workload.update
+                ),
+            );
+            return Outcome::act(Action::Restore, message);
+        }
         let remembered = self.memory.setting.as_ref().or(workload.kept_setting.as_ref());
         let setting = remembered.unwrap_or(&workload.setting).clone();
         if !idle && !self.world.suspended {
@@ -42,5 +58,18 @@ impl Turn<'_> {
             Leave::AsItIs(setting)
         };
         Outcome::act(Action::LetGo(leave), message)
+    }
+
+    /// Whether the template asks for a version that was rejected, and every pod is back on the stable one.
+    fn is_rolled_back(&self, workload: &Workload) -> bool {
+        let Some(stable) = &self.memory.stable else {
+            return false;
+        };
+        workload.observed
+            && workload.claim == Claim::Ours
+            && self.is_rejected(workload)
+            && workload.current == stable.revision
+            && workload.same_pods()
+            && workload.members().all(|pod| pod.runs(&stable.revision))
     }
 }

@@ -28,6 +28,7 @@ mod tests;
 use jiff::Timestamp;
 
 use crate::memory::{Activity, Memory};
+use crate::plan::Share;
 use crate::workload::{Claim, MOST_REPLICAS, Workload};
 use crate::world::{Action, Decision, NoWorkload, Notice, Phase, Reason, Report, World};
 
@@ -146,8 +147,23 @@ impl Turn<'_> {
                 self.reject(why);
                 self.bring_back(workload)
             }
-            None => Outcome::wait(invalid(problems)),
+            None => self.hold_invalid(workload, problems),
         }
+    }
+
+    /// Nothing goes on, and no further pod follows: what another client releases meanwhile is taken back, as in a manual pause.
+    fn hold_invalid(&self, workload: &Workload, problems: &[String]) -> Outcome {
+        let report = invalid(problems);
+        let Activity::Rolling(attempt) = &self.memory.activity else {
+            return Outcome::wait(report);
+        };
+        let stands = pause::as_it_stands(workload, &attempt.target);
+        let exceeded = workload.released > i64::from(stands);
+        if !self.world.reference_valid || !exceeded && workload.claim == Claim::Ours {
+            return Outcome::wait(report);
+        }
+        let share = stands.min(u32::try_from(workload.released).unwrap_or(0));
+        Outcome::act(Action::Release(Share::Pods(share)), report)
     }
 
     fn without_workload(&mut self, why: &NoWorkload) -> Outcome {
@@ -178,6 +194,9 @@ impl Turn<'_> {
         let report = outcome.report.map(|mut report| {
             if let Some(hindrance) = &self.world.hindrance {
                 report.message = format!("{}; {hindrance}", report.message);
+            }
+            if let Some(contested) = &self.world.contested {
+                report.message = format!("{}; contested: {contested}", report.message);
             }
             report.message = shortened(&report.message, LONGEST_MESSAGE).into_owned();
             report

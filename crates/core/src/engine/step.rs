@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::gate::{Ahead, gate};
+use super::gate::{Ahead, gate, released_pods};
 use super::{Outcome, Turn, report};
 use crate::memory::{Activity, Attempt, Beside, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
@@ -31,6 +31,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         excused: (0..workload.replicas).filter(broken).collect(),
         held: false,
         pausing: false,
+        fully_promoted: false,
         beside: Beside::NotYet,
     };
     enter(attempt, StepIndex::default(), plan, now)
@@ -107,7 +108,18 @@ impl Turn<'_> {
             return self.bring_back(workload);
         }
 
-        let ahead = self.gate(workload, &attempt, plan, due);
+        // Whatever was left, and by whatever command but `promote --full`: nothing more is released while what is released is not
+        // well, or while one of the two watches is late.
+        let exposes = i64::from(allowed) > workload.released;
+        let released = match exposes && !attempt.fully_promoted {
+            true => released_pods(workload, &attempt, self.world.now),
+            false => Ahead::Open,
+        };
+        let unwell = released != Ahead::Open;
+        let ahead = match released {
+            Ahead::Open => self.gate(workload, &attempt, plan, due),
+            waiting => waiting,
+        };
         // To say how things stand, and to see whether it has waited long enough.
         self.wake(attempt.stands_still_from());
         if let Ahead::Waiting { until: Some(at), .. } = &ahead {
@@ -180,8 +192,8 @@ impl Turn<'_> {
             }
         };
         // What is known to be broken goes to no further pod, also where the step that says so is on record.
-        let exposes = broken && i64::from(allowed) > workload.released;
-        let action = (must_set && !exposes)
+        let refused = exposes && (broken || unwell);
+        let action = (must_set && !refused)
             .then_some(set)
             .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed))
             .filter(|_| !unsure)

@@ -101,6 +101,9 @@ impl Turn<'_> {
             // Which version is the good one is seen from the pods.
             return workload.replicas > 0;
         };
+        if self.world.plan.is_err() {
+            return false;
+        }
         if self.is_rejected(workload) {
             return self.world.commands.retry;
         }

@@ -5,9 +5,13 @@ use stateward_api::rollout::Condition;
 
 use crate::world::{Phase, Reason, Report};
 
+/// Another client writes what the operator writes. It is there only while that is so.
+pub(super) const CONTESTED: &str = "Contested";
+
 /// The conditions for `report`. A condition that keeps its status keeps the time it came to it.
 pub(super) fn of(
     report: &Report,
+    contested: Option<&str>,
     old: &[Condition],
     generation: Option<i64>,
     now: Timestamp,
@@ -50,7 +54,13 @@ pub(super) fn of(
             observed_generation: generation,
         }
     };
-    conditions.into_iter().map(condition).collect()
+    let mut conditions: Vec<_> = conditions.into_iter().map(condition).collect();
+    conditions.extend(contested.map(|contested| Condition {
+        reason: "ForeignWriter".into(),
+        message: contested.into(),
+        ..condition((CONTESTED, "True"))
+    }));
+    conditions
 }
 
 fn truth(is: bool) -> &'static str {
@@ -103,7 +113,7 @@ mod tests {
             reason,
             message: String::new(),
         };
-        let conditions = of(&report, &[], Some(7), Timestamp::UNIX_EPOCH);
+        let conditions = of(&report, None, &[], Some(7), Timestamp::UNIX_EPOCH);
         assert!(conditions.iter().all(|one| one.observed_generation == Some(7)));
         let said_now = conditions.iter().filter(|one| one.status == "True");
         let said_now: Vec<_> = said_now.map(|one| one.kind.as_str()).collect();

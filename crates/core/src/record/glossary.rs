@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::conditions;
+use super::conditions::{self, CONTESTED};
 use crate::world::{Phase, Reason, Report};
 
 /// A word, and when it is said.
@@ -45,8 +45,8 @@ const fn warning(reason: &'static str, when: &'static str) -> Event {
     }
 }
 
-/// The conditions that every rollout has, and `InvalidSpec`, which it has only while it is true.
-pub const CONDITIONS: [Word; 8] = [
+/// The conditions that every rollout has; and `InvalidSpec` and `Contested`, which it has only while they are true.
+pub const CONDITIONS: [Word; 9] = [
     word(
         "Progressing",
         "pods are on their way, or something is waited for; `Unknown` in a pause",
@@ -75,6 +75,11 @@ pub const CONDITIONS: [Word; 8] = [
     word(
         "InvalidSpec",
         "what the spec asks for cannot be done; the message names the field, or the workload",
+    ),
+    word(
+        CONTESTED,
+        "another client keeps changing what the operator sets in the workload; the message names its field manager and the field, \
+         and the reason is `ForeignWriter`",
     ),
 ];
 
@@ -122,7 +127,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
         reason,
         message,
     };
-    conditions::of(&report, &[], None, Timestamp::UNIX_EPOCH)
+    conditions::of(&report, None, &[], None, Timestamp::UNIX_EPOCH)
         .into_iter()
         .filter(|condition| condition.status == "True")
         .map(|condition| condition.kind)
@@ -131,7 +136,7 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 33] = [
+pub const EVENTS: [Event; 34] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
@@ -152,6 +157,10 @@ pub const EVENTS: [Event; 33] = [
     normal(
         "TemplatePutBack",
         "the template is the stable one again in the middle of a rollout, and pods return",
+    ),
+    normal(
+        "TemplateRestored",
+        "the object is deleted after an abort, and the stable template takes the place of the rejected one, so that no pod moves",
     ),
     normal(
         "StepsChanged",
@@ -196,7 +205,7 @@ pub const EVENTS: [Event; 33] = [
     ),
     warning(
         "WorkloadContested",
-        "somebody else keeps changing what the operator sets in the workload",
+        "another client keeps changing what the operator sets in the workload; the message names it",
     ),
     warning("StatusContested", "somebody else keeps changing this status"),
     warning(
@@ -256,6 +265,7 @@ mod tests {
             .into_iter()
             .flat_map(|phase| Reason::ALL.map(|reason| (phase, reason)))
             .flat_map(|(phase, reason)| true_conditions(phase, reason))
+            .chain([CONTESTED.to_owned()])
             .collect();
         let explained: BTreeSet<_> = CONDITIONS.iter().map(|word| word.word.to_owned()).collect();
         assert_eq!(told, explained);

@@ -36,7 +36,7 @@ pub fn memory(status: &RolloutStatus) -> Memory {
             .or_else(|| attempt(status).map(Activity::Rolling))
             .unwrap_or_default(),
         rejected: rejection(status),
-        withdrawn: status.withdrawn_revision.as_ref().map(RevisionName::from_api),
+        withdrawn: revision(&status.withdrawn_revision),
         retries: count(status.restart_count),
         retried_at: status.restarted_at,
     }
@@ -44,7 +44,7 @@ pub fn memory(status: &RolloutStatus) -> Memory {
 
 fn stable(status: &RolloutStatus) -> Option<Stable> {
     Some(Stable {
-        revision: RevisionName::from_api(status.stable_revision.as_ref()?),
+        revision: revision(&status.stable_revision)?,
         template: Fingerprint::from_api(status.stable_template_hash.as_ref()?),
     })
 }
@@ -52,7 +52,7 @@ fn stable(status: &RolloutStatus) -> Option<Stable> {
 fn attempt(status: &RolloutStatus) -> Option<Attempt> {
     let entered = status.current_step_started_at?;
     Some(Attempt {
-        target: RevisionName::from_api(status.updated_revision.as_ref()?),
+        target: revision(&status.updated_revision)?,
         step: StepIndex(count(status.current_step_index)),
         steps: Fingerprint::from_api(status.current_step_hash.clone()?),
         counted: status.step_replicas.map(|pods| count(Some(pods))),
@@ -67,6 +67,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
             .map(|index| count(Some(*index)))
             .collect(),
         held: status.manual_pause,
+        fully_promoted: status.fully_promoted,
         pausing: status.controller_pause && !status.background_paused,
         beside: match status.background_started_at {
             None if status.background_waived => Beside::Waived,
@@ -79,7 +80,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
 
 fn returning(status: &RolloutStatus) -> Option<Return> {
     Some(Return {
-        from: RevisionName::from_api(status.returning_from.as_ref()?),
+        from: revision(&status.returning_from)?,
         cause: match status.returning.as_deref()? {
             "PutBack" => Cause::PutBack,
             "ScaledToZero" => Cause::ScaledToZero,
@@ -91,14 +92,55 @@ fn returning(status: &RolloutStatus) -> Option<Return> {
 
 fn rejection(status: &RolloutStatus) -> Option<Rejection> {
     Some(Rejection {
-        revision: RevisionName::from_api(status.aborted_revision.as_ref()?),
+        revision: revision(&status.aborted_revision)?,
         at: status.aborted_at?,
         reason: status.aborted_reason.clone().unwrap_or_default(),
         replaced: status.aborted_template_replaced,
     })
 }
 
+/// A revision that was written down; a name that was edited to be empty is none.
+fn revision(name: &Option<String>) -> Option<RevisionName> {
+    name.as_ref()
+        .filter(|name| !name.is_empty())
+        .map(RevisionName::from_api)
+}
+
 /// A count that was written down; what never was, or was edited to be less than nothing, is 0.
 fn count(number: Option<i32>) -> u32 {
     number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Who may write the status can empty any of its fields.
+    #[test]
+    fn an_empty_revision_is_none() {
+        let now = "2026-01-01T00:00:00Z";
+        let mut status = json!({
+            "stableRevision": "db-1", "stableTemplateHash": "h", "updatedRevision": "db-2", "currentStepHash": "s",
+            "currentStepStartedAt": now, "abortedRevision": "db-3", "abortedAt": now, "withdrawnRevision": "db-4",
+        });
+        let memory_of = |status: &serde_json::Value| memory(&serde_json::from_value(status.clone()).unwrap());
+        let kept = memory_of(&status);
+        assert!(kept.stable.is_some() && kept.rejected.is_some() && kept.withdrawn.is_some());
+        assert!(matches!(kept.activity, Activity::Rolling(_)));
+        for field in [
+            "stableRevision",
+            "updatedRevision",
+            "abortedRevision",
+            "withdrawnRevision",
+        ] {
+            status[field] = json!("");
+        }
+        let emptied = memory_of(&status);
+        assert_eq!(
+            (emptied.stable, emptied.rejected, emptied.withdrawn),
+            (None, None, None)
+        );
+        assert_eq!(emptied.activity, Activity::default());
+    }
 }

@@ -54,7 +54,13 @@ pub(crate) fn compose(
         observed_generation: generation,
         phase: format!("{:?}", report.phase),
         message: report.message.clone(),
-        conditions: conditions::of(report, &old.conditions, generation, world.now),
+        conditions: conditions::of(
+            report,
+            world.contested.as_deref(),
+            &old.conditions,
+            generation,
+            world.now,
+        ),
         current_revision: old.current_revision.clone(),
         updated_revision: old.updated_revision.clone(),
         history: history::of(old, world, decision),
@@ -228,6 +234,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         excused,
         held,
         pausing,
+        fully_promoted,
         beside,
     } = attempt;
     status.updated_revision = Some(target.to_string());
@@ -241,6 +248,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.floor_replicas = (*floor > 0).then(|| number(*floor));
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
+    status.fully_promoted = *fully_promoted;
     let in_doubt = match beside {
         Beside::NotYet | Beside::Since(_) | Beside::Waived => false,
         Beside::InDoubt(_) => true,
@@ -406,6 +414,7 @@ mod tests {
         excused: vec![7, 8],
         held: true,
         pausing: true,
+        fully_promoted: true,
         beside: Beside::Since(at(10)),
     }))]
     #[case::and_back(Activity::Returning(crate::memory::Return {
@@ -445,7 +454,7 @@ mod tests {
         let notice = stall(&RolloutStatus::default(), &decision).unwrap();
         assert!(!notice.warning);
         let old = RolloutStatus {
-            conditions: conditions::of(decision.report.as_ref().unwrap(), &[], None, at(0)),
+            conditions: conditions::of(decision.report.as_ref().unwrap(), None, &[], None, at(0)),
             ..RolloutStatus::default()
         };
         assert_eq!(stall(&old, &decision), None);

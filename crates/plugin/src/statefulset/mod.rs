@@ -19,7 +19,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use stateward_client::{ObjectName, Objects};
 use stateward_core::plan::Share;
-use stateward_core::world::Leave;
+use stateward_core::world::{Action, Leave};
 
 pub use self::cache::{Caches, Changed};
 use self::view::Left;
@@ -67,7 +67,7 @@ impl StatefulSets {
                 "resourceVersion": at.0,
                 "annotations": {MANAGED_BY: target.manager.claim()},
             },
-            "spec": spec,
+            "spec": &spec,
         });
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let sets = self.objects::<StatefulSet>(target)?;
@@ -77,6 +77,16 @@ impl StatefulSets {
         let written = written.map_err(|error| refusal(error, target, "cannot set the partition"))?;
         self.caches
             .wrote_set(&target.namespace, &target.name, written.resource_version());
+        // What admission has changed would be written again at once, and changed again.
+        let partition = |spec: &Value| spec.pointer("/updateStrategy/rollingUpdate/partition").cloned();
+        if let Some(asked) = partition(&spec)
+            && let Some(set) = partition(&json!(written.spec)).filter(|set| *set != asked)
+        {
+            return Err(PluginError::Failed {
+                what: format!("cannot set the partition of {} to {asked}", set_name(target)),
+                cause: format!("an admission webhook or policy has made it {set}"),
+            });
+        }
         Ok(Done::Changed)
     }
 
@@ -137,6 +147,9 @@ impl ResourcePlugin for StatefulSets {
     async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError> {
         let replicas = self.replicas(target)?;
         let partition = replicas - share.of(replicas);
+        if let Some(set) = self.caches.set(&target.namespace, &target.name) {
+            tracing::info!("{share}: partition {} -> {partition}", set.partition());
+        }
         let spec =
             json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
         self.apply(target, at, spec).await
@@ -248,6 +261,37 @@ impl ResourcePlugin for StatefulSets {
         self.caches
             .wrote_set(&target.namespace, &target.name, written.resource_version());
         Ok(Done::Changed)
+    }
+
+    async fn foreign_writer(&self, target: &Target, action: &Action) -> String {
+        let (field, path): (_, &[&str]) = match action {
+            Action::Restore => ("spec.template", &["f:spec", "f:template"]),
+            _ => (
+                "spec.updateStrategy.rollingUpdate.partition",
+                &["f:spec", "f:updateStrategy", "f:rollingUpdate", "f:partition"],
+            ),
+        };
+        let managers = async {
+            let sets = self.objects::<StatefulSet>(target).ok()?;
+            let managers = sets.managers_of(&name(&target.name).ok()?, path).await.ok()?;
+            let others: Vec<_> = managers
+                .into_iter()
+                .filter(|name| name != FIELD_MANAGER)
+                .collect();
+            (!others.is_empty()).then(|| others.join(", "))
+        };
+        let Target { namespace, name, .. } = target;
+        match managers.await {
+            Some(managers) => format!(
+                "{managers} (field manager) keeps changing {field} of StatefulSet {name} in namespace {namespace}, and it is set \
+                 again each time; leave that field out of the manifest that {managers} applies"
+            ),
+            None => format!(
+                "another client keeps changing {field} of StatefulSet {name} in namespace {namespace}, and it is set again each \
+                 time; leave that field out of what it applies, and see who it is with: kubectl get statefulset {name} -n \
+                 {namespace} -o yaml --show-managed-fields"
+            ),
+        }
     }
 
     async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError> {

@@ -6,7 +6,7 @@ use stateward_core::workload::{Claim, Counters, Pod, Workload};
 use stateward_core::world::NoWorkload;
 
 use super::PEER_MANAGED_BY;
-use super::view::{PodRow, SetView, count};
+use super::view::{MAX_TEMPLATE_VALUES, PodRow, SetView, count};
 use crate::Manager;
 
 impl Manager {
@@ -58,6 +58,11 @@ pub(super) fn workload<'p>(
             "the first status of StatefulSet {name}"
         )));
     }
+    let Some(template) = set.spec.template.clone() else {
+        return Err(NoWorkload::Unfit(format!(
+            "spec.template of StatefulSet {name} has more than {MAX_TEMPLATE_VALUES} values"
+        )));
+    };
     let replicas = set.replicas();
     let partition = set.partition();
     let mut pods: Vec<Pod> = pods
@@ -71,7 +76,7 @@ pub(super) fn workload<'p>(
         released: i64::from(replicas) - i64::from(partition),
         current: RevisionName::from_api(&status.current_revision),
         update: RevisionName::from_api(&status.update_revision),
-        template: set.spec.template.clone(),
+        template,
         current_template: None,
         forgotten: None,
         setting: setting(set, partition, manager),

@@ -10,6 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use stateward_client::JSON_OBJECT;
+use stateward_client::json::{self, Limit};
 use stateward_core::plan::Fingerprint;
 use stateward_core::revision;
 
@@ -141,8 +144,9 @@ pub(crate) struct SetSpec {
     pub(crate) pod_management_policy: Option<String>,
     pub(crate) min_ready_seconds: Option<i32>,
     pub(crate) update_strategy: UpdateStrategy,
+    /// `None` for a template of too many values.
     #[serde(deserialize_with = "fingerprint")]
-    pub(crate) template: Fingerprint,
+    pub(crate) template: Option<Fingerprint>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -178,10 +182,23 @@ pub(crate) struct SetStatus {
     pub(crate) update_revision: String,
 }
 
+/// How many values and keys a template may have, so that the revision, the pods and the copy that are made of it have fewer than
+/// [`stateward_client::MAX_VALUES`].
+pub(crate) const MAX_TEMPLATE_VALUES: usize = 50_000;
+
+const TEMPLATE: Limit = Limit {
+    values: MAX_TEMPLATE_VALUES,
+    object: JSON_OBJECT,
+};
+
 /// Keeps a template's digest and drops the template.
-fn fingerprint<'de, D: Deserializer<'de>>(template: D) -> Result<Fingerprint, D::Error> {
-    let template = Value::deserialize(template)?;
-    Ok(Fingerprint::of(&revision::data(&template)))
+fn fingerprint<'de, D: Deserializer<'de>>(template: D) -> Result<Option<Fingerprint>, D::Error> {
+    let text = Box::<RawValue>::deserialize(template)?;
+    let template = json::read::<Value>(text.get().as_bytes(), TEMPLATE);
+    // Too many values, or too deep: a StatefulSet has nothing else that is not JSON.
+    Ok(template
+        .ok()
+        .map(|template| Fingerprint::of(&revision::data(&template))))
 }
 
 impl SetView {
@@ -333,7 +350,9 @@ struct PodCondition {
 }
 
 fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error> {
-    let status = PodStatus::deserialize(status)?;
+    let text = Box::<RawValue>::deserialize(status)?;
+    // Times that the server takes and jiff does not: such a pod is not Ready, and the watch of all the others goes on.
+    let status: PodStatus = serde_json::from_str(text.get()).unwrap_or_default();
     let ready = status
         .conditions
         .iter()
@@ -365,7 +384,9 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
     Ok(Condition {
         ready_since: ready.filter(|_| status.phase == "Running"),
         unready_since: unready,
-        restarts: containers().map(|container| count(container.restart_count)).sum(),
+        restarts: containers().fold(0, |sum: u32, container| {
+            sum.saturating_add(count(container.restart_count))
+        }),
         restarted_at: restarted.max(),
         trouble: containers().find_map(super::trouble::of),
     })
@@ -376,6 +397,22 @@ mod tests {
     use super::*;
     use rstest::rstest;
     use serde_json::{Value, json};
+
+    /// The API server takes a year beyond 9999.
+    #[test]
+    fn a_pod_with_a_time_that_cannot_be_read_is_a_pod_that_is_not_ready() {
+        let condition =
+            |kind: &str, time: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time});
+        let ready = condition("Ready", "2026-01-01T00:00:00Z");
+        let pod = |conditions: Value| {
+            let status = json!({"phase": "Running", "conditions": conditions});
+            let pod = json!({"metadata": {"name": "db-0"}, "status": status});
+            serde_json::from_str::<PodView>(&pod.to_string()).unwrap()
+        };
+        assert!(pod(json!([ready])).status.ready_since.is_some());
+        let odd = condition("example.com/gate", "10000-01-01T23:58:59Z");
+        assert_eq!(pod(json!([ready, odd])).status, Condition::default());
+    }
 
     /// Between the end of a container and its next start lies its back-off.
     #[rstest]

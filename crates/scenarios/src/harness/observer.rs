@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, future};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -14,6 +14,7 @@ use stateward_api::analysis::AnalysisRun;
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_client::DeserializeGuard;
 use stateward_clock::Clock;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -269,6 +270,18 @@ impl<K> Change<K> {
     }
 }
 
+/// `None` for an object that failed to deserialize.
+fn valid<K>(event: watcher::Event<DeserializeGuard<K>>) -> Option<watcher::Event<K>> {
+    Some(match event {
+        watcher::Event::Apply(DeserializeGuard::Valid(object)) => watcher::Event::Apply(object),
+        watcher::Event::Delete(DeserializeGuard::Valid(object)) => watcher::Event::Delete(object),
+        watcher::Event::InitApply(DeserializeGuard::Valid(object)) => watcher::Event::InitApply(object),
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitDone => watcher::Event::InitDone,
+        _ => return None,
+    })
+}
+
 /// Feeds every change of one kind in one namespace into what was seen.
 async fn follow<K>(
     client: Client,
@@ -283,8 +296,12 @@ async fn follow<K>(
         + Send
         + 'static,
 {
-    let api: Api<K> = Api::namespaced(client, &namespace);
-    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    let api: Api<DeserializeGuard<K>> = Api::namespaced(client, &namespace);
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    // Scenarios look at no object that cannot be read.
+    let mut events = events
+        .try_filter_map(|event| future::ready(Ok(valid(event))))
+        .boxed();
     // A fresh list says what there is; what it no longer names has gone while the watch was away.
     let mut known: Vec<String> = Vec::new();
     let mut listed: Vec<String> = Vec::new();
@@ -377,7 +394,7 @@ fn describe_run(run: &AnalysisRun) -> String {
                 "{} {:?} after {}",
                 result.name,
                 result.phase,
-                result.count + result.error
+                result.count.saturating_add(result.error)
             )
         })
         .collect();

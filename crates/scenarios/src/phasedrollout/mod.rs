@@ -51,7 +51,7 @@ async fn guarded(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
 }
 
 /// The same with v2 in its template, whose first pod is new while the checks before the second fail.
-async fn one_pod_new(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
+pub(crate) async fn one_pod_new(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
     let (db, rollout) = guarded(cluster).await?;
     stop_at_second_gate(cluster, &db, &rollout).await?;
     Ok((db, rollout))

@@ -1,8 +1,9 @@
 //! What people ask for is done once, for what they saw, or refused with a word (rule 10).
 
 use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
 
-use super::paused_at;
+use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;
 
@@ -12,11 +13,33 @@ scenarios![
     a_full_promotion_of_an_aborted_revision_is_refused,
     a_retry_counts_for_its_revision_only,
     a_promotion_ends_one_pause_only,
+    a_promotion_releases_nothing_while_a_released_pod_is_not_ready,
     edited_steps_are_counted_from_the_first,
     steps_added_behind_the_pause_are_taken,
     a_retry_during_the_return_turns_round,
     a_retry_after_the_end_is_refused,
 ];
+
+/// The canary is well, the rollout pauses, and the canary loses its readiness before somebody says go on.
+async fn a_promotion_releases_nothing_while_a_released_pod_is_not_ready(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    rollout.expect_step(1, "Paused").await?;
+    let new = || Match::image("example.com/db:v2");
+    cluster.pods().program(new(), Behaviour::never_ready());
+    rollout.expect_message("waiting for pod db-4 to be Ready").await?;
+    rollout.promote().await?;
+    rollout.expect_step(2, "Progressing").await?;
+    rollout.expect_message("waiting for pod db-4 to be Ready").await?;
+    stands_at(&db, 4).await?;
+    db.expect_no_move().await?;
+    cluster.pods().program(new(), Behaviour::default());
+    rollout.expect_step(3, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2", "v2", "v2"]).await
+}
 
 async fn a_full_promotion_skips_the_remaining_steps(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;

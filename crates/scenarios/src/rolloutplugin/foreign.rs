@@ -22,7 +22,7 @@ scenarios![
     ten_steps_need_thirty_writes_at_most,
     a_settled_world_is_not_written_to,
     everything_released_behind_our_back_is_brought_back,
-    who_writes_the_partition_as_often_as_we_do_meets_moderation,
+    a_contested_guard_is_put_back_and_reported,
     who_writes_the_status_as_often_as_we_do_meets_moderation,
 ];
 
@@ -300,8 +300,8 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     db.expect_rest(["v1"; 3]).await
 }
 
-/// Invariant 28: a controller that undoes every write of ours would keep both busy for ever.
-async fn who_writes_the_partition_as_often_as_we_do_meets_moderation(cluster: &mut Cluster) -> Outcome {
+/// A guard that is undone again and again is put back every time, and it is said who does that.
+async fn a_contested_guard_is_put_back_and_reported(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let rollout = cluster.rollout("db").start().await?;
@@ -310,8 +310,8 @@ async fn who_writes_the_partition_as_often_as_we_do_meets_moderation(cluster: &m
         db.set_partition(0).await?;
         tokio::select! {
             put_back = stands_at(&db, 3) => put_back?,
-            told = rollout.expect_event("WorkloadContested", "--show-managed-fields") => {
-                told?;
+            contested = rollout.expect_event("WorkloadContested", "keeps changing") => {
+                contested?;
                 return stands_at(&db, 3).await;
             }
         }

@@ -1,20 +1,25 @@
-//! What cannot be carried out is told, and touches nothing.
+//! Invalid specs: what is reported, and what is guarded all the same.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
+use stateward_kubelet::{Behaviour, Match};
 
-use super::paused_at;
+use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Doing, Failure, Outcome, Rollout, Set, partition};
 use crate::scenarios;
 
 scenarios![
     what_the_schema_knows_to_be_wrong_is_refused,
-    what_cannot_be_carried_out_is_told_and_touches_nothing,
+    an_invalid_reference_is_reported_and_touches_nothing,
+    an_invalid_plan_guards_the_set_and_releases_nothing,
+    an_invalid_plan_stops_a_change_that_is_on_its_way,
+    a_plan_that_becomes_invalid_keeps_the_guard,
     a_spec_that_is_put_right_recovers_without_a_restart,
     a_spec_that_goes_wrong_in_the_middle_holds_the_rollout,
     a_set_that_is_updated_by_deletion_is_refused,
     a_second_rollout_of_the_same_set_waits_for_the_first_to_go,
     deleted_at_rest_the_set_is_as_it_was,
+    deleted_after_an_abort_the_set_is_as_it_was,
     deleted_in_the_middle_the_set_stays_where_it_is,
     deleted_in_the_middle_the_partition_of_users_is_not_forgotten,
     deleted_with_a_missing_set_it_goes,
@@ -56,10 +61,59 @@ async fn what_the_schema_knows_to_be_wrong_is_refused(cluster: &mut Cluster) -> 
     refused(cluster, deadline, "spec.progressDeadlineSeconds").await
 }
 
-async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cluster) -> Outcome {
+/// Waits until a rollout says that its spec is invalid.
+async fn invalid<'c>(
+    cluster: &'c Cluster,
+    set: &str,
+    index: usize,
+    spec: Value,
+    words: &str,
+) -> Outcome<Rollout<'c>> {
+    let name = format!("wrong-{index}");
+    let rollout = cluster.rollout(set).named(&name).spec(spec).create().await?;
+    let status = rollout.expect_condition("InvalidSpec", "True", words).await?;
+    rollout.expect_condition("Stalled", "True", words).await?;
+    rollout.expect_event("InvalidSpec", words).await?;
+    match status.phase.as_str() {
+        "Failed" => Ok(rollout),
+        _ => Err(cluster.unmet("phase Failed", format!("{status:?}"))),
+    }
+}
+
+async fn an_invalid_reference_is_reported_and_touches_nothing(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(2).start().await?;
     let before = (db.get().await?, db.pods().await?);
+    let cases = [
+        (
+            json!({"workloadRef": {"kind": "DaemonSet"}}),
+            "spec.workloadRef: apps/v1 DaemonSet is not served by the plugin \"statefulset\"",
+        ),
+        (
+            json!({"workloadRef": {"namespace": "kube-system"}}),
+            "spec.workloadRef.namespace: \"kube-system\" is not",
+        ),
+        (
+            json!({"plugin": {"name": "nobody/knows"}}),
+            "spec.plugin.name: \"nobody/knows\" is not known",
+        ),
+    ];
+    for (index, (spec, words)) in cases.into_iter().enumerate() {
+        invalid(cluster, "db", index, spec, words).await?;
+    }
+    let after = db.get().await?;
+    if after.metadata.generation != before.0.metadata.generation
+        || after.metadata.annotations != before.0.metadata.annotations
+    {
+        return Err(cluster.unmet("the set as it was", format!("{:?}", after.metadata)));
+    }
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before.1).await
+}
+
+/// The guard belongs to the object, not to its plan (rule 1).
+async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
     let template = json!([{"analysis": {"templates": [{"templateName": "t"}]}}]);
     let cases = [
         (
@@ -83,18 +137,6 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
             "spec.strategy.canary: is missing",
         ),
         (
-            json!({"workloadRef": {"kind": "DaemonSet"}}),
-            "spec.workloadRef: apps/v1 DaemonSet is not served by the plugin \"statefulset\"",
-        ),
-        (
-            json!({"workloadRef": {"namespace": "kube-system"}}),
-            "spec.workloadRef.namespace: \"kube-system\" is not",
-        ),
-        (
-            json!({"plugin": {"name": "nobody/knows"}}),
-            "spec.plugin.name: \"nobody/knows\" is not known",
-        ),
-        (
             json!({"plugin": {"config": {"timeoutSeconds": "soon"}}}),
             "spec.plugin.config.timeoutSeconds: \"soon\" is not a whole number from 1 to",
         ),
@@ -111,24 +153,88 @@ async fn what_cannot_be_carried_out_is_told_and_touches_nothing(cluster: &mut Cl
             "spec.progressDeadlineAbort: false is not the true of spec.plugin.config.timeoutAbort",
         ),
     ];
+    let mut sets = Vec::new();
     for (index, (spec, words)) in cases.into_iter().enumerate() {
-        let name = format!("wrong-{index}");
-        let rollout = cluster.rollout("db").named(&name).spec(spec).create().await?;
-        let status = rollout.expect_condition("InvalidSpec", "True", words).await?;
-        rollout.expect_condition("Stalled", "True", words).await?;
-        rollout.expect_event("InvalidSpec", words).await?;
-        if status.phase != "Failed" {
-            return Err(cluster.unmet("phase Failed", format!("{status:?}")));
-        }
+        let name = format!("db-{index}");
+        let db = cluster.statefulset(&name).replicas(1).start().await?;
+        let before = db.pods().await?;
+        let rollout = invalid(cluster, &name, index, spec, words).await?;
+        rollout
+            .expect_message("no pod is released until it is fixed")
+            .await?;
+        stands_at(&db, 1).await?;
+        db.set_image("v2").await?;
+        db.expect_observed().await?;
+        sets.push((db, before));
     }
-    let after = db.get().await?;
-    if after.metadata.generation != before.0.metadata.generation
-        || after.metadata.annotations != before.0.metadata.annotations
-    {
-        return Err(cluster.unmet("the set as it was", format!("{:?}", after.metadata)));
+    for (db, before) in &sets {
+        db.expect_no_move().await?;
+        db.expect_same_pods(before).await?;
     }
+    Ok(())
+}
+
+/// A change that is on its way when the object comes stops where it is, and goes through the steps once the plan is valid.
+async fn an_invalid_plan_stops_a_change_that_is_on_its_way(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let new = Match::image("example.com/db:v2");
+    cluster.pods().program(new.clone(), Behaviour::never_ready());
+    db.set_image("v2").await?;
+    db.expect_images(["v1", "v1", "v2"]).await?;
+    let wrong = steps(json!([{"setWeight": 34}, {"pause": {"duration": "soon"}}]));
+    let rollout = cluster.rollout("db").spec(wrong).create().await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "\"soon\"")
+        .await?;
+    stands_at(&db, 2).await?;
+    // Its pod becomes Ready, and Kubernetes goes no further.
+    cluster.pods().program(new, Behaviour::default());
+    db.expect_ready().await?;
+    db.expect_rest(["v1", "v1", "v2"]).await?;
+    let right = json!([{"setWeight": 34}, {"pause": {}}]);
+    rollout.patch("put the steps right", steps(right)).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
+}
+
+/// At rest and in the middle, a client that lowers the partition releases no pod either.
+async fn a_plan_that_becomes_invalid_keeps_the_guard(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let wrong = || steps(json!([{"setWeight": 34}, {"pause": {"duration": "soon"}}]));
+    let right = || steps(json!([{"setWeight": 34}, {"pause": {}}]));
+    let rollout = cluster.rollout("db").spec(right()).start().await?;
+    let before = db.pods().await?;
+    rollout.patch("break the steps", wrong()).await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "\"soon\"")
+        .await?;
+    db.set_partition(0).await?;
+    stands_at(&db, 3).await?;
+    db.set_image("v2").await?;
+    db.expect_observed().await?;
     db.expect_no_move().await?;
-    db.expect_same_pods(&before.1).await
+    db.expect_same_pods(&before).await?;
+    rollout.patch("put the steps right", right()).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.patch("break the steps", wrong()).await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "\"soon\"")
+        .await?;
+    db.set_partition(0).await?;
+    // Kubernetes may have begun with the next pod by then.
+    db.eventually(
+        "a partition that releases no third pod",
+        |set, _| match partition(set) {
+            Some(1 | 2) => Ok(()),
+            other => Err(format!("partition {other:?}")),
+        },
+    )
+    .await?;
+    rollout.patch("put the steps right", right()).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v2"]).await
 }
 
 async fn a_spec_that_is_put_right_recovers_without_a_restart(cluster: &mut Cluster) -> Outcome {
@@ -247,6 +353,25 @@ async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome 
     db.expect_no_annotations().await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await
+}
+
+/// The template still asks for the rejected version: it is restored, and the set is plain Kubernetes' again (rule 20).
+async fn deleted_after_an_abort_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    db.expect_rest(["v1"; 3]).await?;
+    let before = db.pods().await?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    rollout.expect_event("TemplateRestored", "was rejected").await?;
+    stands_at(&db, 0).await?;
+    db.expect_no_annotations().await?;
+    db.expect_no_move().await?;
+    db.expect_same_pods(&before).await?;
+    db.set_image("v3").await?;
+    db.expect_rest(["v3"; 3]).await
 }
 
 async fn deleted_in_the_middle_the_set_stays_where_it_is(cluster: &mut Cluster) -> Outcome {

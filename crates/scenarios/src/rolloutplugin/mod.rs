@@ -3,6 +3,7 @@
 mod abort;
 mod analysis;
 mod commands;
+mod contested;
 mod deadlines;
 mod foreign;
 mod forged;
@@ -19,6 +20,7 @@ mod seed;
 mod stable_copy;
 mod status_rights;
 mod steps;
+mod unreadable;
 mod web;
 
 use serde_json::json;
@@ -46,9 +48,18 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those in which a tenant attacks. They are not simulated: the invariants are those of rollouts whose status the operator writes.
+/// Those in which a tenant attacks, or another client writes what the operator writes. They are not simulated: the invariants are those
+/// of rollouts that no other client writes to.
 pub fn hostile() -> Vec<Scenario> {
-    [forged::all(), limits::all(), names::all(), status_rights::all()].concat()
+    [
+        contested::all(),
+        forged::all(),
+        limits::all(),
+        names::all(),
+        status_rights::all(),
+        unreadable::all(),
+    ]
+    .concat()
 }
 
 /// Those that ask a real Prometheus, or a web server.

@@ -5,17 +5,22 @@ use std::time::Duration;
 use http::HeaderValue;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use stateward_api::phasedrollout::{self, PhasedRollout};
 use stateward_api::rolloutplugin::{self, RolloutPlugin};
 
-use crate::harness::{Cluster, Doing, Outcome};
+use crate::harness::{Cluster, Doing, Outcome, Set};
+use crate::phasedrollout::one_pod_new;
 use crate::scenarios;
 
-scenarios![who_may_write_the_status_reaches_nothing_else];
+scenarios![
+    who_may_write_the_status_reaches_nothing_else,
+    who_may_write_the_status_of_a_phased_rollout_reaches_nothing_else,
+];
 
 const USER: &str = "steers-rollouts";
 
@@ -23,10 +28,11 @@ const USER: &str = "steers-rollouts";
 const EVIL: &str = "evil";
 
 /// The rights of the guides' table for those who steer.
-async fn grant(cluster: &Cluster) -> Outcome<Client> {
+async fn grant(cluster: &Cluster, kind: &ApiResource) -> Outcome<Client> {
+    let status = format!("{}/status", kind.plural);
     let role = json!({"rules": [
-        {"apiGroups": ["argoproj.io"], "resources": ["rolloutplugins"], "verbs": ["get"]},
-        {"apiGroups": ["argoproj.io"], "resources": ["rolloutplugins/status"], "verbs": ["patch"]},
+        {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get"]},
+        {"apiGroups": [kind.group], "resources": [status], "verbs": ["patch"]},
     ]});
     cluster.create("roles", USER, role).await?;
     let binding = json!({
@@ -80,8 +86,7 @@ fn values(schema: &JSONSchemaProps) -> Vec<Value> {
 }
 
 /// Every field of the status with its values.
-fn statuses() -> Vec<Value> {
-    let definition = rolloutplugin::definition();
+fn statuses(definition: &CustomResourceDefinition) -> Vec<Value> {
     let schema = definition.spec.versions[0].schema.clone();
     let schema = schema
         .and_then(|schema| schema.open_api_v3_schema)
@@ -97,16 +102,46 @@ fn statuses() -> Vec<Value> {
 
 async fn who_may_write_the_status_reaches_nothing_else(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let client = grant(cluster).await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
-    let cache = cluster.statefulset("cache").replicas(1).start().await?;
-    let bystander = (cache.get().await?, cache.pods().await?);
     let steps = json!([{"setWeight": 40}, {"pause": {}}, {"setWeight": 80}, {"pause": {}}]);
     let rollout = cluster.rollout("db").steps(steps).start().await?;
     db.set_image("v2").await?;
     rollout.expect_step(1, "Paused").await?;
+    let kind = ApiResource::erase::<RolloutPlugin>(&());
+    write_every_status(cluster, &kind, &rolloutplugin::definition()).await?;
+    rollout.delete().await?;
+    cluster
+        .eventually("the rollout goes", |view| match view.rollouts.get("db") {
+            Some(rollout) => Err(format!("{:?}", rollout.metadata.finalizers)),
+            None => Ok(()),
+        })
+        .await?;
+    expect_nothing_else(cluster, &db, &kind).await
+}
 
-    let rollouts: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
+async fn who_may_write_the_status_of_a_phased_rollout_reaches_nothing_else(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    let kind = ApiResource::erase::<PhasedRollout>(&());
+    write_every_status(cluster, &kind, &phasedrollout::definition()).await?;
+    rollout.delete().await?;
+    cluster
+        .eventually("the rollout goes", |view| match view.phased.get("db") {
+            Some(rollout) => Err(format!("{:?}", rollout.metadata.finalizers)),
+            None => Ok(()),
+        })
+        .await?;
+    expect_nothing_else(cluster, &db, &kind).await
+}
+
+/// Writes every field of the status of the object `db`, as a user who may do nothing else.
+async fn write_every_status(
+    cluster: &Cluster,
+    kind: &ApiResource,
+    definition: &CustomResourceDefinition,
+) -> Outcome {
+    let client = grant(cluster, kind).await?;
+    let rollouts: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), kind);
     let params = PatchParams::default();
     if cluster.has_access_control() {
         let image = json!({"spec": {"template": {"metadata": {"annotations": {"a": EVIL}}}}});
@@ -121,8 +156,7 @@ async fn who_may_write_the_status_reaches_nothing_else(cluster: &mut Cluster) ->
         let is_forbidden = |error: &Option<kube::Error>| matches!(error, Some(kube::Error::Api(status)) if status.code == 403);
         cluster.expect("no other rights", refused.iter().all(is_forbidden))?;
     }
-
-    let statuses = statuses();
+    let statuses = statuses(definition);
     cluster.expect("every field of the status", statuses.len() > 100)?;
     for status in statuses {
         cluster.note(&format!("write the status {status}"));
@@ -135,14 +169,11 @@ async fn who_may_write_the_status_reaches_nothing_else(cluster: &mut Cluster) ->
         // Time to act on it.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    rollout.delete().await?;
-    cluster
-        .eventually("the rollout goes", |view| match view.rollouts.get("db") {
-            Some(rollout) => Err(format!("{:?}", rollout.metadata.finalizers)),
-            None => Ok(()),
-        })
-        .await?;
+    Ok(())
+}
 
+/// Checks that pods ran one of the two versions, and that nothing was written but what the rollout of `db` writes.
+async fn expect_nothing_else(cluster: &Cluster, db: &Set<'_>, kind: &ApiResource) -> Outcome {
     let set = json!(db.get().await?);
     cluster.expect("the set has none of it", !set.to_string().contains(EVIL))?;
     let known = |image: &str| image == "v1" || image == "v2";
@@ -151,19 +182,20 @@ async fn who_may_write_the_status_reaches_nothing_else(cluster: &mut Cluster) ->
     if !strange.is_empty() {
         return Err(cluster.unmet("pods of v1 and v2", format!("{strange:?}")));
     }
-    cluster.expect(
-        "another set is as it was",
-        cache.get().await?.spec == bystander.0.spec && cache.pods().await? == bystander.1,
-    )?;
+    let plural = kind.plural.as_str();
     for write in cluster.operator_writes()? {
-        let own = match write.resource.as_str() {
-            "rolloutplugins" | "rolloutplugins/status" | "statefulsets" => write.name == "db",
-            "pods" | "pods/eviction" => write.name.starts_with("db-"),
-            "controllerrevisions" | "events" => true,
-            _ => false,
+        let (resource, subresource) = match write.resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource)),
+            None => (write.resource.as_str(), None),
         };
-        let told = matches!(write.resource.as_str(), "rolloutplugins/status" | "events");
-        if !own || !told && write.body.to_string().contains(EVIL) {
+        let own = match resource {
+            "statefulsets" => write.name == "db",
+            "pods" => write.name.starts_with("db-"),
+            "controllerrevisions" | "events" => true,
+            resource => resource == plural && write.name == "db",
+        };
+        let shown = resource == "events" || resource == plural && subresource == Some("status");
+        if !own || !shown && write.body.to_string().contains(EVIL) {
             return Err(cluster.unmet("nothing but the rollout's own way", format!("{write:?}")));
         }
     }

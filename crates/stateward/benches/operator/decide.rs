@@ -70,6 +70,7 @@ fn half_way() -> World {
         now,
         runs: Vec::new(),
         hindrance: None,
+        contested: None,
         object: "db".into(),
         memory: Memory {
             workload: Some("uid".into()),
@@ -91,14 +92,17 @@ fn half_way() -> World {
                 excused: Vec::new(),
                 held: false,
                 pausing: true,
+                fully_promoted: false,
                 beside: Beside::NotYet,
             }),
             ..Memory::default()
         },
         plan: Ok(plan),
+        reference_valid: true,
         paused: false,
         suspended: false,
         deleting: false,
+        can_restore: true,
         commands: Commands::default(),
         workload: Ok(Workload {
             uid: "uid".into(),

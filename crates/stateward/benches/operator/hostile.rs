@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::routing::get;
 use futures::future::join_all;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -72,7 +73,9 @@ pub(crate) async fn measure(real: &Backend) {
     let alone = rolled().await;
     let memory = operator.resident();
     let burnt = operator.cpu();
-    let load = tokio::spawn(attack(client, url));
+    let (made, is_made) = tokio::sync::oneshot::channel();
+    let load = tokio::spawn(attack(client, url, made));
+    is_made.await.unwrap();
     sleep(Duration::from_secs(10)).await;
     let began = Instant::now();
     let beside = rolled().await;
@@ -95,8 +98,8 @@ pub(crate) async fn measure(real: &Backend) {
     cluster.close().await.unwrap();
 }
 
-/// Makes everything that is hostile, then changes templates for as long as it lives.
-async fn attack(client: Client, url: String) {
+/// Makes everything that is hostile and says so, then changes templates for as long as it lives.
+async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<()>) {
     let namespace = serde_json::from_value::<Namespace>(json!({"metadata": {"name": HOSTILE}})).unwrap();
     Api::all(client.clone())
         .create(&PostParams::default(), &namespace)
@@ -153,10 +156,35 @@ async fn attack(client: Client, url: String) {
         metric["interval"] = json!("10s");
         run(format!("hosts-{number}"), metric, json!([])).await;
     }
-    // 11: more replicas than anybody has.
+    // 11: as many replicas as can be rolled out, each a step. No scheduler takes their pods, so there is one.
+    let huge = json!({
+        "replicas": 5_000, "serviceName": "huge", "selector": {"matchLabels": {"app": "huge"}},
+        "template": {
+            "metadata": {"labels": {"app": "huge"}},
+            "spec": {"schedulerName": "none", "containers": [{"name": "main", "image": "example.com/db:v1"}]},
+        },
+    });
+    create::<StatefulSet>(&client, HOSTILE, "huge", huge.clone()).await;
     let query = json!({"expr": "up", "url": "127.0.0.1:1"});
-    let target = json!({"targetRef": "none", "check": {"query": query}});
+    let target = json!({"targetRef": "huge", "check": {"query": query}});
     create::<PhasedRollout>(&client, HOSTILE, "huge", target).await;
+    // Objects that cannot be read: too deep, and of too many values in the fewest bytes.
+    let deep = (0..1_000).fold(json!(1), |inner, _| json!([inner]));
+    let fat = json!(vec![json!({"": 0}); 180_000]);
+    for (number, value) in (0..20).flat_map(|number| [(number, &deep), (number + 20, &fat)]) {
+        let spec = json!({
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "none"},
+            "plugin": {"name": "statefulset", "config": {"a": value}}, "strategy": {"canary": {}},
+        });
+        create::<RolloutPlugin>(&client, HOSTILE, &format!("unreadable-{number}"), spec).await;
+    }
+    let env: Vec<_> = (0..60_000)
+        .map(|number| json!({"name": format!("E{number}")}))
+        .collect();
+    let mut fat = huge.clone();
+    fat["replicas"] = json!(0);
+    fat["template"]["spec"]["containers"][0]["env"] = json!(env);
+    create::<StatefulSet>(&client, HOSTILE, "fat", fat).await;
     // 7: patterns that nearly take what they may, in templates that change.
     for number in 0..3 {
         let name = format!("patterns-{number}");
@@ -169,6 +197,7 @@ async fn attack(client: Client, url: String) {
         });
         create::<RolloutPlugin>(&client, HOSTILE, &name, spec).await;
     }
+    let _ = made.send(());
     let templates: Api<AnalysisTemplate> = Api::namespaced(client.clone(), HOSTILE);
     for round in 1.. {
         let changes = (0..3).map(|number| {
@@ -204,8 +233,10 @@ async fn create<K: kube::Resource<DynamicType = ()>>(
         "metadata": {"name": name, "labels": {INSTANCE_LABEL: INSTANCE}}, "spec": spec,
     });
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let object = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
+    let request = kube::core::Request::new(api.resource_url());
+    let request = request.create(&PostParams::default(), object.to_string().into_bytes());
+    // The answer may be one that cannot be read.
+    client.request_text(request.unwrap()).await.unwrap();
 }
 
 /// A web server with answers of every kind.

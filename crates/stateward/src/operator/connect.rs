@@ -72,9 +72,12 @@ pub(super) async fn wait_for_definition(
         None => Api::all(client.clone()),
     };
     let one = ListParams::default().limit(1);
+    let url = api.resource_url();
     let (mut answered, mut told) = (Instant::now(), false);
     loop {
-        let cause = match timeout(ONE_REQUEST, api.list_metadata(&one)).await {
+        let request = kube::core::Request::new(url).list_metadata(&one)?;
+        // What is listed does not matter, and could be anything.
+        let cause = match timeout(ONE_REQUEST, client.request_text(request)).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(kube::Error::Api(status))) => {
                 match status.code {

@@ -65,6 +65,7 @@ impl Term {
         let client = guard(self.client.clone(), fence.clone(), self.metrics.clone());
         let providers = self.providers(&client);
         let operator = Operator::new(client, self.options.clone())
+            .contain_panics()
             .metrics(self.metrics.clone())
             .analysis_jobs(self.jobs)
             .providers(Arc::new(providers));

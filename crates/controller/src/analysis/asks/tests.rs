@@ -1,10 +1,9 @@
 use super::*;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::future;
+use async_trait::async_trait;
 use stateward_analysis::http::Http;
-use stateward_analysis::{Egress, MapSecrets, Providers};
+use stateward_analysis::{Egress, MapSecrets, Providers, SecretsError};
 use stateward_core::analysis::{Data, Reply};
 
 /// A question that is answered at once, or never.
@@ -90,24 +89,16 @@ impl Counts {
 /// Says what it is asked to compare with.
 struct Echo;
 
+#[async_trait]
 impl Ask for Echo {
-    fn ask<'a, 'q, 'm, 'r>(
-        &'a self,
-        _: &'q Question<'m>,
-    ) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send + 'r>>
-    where
-        'a: 'r,
-        'q: 'r,
-        'm: 'r,
-        Self: 'r,
-    {
+    async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
         let said = serde_json::json!({"status": "ok", "header": "Basic b2s="});
-        Box::pin(future::ready(Ok(Reply {
+        Ok(Reply {
             data: Data::Document(said),
             newest: None,
             series: None,
             notes: [("said".to_owned(), "ok".to_owned())].into(),
-        })))
+        })
     }
 }
 
@@ -193,29 +184,24 @@ async fn an_answer_is_judged_by_the_workers_of_its_namespace_and_not_where_it_wa
     assert_eq!(waiting.await.unwrap().phase, Phase::Successful);
 }
 
-/// Secrets that nobody may read in this test.
+/// Secrets that must not be read in this test.
 struct Unread;
 
+#[async_trait]
 impl Secrets for Unread {
-    fn get<'a, 'n, 's, 'r>(
-        &'a self,
-        _: &'n str,
-        _: &'s str,
-    ) -> Pin<
-        Box<
-            dyn Future<
-                    Output = Result<Option<stateward_analysis::SecretData>, stateward_analysis::SecretsError>,
-                > + Send
-                + 'r,
-        >,
-    >
-    where
-        'a: 'r,
-        'n: 'r,
-        's: 'r,
-        Self: 'r,
-    {
+    async fn get(&self, _: &str, _: &str) -> Result<Option<SecretData>, SecretsError> {
         panic!("a Secret is read")
+    }
+}
+
+/// Counts how often Secrets are read.
+struct Counted(MapSecrets, Arc<AtomicUsize>);
+
+#[async_trait]
+impl Secrets for Counted {
+    async fn get(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, SecretsError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.get(namespace, name).await
     }
 }
 
@@ -330,4 +316,46 @@ async fn what_was_called_off_and_asked_anew_has_one_answer() {
     };
     assert_eq!(answers, [(0, 0)]);
     operator.abort();
+}
+
+/// A metric whose headers take `count` values of 10 000 bytes from one Secret.
+async fn with_secrets(count: usize) -> (Measurement, usize) {
+    let long = "x".repeat(10_000);
+    let (secrets, reads) = (
+        MapSecrets::default().with("ns", "s", &[("k", &long)]),
+        Arc::default(),
+    );
+    let asker = Asker {
+        ask: Arc::new(Echo),
+        secrets: Arc::new(Counted(secrets, Arc::clone(&reads))),
+        ..asker()
+    };
+    let headers: Vec<_> = (0..count)
+        .map(|number| serde_json::json!({"key": "a", "value": format!("{{{{args.a{number}}}}}")}))
+        .collect();
+    let web = serde_json::json!({"web": {"url": "http://web", "headers": headers}});
+    let mut order = order(serde_json::json!({ "provider": web }));
+    let arg = |number| {
+        let secret = serde_json::json!({"secretKeyRef": {"name": "s", "key": "k"}});
+        serde_json::json!({"name": format!("a{number}"), "valueFrom": secret})
+    };
+    order.args = (0..count)
+        .map(|number| serde_json::from_value(arg(number)).unwrap())
+        .collect();
+    (order.ask(&asker).await, reads.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_secret_is_read_once_and_all_of_a_metric_have_a_limit_together() {
+    let (measurement, reads) = with_secrets(6).await;
+    assert_eq!(
+        (measurement.phase, reads),
+        (Phase::Successful, 1),
+        "{}",
+        measurement.message
+    );
+    let (measurement, reads) = with_secrets(7).await;
+    assert_eq!((measurement.phase, reads), (Phase::Error, 1));
+    let words = "the values that the metric takes from Secrets have more than 65536 bytes together";
+    assert_eq!(measurement.message, words);
 }

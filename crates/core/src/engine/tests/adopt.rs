@@ -133,15 +133,73 @@ fn a_workload_of_another_is_left_alone_and_the_other_named() {
 }
 
 #[test]
-fn what_is_wrong_with_a_spec_is_told_and_nothing_is_written() {
+fn an_invalid_plan_is_reported_and_releases_nothing() {
     let mut world = settled();
     world.template("b");
     world.view().released = 3;
     world.plan = Err(vec!["spec.x: is empty".into(), "spec.y: is empty".into()]);
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
-    assert_eq!(message(&decision), "spec.x: is empty; spec.y: is empty");
-    assert_eq!((decision.action, decision.memory), (None, world.memory));
+    assert_eq!(
+        message(&decision),
+        "spec.x: is empty; spec.y: is empty; no pod is released until it is fixed"
+    );
+    assert_eq!(decision.action, Some(Action::Release(Share::NONE)));
+    assert_eq!(decision.memory, world.memory);
+}
+
+/// Rule 1: the guard belongs to the object, not to its plan.
+#[test]
+fn a_workload_is_claimed_and_guarded_before_its_plan_is_valid() {
+    let mut world = settled();
+    world.memory = Memory::default();
+    world.view().claim = Claim::Free;
+    world.view().released = 5;
+    world.plan = Err(vec!["there is no AnalysisTemplate checks".into()]);
+    let adopted = decide(&world);
+    assert_eq!(adopted.memory.stable.as_ref().unwrap().revision, revision("a"));
+    world.memory = adopted.memory;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+}
+
+#[test]
+fn a_change_that_is_found_in_the_middle_stops_there_until_the_plan_is_valid() {
+    let mut world = settled();
+    let valid = std::mem::replace(&mut world.plan, Err(vec!["spec.x: is empty".into()]));
+    world.memory = Memory::default();
+    world.view().claim = Claim::Free;
+    world.view().released = 5;
+    world.template("b");
+    world.view().current_template = Some(Fingerprint::of("a"));
+    world.pods(["a", "a", "a", "b", "b"]);
+    world.memory = decide(&world).memory;
+    let stopped = decide(&world);
+    assert_eq!(stopped.action, Some(Action::Release(Share::Pods(2))));
+    assert_eq!(stopped.memory.stable, None);
+    world.view().released = 2;
+    world.view().claim = Claim::Ours;
+    let waiting = decide(&world);
+    assert_eq!((waiting.action, &waiting.memory), (None, &world.memory));
+    world.plan = valid;
+    let begun = decide(&world);
+    let Activity::Rolling(attempt) = begun.memory.activity else {
+        panic!("{:?}", begun.memory.activity)
+    };
+    assert_eq!((attempt.step.0, attempt.floor), (0, 2));
+}
+
+#[test]
+fn a_plan_that_becomes_invalid_releases_no_further_pod() {
+    let mut world = rolling(0);
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.plan = Err(vec!["spec.x: is empty".into()]);
+    world.view().released = 1;
+    assert_eq!(decide(&world).action, None);
+    // Another client lowers the partition.
+    world.view().released = 5;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(1))));
+    world.reference_valid = false;
+    assert_eq!(decide(&world).action, None);
 }
 
 #[test]
@@ -164,7 +222,7 @@ fn another_workload_of_the_same_name_is_a_new_one() {
     assert_eq!(decision.memory.activity, Activity::Idle);
 }
 
-/// A spec that cannot be carried out touches nothing and remembers nothing.
+/// An invalid reference touches nothing and remembers nothing.
 #[rstest]
 #[case::at_rest(settled())]
 #[case::with_pods_astray({
@@ -178,7 +236,8 @@ fn another_workload_of_the_same_name_is_a_new_one() {
     world.view().claim = Claim::Free;
     world
 })]
-fn an_invalid_spec_does_nothing(#[case] mut world: World) {
+fn an_invalid_reference_does_nothing(#[case] mut world: World) {
+    world.reference_valid = false;
     world.plan = Err(vec!["spec.plugin.name: foo is not known".into()]);
     let decision = decide(&world);
     assert_eq!((&decision.action, &decision.memory), (&None, &world.memory));

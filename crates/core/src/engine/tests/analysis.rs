@@ -383,7 +383,7 @@ fn a_spec_that_cannot_be_carried_out_does_not_hide_why_a_version_was_turned_down
     assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
     assert_eq!(
         message(&decision),
-        "the template is gone; db-b was turned down (aborted by a user)"
+        "the template is gone; no pod is released until it is fixed; db-b was turned down (aborted by a user)"
     );
     let mut world = crate::engine::fixture::returning(["a", "a", "a", "b", "b"]);
     world.memory.rejected = Some(super::rejection());

@@ -26,6 +26,28 @@ fn a_deleted_object_lets_go_and_puts_the_users_setting_back() {
     assert_eq!(notices(&decision), ["RolloutFrozen"]);
 }
 
+/// Rule 20: after an abort the rejected version is not released with the guard.
+#[test]
+fn a_deleted_object_restores_the_template_after_an_abort() {
+    let mut world = settled();
+    world.template("b");
+    world.memory.rejected = Some(super::rejection());
+    world.deleting = true;
+    let decision = decide(&world);
+    assert_eq!(decision.action, Some(Action::Restore));
+    assert_eq!(notices(&decision), ["TemplateRestored"]);
+    let mut without_copy = world.clone();
+    without_copy.can_restore = false;
+    let frozen = Some(Action::LetGo(Leave::AsItIs("0".into())));
+    assert_eq!(decide(&without_copy).action, frozen);
+    let mut still_there = world.clone();
+    still_there.pods(["a", "a", "a", "a", "b"]);
+    assert_eq!(decide(&still_there).action, frozen);
+    world.template("a");
+    let released = Some(Action::LetGo(Leave::AsItWas("0".into())));
+    assert_eq!(decide(&world).action, released);
+}
+
 /// Rule 20: a version that waits behind the guard is not released with it.
 #[test]
 fn a_deleted_object_keeps_a_version_that_waits_where_it_is() {

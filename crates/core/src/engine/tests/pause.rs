@@ -32,6 +32,44 @@ fn a_timed_pause_lasts_its_time() {
     assert_eq!(step(&decide(&world)), 2);
 }
 
+/// Rule 16: the watch of the pods may be late.
+#[test]
+fn leaving_a_pause_releases_nothing_while_a_released_pod_is_not_available() {
+    let mut world = pausing_for(SignedDuration::from_mins(1));
+    world.commands.promote = true;
+    world.memory = decide(&world).memory;
+    world.commands.promote = false;
+    let Step::Share(share) = weight(60) else {
+        unreachable!("a weight is a share");
+    };
+    assert_eq!(decide(&world).action, Some(Action::Release(share)));
+    let well = world.clone();
+    // The workload's own status says so first.
+    world.view().told.ready -= 1;
+    assert_eq!(decide(&world).action, None);
+    assert!(message(&decide(&world)).contains("waiting for the workload's status to agree with its pods"));
+    // Then the pods do.
+    let mut world = well.clone();
+    world
+        .view()
+        .pods
+        .iter_mut()
+        .filter(|pod| pod.index == 4)
+        .for_each(|pod| pod.ready_since = None);
+    world.count();
+    assert_eq!(decide(&world).action, None);
+    assert!(
+        message(&decide(&world)).contains("waiting for pod db-4 to be Ready"),
+        "{}",
+        message(&decide(&world))
+    );
+    // Who asks for everything gets it.
+    world.commands.promote_full = true;
+    world.memory = decide(&world).memory;
+    world.commands.promote_full = false;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::ALL)));
+}
+
 /// Rule 14
 #[test]
 fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {

@@ -1,0 +1,122 @@
+//! A client that keeps undoing what the operator sets, as a self-healing Git tool does whose manifest has a partition.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use stateward_kubelet::{Behaviour, Match};
+
+use super::{paused_at, stands_at};
+use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
+use crate::scenarios;
+
+scenarios![
+    a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_pause,
+    a_contested_status_delays_no_guard,
+];
+
+/// The manifest of the Git tool has a partition of 0.
+async fn apply(cluster: &Cluster, db: &Set<'_>) -> Outcome {
+    let manifest = cluster.statefulset("db").replicas(5).partition(0).image("v2");
+    let params = PatchParams::apply("argocd-controller").force();
+    let patch = Patch::Apply(manifest.manifest());
+    let applied = db.api().patch("db", &params, &patch).await;
+    applied.doing("apply a manifest").map(drop)
+}
+
+/// Each time Kubernetes may replace the next pod before the partition is back. It goes further only once that one is Ready, which takes
+/// far longer than the operator's answer.
+async fn expect_no_further_pod(cluster: &Cluster, db: &Set<'_>) -> Outcome {
+    let births = db.births();
+    let strays = births.iter().filter(|pod| pod.image == "v2");
+    let strays: Vec<_> = strays
+        .filter(|pod| !["db-3", "db-4"].contains(&pod.name.as_str()))
+        .collect();
+    cluster.expect(
+        &format!("no pod beyond the next is v2, not {strays:?}"),
+        strays.is_empty(),
+    )
+}
+
+async fn expect_contested(rollout: &Rollout<'_>) -> Outcome {
+    let words = "argocd-controller (field manager) keeps changing spec.updateStrategy.rollingUpdate.partition of StatefulSet db \
+                 in namespace";
+    rollout.expect_condition("Contested", "True", words).await?;
+    rollout.expect_event("WorkloadContested", words).await?;
+    rollout.expect_message(&format!("contested: {words}")).await?;
+    rollout.expect_events_at_most("WorkloadContested", 1).await
+}
+
+async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_pause(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 20).await?;
+    let new = || Match::image("example.com/db:v2");
+    let slow = Behaviour::ready_after(Duration::from_secs(30));
+    cluster.pods().program(new(), slow);
+    for _ in 0..10 {
+        apply(cluster, &db).await?;
+        stands_at(&db, 4).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    cluster.pods().program(new(), Behaviour::default());
+    expect_no_further_pod(cluster, &db).await?;
+    expect_contested(&rollout).await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout.expect_step(1, "Paused").await?;
+    // Once the Git tool stops, nothing says so any more.
+    rollout
+        .eventually("the condition goes", |status| {
+            match status
+                .conditions
+                .iter()
+                .any(|condition| condition.kind == "Contested")
+            {
+                true => Err("it is there".into()),
+                false => Ok(()),
+            }
+        })
+        .await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await
+}
+
+/// The status is written back less and less often; the partition follows each foreign write all the same.
+async fn a_contested_status_delays_no_guard(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(3).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    let before = db.pods().await?;
+    for _ in 0..30 {
+        rollout.overwrite(json!({"message": "all mine"})).await?;
+        tokio::select! {
+            put_right = rollout.expect_message("every pod runs") => { put_right?; }
+            contested = rollout.expect_event("StatusContested", "--show-managed-fields") => {
+                contested?;
+                break;
+            }
+        }
+    }
+    let fight = async {
+        loop {
+            rollout.overwrite(json!({"message": "all mine"})).await?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let guard = async {
+        for _ in 0..5 {
+            db.set_partition(0).await?;
+            db.expect_observed().await?;
+            stands_at(&db, 3).await?;
+        }
+        Ok(())
+    };
+    let ended: Outcome = tokio::select! {
+        ended = fight => ended,
+        guarded = guard => guarded,
+    };
+    ended?;
+    db.expect_same_pods(&before).await
+}
