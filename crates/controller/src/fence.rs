@@ -200,7 +200,7 @@ pub fn guard(client: Client, fence: Fence, metrics: Metrics) -> Client {
     Client::new(service, namespace)
 }
 
-fn is_watch(uri: &Uri) -> bool {
+pub(crate) fn is_watch(uri: &Uri) -> bool {
     let mut parameters = uri.query().unwrap_or_default().split('&');
     parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
 }

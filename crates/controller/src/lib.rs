@@ -11,6 +11,7 @@
 //! - `phased`: the checks of PhasedRollouts.
 //! - `roster`: whether everybody who may hold a workload is known.
 //! - `reconcile`: one object: look, decide, write one thing, look again.
+//! - `retry`: transient errors of one request are retried in place.
 //! - `turn`: what turns of any object need.
 //! - `status`: status writes, as small as the change and bound to the version they were decided on.
 //! - `notify`: events with names of their own, so that none is told twice.
@@ -37,6 +38,7 @@ pub mod operator;
 mod phased;
 pub mod rbac;
 mod reconcile;
+mod retry;
 mod roster;
 mod stable_template;
 mod status;

@@ -17,9 +17,6 @@ use crate::kind::Rollout;
 /// An event's message may not be longer.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// How often to try. A rollout is worth more than an event: after that it is logged and left.
-const TRIES: usize = 3;
-
 /// How often the same may be told of an object at one step within [`A_WHILE`]: a pod that is Ready now and then says nothing new.
 /// The numbers are those of Kubernetes' own recorders.
 const OFTEN: usize = 10;
@@ -30,8 +27,16 @@ const FOR_NOW: &str = " (told often: for a while only the log of the operator ha
 #[derive(Default)]
 pub(crate) struct Told(Mutex<HashMap<String, Lately>>);
 
-/// The names of events and when they were told, by what they have in common.
-type Lately = HashMap<String, Vec<(Timestamp, String)>>;
+/// Recent events, by what they have in common.
+type Lately = HashMap<String, Vec<Recent>>;
+
+/// An event that was decided on.
+struct Recent {
+    name: String,
+    at: Timestamp,
+    /// The server has it.
+    posted: bool,
+}
 
 /// Whether something is worth an event.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +44,8 @@ enum Worth {
     Telling,
     /// And the next one like it is not.
     TellingForNow,
+    /// It was posted before, and the reconcile that did so started over.
+    Posted,
     Nothing,
 }
 
@@ -48,20 +55,35 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
-    /// Whether one more event `like` others is worth telling. One that was told before is told again, under its name.
+    /// Remembers that the server has an event.
+    fn posted(&self, uid: &str, like: &str, name: &str) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = told.get_mut(uid).and_then(|lately| lately.get_mut(like));
+        let event = events.and_then(|events| events.iter_mut().find(|event| event.name == name));
+        if let Some(event) = event {
+            event.posted = true;
+        }
+    }
+
+    /// Whether one more event `like` others is worth telling. One that could not be posted before is told again, under its name.
     fn worth(&self, uid: &str, like: String, name: &str, now: Timestamp) -> Worth {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = told.entry(uid.to_owned()).or_default();
         lately.retain(|_, events| {
-            events.retain(|(at, _)| now.duration_since(*at) < A_WHILE);
+            events.retain(|event| now.duration_since(event.at) < A_WHILE);
             !events.is_empty()
         });
         let events = lately.entry(like).or_default();
-        let place = match events.iter().position(|(_, told)| told == name) {
+        let place = match events.iter().position(|event| event.name == name) {
+            Some(place) if events[place].posted => return Worth::Posted,
             Some(place) => place,
             None if events.len() == OFTEN => return Worth::Nothing,
             None => {
-                events.push((now, name.to_owned()));
+                events.push(Recent {
+                    name: name.to_owned(),
+                    at: now,
+                    posted: false,
+                });
                 events.len() - 1
             }
         };
@@ -103,23 +125,25 @@ pub(crate) async fn notify(
         }
         let name = name(object, notice);
         let uid = object.uid().unwrap_or_default();
-        let message = match told.worth(&uid, likeness(object, notice), &name, now) {
+        let like = likeness(object, notice);
+        let message = match told.worth(&uid, like.clone(), &name, now) {
             Worth::Telling => notice.message.clone(),
             Worth::TellingForNow => format!(
                 "{}{FOR_NOW}",
                 cut(&notice.message, LONGEST_MESSAGE - FOR_NOW.len())
             ),
-            Worth::Nothing => continue,
+            Worth::Posted | Worth::Nothing => continue,
         };
         let Ok(event) = serde_json::from_value(event(object, notice, &name, &message, now)) else {
             continue;
         };
-        for _ in 0..TRIES {
-            match events.create(&PostParams::default(), &event).await {
-                Ok(_) => break,
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => break,
-                Err(error) => tracing::warn!(reason = notice.reason, %error, "cannot write an event"),
+        // A rollout is worth more than an event: one that cannot be posted is logged.
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => told.posted(&uid, &like, &name),
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                told.posted(&uid, &like, &name);
             }
+            Err(error) => tracing::warn!(reason = notice.reason, %error, "cannot post an event"),
         }
     }
 }
@@ -274,11 +298,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_before_may_be_told_again() {
+    fn an_event_is_posted_once_and_again_only_while_the_server_does_not_have_it() {
         let told = Told::default();
         tell(&told, 1, 0..OFTEN);
-        assert_eq!(tell(&told, 1, 3..4), [Worth::Telling]);
+        assert_eq!(tell(&told, 1, 3..4), [Worth::Telling], "it could not be posted");
         assert_eq!(tell(&told, 1, OFTEN..OFTEN + 1), [Worth::Nothing]);
+        let like = likeness(
+            &object("1", json!({"currentStepIndex": 1})),
+            &notice("ChecksRestarted"),
+        );
+        told.posted("1", &like, "db.1.3");
+        assert_eq!(tell(&told, 1, 3..5), [Worth::Posted, Worth::Telling]);
         told.forget("1");
         assert_eq!(tell(&told, 1, OFTEN..OFTEN + 1), [Worth::Telling]);
     }

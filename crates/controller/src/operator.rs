@@ -33,6 +33,7 @@ use crate::kind::{Checks, Rollout};
 use crate::metrics::Metrics;
 use crate::phased::Inquiry;
 use crate::reconcile::{Context, has_left, reconcile, retry, target};
+use crate::retry::retry_transient_errors;
 use crate::roster::{self, Roster};
 
 /// How many objects may have their turn at the same time.
@@ -62,6 +63,7 @@ pub struct Operator {
 impl Operator {
     /// An operator that works through `client`.
     pub fn new(client: Client, options: Options) -> Self {
+        let client = retry_transient_errors(client);
         let secrets: Arc<dyn Secrets> = Arc::new(KubeSecrets(client.clone()));
         Self {
             providers: Arc::new(Providers::new(

@@ -55,6 +55,8 @@ pub struct Cluster {
     simulation: Option<Simulation>,
     oracle: Oracle,
     providers: Option<Egress>,
+    /// The connection of operators breaks at every so many requests.
+    reset_every: Option<usize>,
 }
 
 impl Cluster {
@@ -105,6 +107,7 @@ impl Cluster {
             simulation,
             oracle: Oracle::default(),
             providers: None,
+            reset_every: None,
         })
     }
 
@@ -139,6 +142,11 @@ impl Cluster {
             allow: "127.0.0.1".parse().into_iter().collect(),
             ..Egress::default()
         });
+    }
+
+    /// Breaks the connection of operators at every `nth` request, from their next start on.
+    pub fn reset_every(&mut self, nth: usize) {
+        self.reset_every = Some(nth);
     }
 
     /// The kubelet itself, to make its nodes vanish and return.
@@ -190,7 +198,7 @@ impl Cluster {
         };
         let operator = match &self.simulation {
             None => {
-                let client = recorded(&self.operator_client, &self.requests);
+                let client = recorded(&self.operator_client, &self.requests, self.reset_every);
                 let providers: Arc<dyn Ask> = match &self.providers {
                     Some(egress) => Arc::new(Providers::new(
                         Http::new(egress.clone()),
@@ -562,19 +570,28 @@ impl Simulation {
     }
 }
 
-/// The kinds that scenarios have no handle for.
-/// A client that takes down the paths of its requests.
-fn recorded(client: &Client, paths: &Arc<Mutex<Vec<String>>>) -> Client {
+/// A client that takes down the paths of its requests, and whose connection breaks at every so many of them if it says so.
+fn recorded(client: &Client, paths: &Arc<Mutex<Vec<String>>>, reset_every: Option<usize>) -> Client {
     let (inner, paths) = (client.clone(), paths.clone());
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let path = request.uri().path().to_owned();
-        paths.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        let made = {
+            let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
+            paths.push(path);
+            paths.len()
+        };
         let inner = inner.clone();
-        async move { inner.send(request).await }
+        async move {
+            if reset_every.is_some_and(|every| made.is_multiple_of(every)) {
+                return Err(tower::BoxError::from("connection reset by peer"));
+            }
+            inner.send(request).await.map_err(tower::BoxError::from)
+        }
     });
     Client::new(service, client.default_namespace())
 }
 
+/// The kinds that scenarios have no handle for.
 fn kind(plural: &str) -> ApiResource {
     match plural {
         "jobs" => ApiResource::erase::<Job>(&()),

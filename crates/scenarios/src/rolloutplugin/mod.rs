@@ -5,6 +5,7 @@ mod analysis;
 mod commands;
 mod contested;
 mod deadlines;
+mod faults;
 mod foreign;
 mod forged;
 mod guard;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Scenario> {
 pub fn hostile() -> Vec<Scenario> {
     [
         contested::all(),
+        faults::all(),
         forged::all(),
         limits::all(),
         names::all(),
