@@ -23,7 +23,7 @@ pub struct RolloutStatus {
     /// Tells whether the steps were edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_hash: Option<String>,
-    /// The replicas that there were when steps were counted by pods.
+    /// The replicas that the share of the step was counted for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_replicas: Option<i32>,
     /// When the rollout came to this step.
@@ -41,6 +41,12 @@ pub struct RolloutStatus {
     /// Pods that stay on the new version whatever the step says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_replicas: Option<i32>,
+    /// Pods, from 0, that stay on the new version although the workload was scaled up since and its partition is above them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept_pods: Vec<i32>,
+    /// The most pods that run the new version until the next step that has a share, because the workload was scaled up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_limit: Option<i32>,
     /// Pods, from 0, that were not Ready when the rollout began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused_pods: Vec<i32>,

@@ -85,11 +85,12 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of fields that have one of their own, by name.
-const LIMITS: [(&str, i64); 6] = [
+const LIMITS: [(&str, i64); 7] = [
     // Templates are taken together, and with them their args.
     ("args", 1_000),
     // A row for every pod.
     ("excusedPods", 10_000),
+    ("keptPods", 10_000),
     ("pods", 10_000),
     // As long as an expression may be.
     ("successCondition", 16 * 1024),

@@ -18,11 +18,9 @@ pub(crate) fn objection(rollout: &Rollout) -> Result<(), String> {
             "no operator has looked at {title} yet, so Kubernetes would roll every pod at once; is one running"
         ));
     }
-    let mut conditions = stage.status.conditions.iter();
-    let invalid = conditions.any(|condition| condition.kind == "InvalidSpec" && condition.status == "True");
-    // With a valid reference the workload was adopted, and is guarded.
-    let adopted = stage.status.stable_revision.is_some();
-    if invalid && !adopted && stage.activity == Activity::Idle {
+    // With a valid reference the workload is adopted and guarded, whatever its plan.
+    let guarded = stage.status.stable_revision.is_some() && rollout.reference_valid;
+    if is_invalid(&stage) && !guarded && stage.activity == Activity::Idle {
         return Err(format!(
             "{title} is invalid and does not guard the workload ({})",
             stage.message()
@@ -61,6 +59,11 @@ pub(crate) fn in_words(rollout: &Rollout, version: &str, stable: bool, program: 
     }
 }
 
+fn is_invalid(stage: &Stage<'_>) -> bool {
+    let mut conditions = stage.status.conditions.iter();
+    conditions.any(|condition| condition.kind == "InvalidSpec" && condition.status == "True")
+}
+
 /// Whether the operator stands aside.
 fn is_left_to_kubernetes(stage: &Stage<'_>) -> bool {
     let conditions = stage.status.conditions.iter();
@@ -76,6 +79,9 @@ fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
             call::about(program, rollout),
             rollout.name_any()
         );
+    }
+    if is_invalid(stage) {
+        return "once its spec is fixed: until then no pod is released".into();
     }
     match (rollout.kind, stage.steps()) {
         (Kind::PhasedRollout, _) => "one pod after the other, with its checks".into(),

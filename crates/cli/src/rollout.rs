@@ -76,6 +76,8 @@ pub(crate) struct Rollout {
     pub(crate) paused: bool,
     /// `spec.skipCheck`: left to Kubernetes.
     pub(crate) left_alone: bool,
+    /// Its spec names a workload that it may manage, whether or not its plan is valid.
+    pub(crate) reference_valid: bool,
     /// The kind of its workload.
     pub(crate) workload_kind: String,
     /// The name of its workload.
@@ -93,11 +95,13 @@ pub(crate) struct Rollout {
 impl From<RolloutPlugin> for Rollout {
     fn from(object: RolloutPlugin) -> Self {
         let plan = rolloutplugin::plan(&object).ok();
+        let reference_valid = object.reference_problems().is_empty();
         let canary = object.spec.strategy.canary.as_ref();
         Self {
             kind: Kind::RolloutPlugin,
             paused: object.spec.paused,
             left_alone: false,
+            reference_valid,
             workload_kind: object.spec.workload_ref.kind.clone(),
             workload: object.spec.workload_ref.name.clone(),
             steps: canary.map_or(0, |canary| canary.steps.len()),
@@ -126,6 +130,7 @@ impl From<PhasedRollout> for Rollout {
             kind: Kind::PhasedRollout,
             paused: object.spec.paused,
             left_alone: object.spec.skips_checks(),
+            reference_valid: object.reference_problems().is_empty(),
             workload_kind: "StatefulSet".into(),
             workload: object.spec.target_ref.clone(),
             steps: steps.len(),

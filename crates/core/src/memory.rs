@@ -59,7 +59,7 @@ pub struct Attempt {
     pub step: StepIndex,
     /// The steps it was counted in.
     pub steps: Fingerprint,
-    /// The pods there were when it was, where steps are counted by pods.
+    /// The replicas that its share was counted for.
     pub counted: Option<u32>,
     /// When it came to this step.
     pub entered: Timestamp,
@@ -72,6 +72,10 @@ pub struct Attempt {
     pub exposed: u32,
     /// Pods that stay released whatever the step says, because they were when the steps began or were changed.
     pub floor: u32,
+    /// Indices of pods that stay on the new version although the guard was raised above them when the workload was scaled up. Sorted.
+    pub kept: Vec<u32>,
+    /// The most pods that are released before the next step that has a share, because the workload was scaled up at a step without one.
+    pub limit: Option<u32>,
     /// Stable pods that were not Ready before it began: they do not have to be well for a step to pass.
     pub excused: Vec<u32>,
     /// Somebody has set `paused`.

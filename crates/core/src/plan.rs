@@ -192,6 +192,17 @@ impl Plan {
         }
     }
 
+    /// The same plan for another number of pods, where steps are counted by pods.
+    pub(crate) fn counted_for(&self, replicas: u32) -> Self {
+        match self.by_pod {
+            true => Self {
+                steps: pod_by_pod(replicas),
+                ..self.clone()
+            },
+            false => self.clone(),
+        }
+    }
+
     /// Tells edited steps from unedited ones. Those that are counted by pods are not edited by scaling.
     pub fn fingerprint(&self) -> Fingerprint {
         if self.by_pod {

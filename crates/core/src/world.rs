@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use stateward_api::analysis;
 
+use crate::engine::to_release;
 use crate::memory::{Activity, Memory};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::Workload;
@@ -279,9 +280,13 @@ impl Decision {
             (Activity::Rolling(old), Activity::Rolling(new))
                 if new.step == old.step.next() && new.steps == old.steps =>
             {
-                match plan.step(old.step) {
-                    Some(Step::Share(share)) => Some(share),
-                    Some(Step::Pause(_) | Step::Analysis(_)) | None => None,
+                match (plan.step(old.step), before.workload.as_ref()) {
+                    (Some(Step::Share(share)), Ok(workload)) if !old.kept.is_empty() => {
+                        let released = to_release(old, plan, workload.replicas);
+                        Some(Share::Pods(released.min(share.of(workload.replicas))))
+                    }
+                    (Some(Step::Share(share)), _) => Some(share),
+                    (Some(Step::Pause(_) | Step::Analysis(_)) | None, _) => None,
                 }
             }
             _ => None,

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use stateward_api::analysis;
 
 use super::gate::{Ahead, unready};
+use super::scale::to_release;
 use super::step::enter;
 use super::{Turn, report};
 use crate::memory::{Activity, Attempt, Beside};
@@ -128,8 +129,8 @@ impl Turn<'_> {
                 let progressed = if flaps { attempt.progressed } else { now };
                 (Some(attempt.step), unwell(workload, attempt, began), progressed)
             }
-            Some(Step::Share(share)) => {
-                let due = share.of(workload.replicas);
+            Some(Step::Share(_)) => {
+                let due = to_release(attempt, plan, workload.replicas);
                 let released = i64::from(due) <= workload.released;
                 if released && !waits_for_its_turn(workload, attempt, due) {
                     // Whatever it had to wait for before.

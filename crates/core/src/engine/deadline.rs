@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 
 use super::gate::Ahead;
+use super::scale::{is_kept, to_release};
 use super::{Turn, report};
 use crate::memory::Attempt;
 use crate::plan::{OnBrokenPod, OnFailure, Plan, Share, Step};
@@ -179,9 +180,11 @@ impl Turn<'_> {
     /// When the last pod outside the share came back to the old version, or will count as back, while others have yet to.
     fn last_returned(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Timestamp> {
         let stable = self.memory.stable.as_ref().map(|stable| &stable.revision)?;
-        let due = plan.share_at(attempt.step).of(workload.replicas);
-        let first_released = workload.first_released(due.max(attempt.floor));
-        let outside = || workload.members().filter(|pod| pod.index < first_released);
+        let first_released = workload.first_released(to_release(attempt, plan, workload.replicas));
+        let outside = || {
+            let below = workload.members().filter(|pod| pod.index < first_released);
+            below.filter(|pod| !is_kept(attempt, pod))
+        };
         let astray = outside().any(|pod| pod.revision.is_some() && !pod.runs(stable));
         let back = outside().filter(|pod| pod.runs(stable));
         let back = back.filter_map(|pod| pod.available_at(workload.min_ready));

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::scale::is_kept;
 use crate::memory::Attempt;
 use crate::revision::RevisionName;
 use crate::workload::{Pod, Workload};
@@ -91,7 +92,10 @@ pub(super) fn gate(
             let what = format!("waiting for pod {index} to be created");
             return Ahead::waiting_for(workload, index, what);
         };
-        let astray = if released {
+        let kept = is_kept(attempt, pod);
+        let astray = if kept {
+            false
+        } else if released {
             !pod.runs(&attempt.target)
         } else {
             pod.runs(&attempt.target) || home.as_ref().is_some_and(|home| !pod.runs(home))
@@ -106,6 +110,7 @@ pub(super) fn gate(
             let what = format!("waiting for pod {} to run {goal}", pod.name);
             return Ahead::waiting_for(workload, index, what);
         }
+        let released = released || kept;
         let excused = !released && attempt.excused.contains(&index);
         let next = index + 1 == first_released;
         if excused && all_available && workload.ordered && !next && !pod.ready() {
@@ -152,6 +157,13 @@ pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timesta
             let what = format!("waiting for pod {} to run {}", pod.name, attempt.target);
             return Ahead::waiting_for(workload, index, what);
         }
+        match available(pod, workload, now) {
+            Ahead::Open => {}
+            waiting => return waiting,
+        }
+    }
+    let kept = attempt.kept.iter().filter_map(|index| workload.at(*index));
+    for pod in kept.filter(|pod| pod.runs(&attempt.target)) {
         match available(pod, workload, now) {
             Ahead::Open => {}
             waiting => return waiting,

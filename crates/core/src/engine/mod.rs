@@ -19,6 +19,7 @@ mod suspend;
 mod target;
 
 pub use self::analysis::{name_beside, name_of_step};
+pub(crate) use self::scale::{release_of, to_release};
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -157,7 +158,10 @@ impl Turn<'_> {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return Outcome::wait(report);
         };
-        let stands = pause::as_it_stands(workload, &attempt.target);
+        let stands = match scale::is_scaled_up(attempt, workload) {
+            true => 0,
+            false => pause::as_it_stands(workload, &attempt.target),
+        };
         let exceeded = workload.released > i64::from(stands);
         if !self.world.reference_valid || !exceeded && workload.claim == Claim::Ours {
             return Outcome::wait(report);

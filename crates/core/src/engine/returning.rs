@@ -6,6 +6,7 @@
 //! Kubernetes has forgotten it, the template is put back from our copy and everything follows it.
 
 use super::gate::unready;
+use super::scale::is_kept;
 use super::{Outcome, Turn, report};
 use crate::memory::{Activity, Attempt, Cause, Return, Stable};
 use crate::plan::Share;
@@ -45,7 +46,7 @@ impl Turn<'_> {
         if workload.released != due || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(share), message);
         }
-        if let Some(action) = self.next_stray(workload, home, workload.replicas, !known) {
+        if let Some(action) = self.next_stray(workload, home, |_| false, !known) {
             return Outcome::act(action, message);
         }
         if !known || !self.is_home(workload, home) {
@@ -115,23 +116,25 @@ impl Turn<'_> {
             pod.is_some_and(|pod| attempt.is_none_or(|attempt| pod.runs(&attempt.target)))
         };
         let at_rest = (first_released..workload.replicas).all(replaced);
-        self.next_stray(workload, &stable, first_released, !at_rest)
+        let belongs =
+            |pod: &Pod| pod.index >= first_released || attempt.is_some_and(|attempt| is_kept(attempt, pod));
+        self.next_stray(workload, &stable, belongs, !at_rest)
     }
 
     /// The next pod to remove so that it comes back as `home`.
     ///
     /// A broken one serves nobody and may hold up the others (OrderedReady, k/k#67250), so it goes at once; those that
     /// serve go one at a time, and only while every other pod has been Ready for long enough, by its own word and by the
-    /// workload's; one that has not is no loss and goes before them. Only pods below the index `end` are looked at.
+    /// workload's; one that has not is no loss and goes before them. Pods that `belong` where they are stay.
     fn next_stray(
         &mut self,
         workload: &Workload,
         home: &RevisionName,
-        end: u32,
+        belongs: impl Fn(&Pod) -> bool,
         only_broken: bool,
     ) -> Option<Action> {
         let astray =
-            |pod: &&Pod| pod.index < end && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
+            |pod: &&Pod| !belongs(pod) && pod.revision.is_some() && !pod.runs(home) && !pod.terminating;
         if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {
             return Some(remove(broken, false));
         }

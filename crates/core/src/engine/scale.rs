@@ -1,42 +1,167 @@
-//! Steps that are counted by pods, when the number of pods changes (rule 9).
+//! When the number of pods changes in the middle of a rollout (rule 9).
+//!
+//! Kubernetes moves no pod back when the guard is raised, and creates pods below it on the stable version. So scaling up raises the
+//! guard above every pod: those that are new stay so, those that are added are stable, and the share is counted by what pods run, not
+//! by where they are. A later step releases what the share then allows.
 
-use super::Turn;
 use super::step::enter;
+use super::{Outcome, Turn};
 use crate::memory::Attempt;
-use crate::plan::{Plan, Share, StepIndex};
-use crate::workload::Workload;
+use crate::plan::{Plan, Share, Step, StepIndex};
+use crate::workload::{Pod, Workload};
+use crate::world::Action;
+
+/// How many pods, from the last one down, are released at the step of an attempt. Pods that were kept below them count too.
+pub(crate) fn to_release(attempt: &Attempt, plan: &Plan, replicas: u32) -> u32 {
+    let share = plan.share_at(attempt.step).of(replicas).max(attempt.floor);
+    release_of(attempt, share.min(attempt.limit.unwrap_or(replicas)), replicas)
+}
+
+/// The same for so many new pods.
+pub(crate) fn release_of(attempt: &Attempt, share: u32, replicas: u32) -> u32 {
+    let share = share.min(replicas);
+    let kept_below = |released: u32| {
+        let first = replicas - released;
+        attempt.kept.partition_point(|index| *index < first) as u32
+    };
+    // One more is one more new pod, or none where it is a kept one.
+    let fits = |released: &u32| released + kept_below(*released) <= share;
+    match attempt.kept.is_empty() {
+        true => share,
+        false => (0..=share).rev().find(fits).unwrap_or(0),
+    }
+}
+
+/// Whether a pod stays on the new version although the guard is above it.
+pub(super) fn is_kept(attempt: &Attempt, pod: &Pod) -> bool {
+    pod.runs(&attempt.target) && attempt.kept.binary_search(&pod.index).is_ok()
+}
+
+/// Whether pods were added since the share was counted, and some pod is to stay on the stable version.
+pub(super) fn is_scaled_up(attempt: &Attempt, workload: &Workload) -> bool {
+    attempt.counted.is_some_and(|counted| counted < workload.replicas) && workload.current != attempt.target
+}
+
+/// Whether every pod of `replicas` is released at the step of an attempt.
+fn is_everything(attempt: &Attempt, plan: &Plan, replicas: u32) -> bool {
+    let share = plan.share_at(attempt.step);
+    share == Share::ALL || share.of(replicas) == replicas
+}
 
 impl Turn<'_> {
-    /// Finds the step again. Scaling down takes the last pods away, which are new: so many fewer are. Scaling up exposes no
-    /// further pod. Where every pod was released already, every pod stays so: Kubernetes may have forgotten the old version.
+    /// After scaling up, raises the guard before the share is counted again: what pods run is known only once Kubernetes updates none
+    /// of them any more.
+    pub(super) fn raise_guard_before_recounting(
+        &self,
+        attempt: &Attempt,
+        workload: &Workload,
+        plan: &Plan,
+    ) -> Option<Outcome> {
+        let counted = attempt.counted?;
+        if !is_scaled_up(attempt, workload) || is_everything(attempt, &plan.counted_for(counted), counted) {
+            return None;
+        }
+        let action = (workload.released > 0).then_some(Action::Release(Share::NONE));
+        if action.is_none() && workload.same_pods() {
+            return None;
+        }
+        Some(Outcome { action, report: None })
+    }
+
+    /// Counts the share again for another number of pods. Scaling down takes the last pods away, which are new: steps that are counted
+    /// by pods go back by as many. Where every pod was released already, every pod stays so: Kubernetes may have forgotten the old
+    /// version.
     pub(super) fn rescale(&mut self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
-        let Some(counted) = attempt.counted.filter(|counted| *counted != workload.replicas) else {
-            return;
-        };
-        let was = Plan {
-            steps: crate::plan::pod_by_pod(counted),
-            ..plan.clone()
-        };
-        let share = was.share_at(attempt.step);
-        let step = if share == Share::ALL || share.of(counted) == counted {
-            // As far from the end as it was.
-            let left = was.end().0.saturating_sub(attempt.step.0);
-            plan.end().0.saturating_sub(left)
-        } else {
-            let gone = counted.saturating_sub(workload.replicas);
-            attempt.step.0.saturating_sub(gone.saturating_mul(2))
-        };
+        let counted = *attempt.counted.get_or_insert(workload.replicas);
+        if counted == workload.replicas {
+            return self.forget_lost(attempt, workload, plan);
+        }
+        let was = plan.counted_for(counted);
+        let everything = is_everything(attempt, &was, counted);
         attempt.counted = Some(workload.replicas);
-        attempt.exposed = workload.exposed_from_the_top(&attempt.target);
         // A pod that comes again at that place is another one.
         attempt.excused.retain(|index| *index < workload.replicas);
-        *attempt = enter(attempt.clone(), StepIndex(step), plan, self.world.now);
-        self.notice(
-            "Scaled",
-            format!(
-                "{}: scaled from {counted} to {} pods, the step begins anew",
-                attempt.target, workload.replicas
-            ),
-        );
+        attempt.kept.retain(|index| *index < workload.replicas);
+        let up = counted < workload.replicas && !everything && workload.current != attempt.target;
+        if up {
+            attempt.kept = kept_pods(attempt, counted, plan, workload);
+            attempt.floor = 0;
+            let kept = attempt.kept.len() as u32;
+            let releases = matches!(plan.step(attempt.step), Some(Step::Share(_)) | None);
+            attempt.limit = (!releases && !plan.by_pod).then_some(kept);
+        }
+        attempt.exposed = workload.exposed_from_the_top(&attempt.target);
+        if plan.by_pod {
+            let step = if everything {
+                // As far from the end as it was.
+                let left = was.end().0.saturating_sub(attempt.step.0);
+                plan.end().0.saturating_sub(left)
+            } else {
+                let gone = counted.saturating_sub(workload.replicas);
+                attempt.step.0.saturating_sub(gone.saturating_mul(2))
+            };
+            *attempt = enter(attempt.clone(), StepIndex(step), plan, self.world.now);
+        }
+        let replicas = workload.replicas;
+        let mut message = format!("{}: scaled from {counted} to {replicas} pods", attempt.target);
+        if up && let Some(stable) = &self.memory.stable {
+            message += &format!("; no pod is moved back, and added pods run {}", stable.revision);
+        }
+        if plan.by_pod {
+            message += "; the step begins again";
+        } else {
+            message += &format!("; {}", share_in_words(attempt, plan, replicas));
+        }
+        self.notice("Scaled", message);
+    }
+
+    /// A kept pod that was lost comes back on the stable version. A step that has a share makes up for it; steps that are counted by
+    /// pods go back by as many.
+    fn forget_lost(&self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
+        let releases = plan.by_pod || matches!(plan.step(attempt.step), Some(Step::Share(_)) | None);
+        if !releases || attempt.kept.is_empty() || !workload.same_pods() {
+            return;
+        }
+        let first = workload.first_released(to_release(attempt, plan, workload.replicas));
+        // Those that are released by now come back on the new version.
+        attempt.kept.retain(|index| *index < first);
+        let before = attempt.kept.len();
+        let target = attempt.target.clone();
+        let stays = |index: &u32| {
+            workload
+                .at(*index)
+                .is_some_and(|pod| pod.runs(&target) && !pod.terminating)
+        };
+        attempt.kept.retain(stays);
+        let lost = (before - attempt.kept.len()) as u32;
+        if plan.by_pod && lost > 0 {
+            let step = StepIndex(attempt.step.0.saturating_sub(lost.saturating_mul(2)));
+            *attempt = enter(attempt.clone(), step, plan, self.world.now);
+        }
+    }
+}
+
+/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, and of the
+/// others as many as the share of the step still allows. Such a one was created before the guard was raised, or had not been taken away
+/// yet by scaling down.
+fn kept_pods(attempt: &Attempt, counted: u32, plan: &Plan, workload: &Workload) -> Vec<u32> {
+    let new = workload
+        .members()
+        .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
+    let (mut kept, added): (Vec<_>, Vec<_>) = new.map(|pod| pod.index).partition(|index| *index < counted);
+    let share = plan.share_at(attempt.step).of(workload.replicas) as usize;
+    let room = share.saturating_sub(kept.len());
+    kept.extend(added.into_iter().take(room));
+    kept
+}
+
+/// `1 of 8 pods may run the new version until the next setWeight step`
+pub(super) fn share_in_words(attempt: &Attempt, plan: &Plan, replicas: u32) -> String {
+    let share = plan.share_at(attempt.step).of(replicas);
+    match attempt.limit.filter(|limit| *limit < share) {
+        Some(limit) => {
+            format!("{limit} of {replicas} pods may run the new version until the next setWeight step")
+        }
+        None => format!("{share} of {replicas} pods may run the new version"),
     }
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::gate::{Ahead, gate, released_pods};
+use super::scale::{share_in_words, to_release};
 use super::{Outcome, Turn, report};
 use crate::memory::{Activity, Attempt, Beside, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
@@ -22,12 +23,14 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         target: workload.update.clone(),
         step: StepIndex::default(),
         steps: plan.fingerprint(),
-        counted: plan.by_pod.then_some(workload.replicas),
+        counted: Some(workload.replicas),
         entered: now,
         progressed: now,
         reached: 0,
         exposed: 0,
         floor: 0,
+        kept: Vec::new(),
+        limit: None,
         excused: (0..workload.replicas).filter(broken).collect(),
         held: false,
         pausing: false,
@@ -44,6 +47,10 @@ pub(super) fn enter(attempt: Attempt, step: StepIndex, plan: &Plan, now: Timesta
         entered: now,
         progressed: now,
         pausing: matches!(plan.step(step), Some(Step::Pause(_))),
+        limit: match plan.step(step) {
+            Some(Step::Share(_)) | None => None,
+            Some(Step::Pause(_) | Step::Analysis(_)) => attempt.limit,
+        },
         ..attempt
     }
 }
@@ -54,6 +61,9 @@ impl Turn<'_> {
         let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
             return self.idle(workload);
         };
+        if let Some(raising) = self.raise_guard_before_recounting(&attempt, workload, plan) {
+            return raising;
+        }
         self.rescale(&mut attempt, workload, plan);
         self.recount(&mut attempt, workload, plan);
         self.hold(&mut attempt, plan, workload);
@@ -74,9 +84,7 @@ impl Turn<'_> {
         }
         let stopped = attempt.held || matches!(attempt.beside, Beside::InDoubt(_));
         let share = plan.share_at(attempt.step);
-        let due = share
-            .of(workload.replicas)
-            .max(attempt.floor.min(workload.replicas));
+        let due = to_release(&attempt, plan, workload.replicas);
         let allowed = if stopped {
             due.min(super::pause::as_it_stands(workload, &attempt.target))
         } else {
@@ -213,6 +221,9 @@ impl Turn<'_> {
         }
         let exposed = workload.exposed_from_the_top(&attempt.target);
         attempt.floor = attempt.floor.max(exposed);
+        let first = workload.first_released(exposed);
+        let kept = attempt.kept.iter().filter(|index| **index < first).count();
+        let exposed = exposed as usize + kept;
         attempt.steps = plan.fingerprint();
         *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
         self.notice(
@@ -261,10 +272,7 @@ impl Turn<'_> {
 
     /// What stands between the step that an attempt is at and the next.
     pub(super) fn gate_of_step(&self, workload: &Workload, attempt: &Attempt, plan: &Plan) -> Ahead {
-        let due = plan
-            .share_at(attempt.step)
-            .of(workload.replicas)
-            .max(attempt.floor.min(workload.replicas));
+        let due = to_release(attempt, plan, workload.replicas);
         self.gate(workload, attempt, plan, due)
     }
 
@@ -308,7 +316,12 @@ impl Turn<'_> {
         if let Beside::InDoubt(_) = attempt.beside {
             return self.describe_doubt(attempt);
         }
-        let waiting = ahead.clause();
+        let mut waiting = ahead.clause();
+        if let (Some(limit), Some(counted)) = (attempt.limit, attempt.counted)
+            && limit < plan.share_at(attempt.step).of(counted)
+        {
+            waiting += &format!("; scaled up: {}", share_in_words(attempt, plan, counted));
+        }
         match plan.step(attempt.step) {
             Some(Step::Analysis(_)) => self.describe_analysis(attempt, plan, &waiting),
             Some(Step::Pause(duration)) => {

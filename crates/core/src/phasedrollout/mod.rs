@@ -20,7 +20,7 @@ use stateward_api::phasedrollout::{
 
 pub use self::check::{Checked, Verdict, begin, due, judge, news, note, unanswered};
 pub use self::status::{next_status, plain_phase};
-use crate::engine::name_of_step;
+use crate::engine::{name_of_step, release_of};
 use crate::memory::{Activity, Attempt};
 use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, pod_by_pod};
 use crate::record;
@@ -136,7 +136,8 @@ fn phase(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> a
 fn title(attempt: &Attempt, workload: &Result<Workload, NoWorkload>) -> String {
     let released = attempt.step.0 / 2;
     let next = workload.as_ref().ok().and_then(|workload| {
-        let index = workload.replicas.checked_sub(released + 1)?;
+        let next = (released < workload.replicas).then_some(released + 1)?;
+        let index = workload.first_released(release_of(attempt, next, workload.replicas));
         let name = workload.at(index).map(|pod| pod.name.clone());
         Some(name.unwrap_or_else(|| index.to_string()))
     });

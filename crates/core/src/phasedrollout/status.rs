@@ -5,6 +5,7 @@ use stateward_api::rollout::{Condition, RolloutStatus};
 
 use super::check::{tries_left, word};
 use super::checks;
+use crate::engine::release_of;
 use crate::memory::Activity;
 use crate::plan::Step;
 use crate::record;
@@ -136,7 +137,8 @@ fn rolling_pod(
         (Some(Step::Analysis(_)), Some(known)) => word(object, &known, world.now),
         (Some(Step::Analysis(_)), None) => "WaitForAllPodsToBeAvailable",
         (Some(Step::Share(share)), _) => {
-            let first = workload.first_released(share.of(workload.replicas));
+            let released = release_of(attempt, share.of(workload.replicas), workload.replicas);
+            let first = workload.first_released(released);
             let there = workload.at(first).is_some_and(|pod| pod.runs(&attempt.target));
             if there {
                 "WaitForAllPodsToBeAvailable"

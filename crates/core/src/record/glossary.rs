@@ -166,7 +166,10 @@ pub const EVENTS: [Event; 34] = [
         "StepsChanged",
         "the steps were edited in the middle of a rollout, which begins at the first",
     ),
-    normal("Scaled", "the workload was scaled in a step, which begins anew"),
+    normal(
+        "Scaled",
+        "the workload was scaled in the middle of a rollout; the message says what became of the share",
+    ),
     warning(
         "ScaledToZero",
         "the workload was scaled to zero in the middle of a rollout, and the stable template is put back",

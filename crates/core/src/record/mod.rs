@@ -61,6 +61,8 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
         reached: count(status.reached_replicas),
         exposed: count(status.exposed_replicas),
         floor: count(status.floor_replicas),
+        kept: indices(&status.kept_pods),
+        limit: status.share_limit.map(|pods| count(Some(pods))),
         excused: status
             .excused_pods
             .iter()
@@ -97,6 +99,14 @@ fn rejection(status: &RolloutStatus) -> Option<Rejection> {
         reason: status.aborted_reason.clone().unwrap_or_default(),
         replaced: status.aborted_template_replaced,
     })
+}
+
+/// Indices that were written down, sorted: who may write the status can write them in any order.
+fn indices(written: &[i32]) -> Vec<u32> {
+    let mut indices: Vec<_> = written.iter().map(|index| count(Some(*index))).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    indices
 }
 
 /// A revision that was written down; a name that was edited to be empty is none.

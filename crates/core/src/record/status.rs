@@ -231,6 +231,8 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         reached,
         exposed,
         floor,
+        kept,
+        limit,
         excused,
         held,
         pausing,
@@ -246,6 +248,8 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.reached_replicas = Some(number(*reached));
     status.exposed_replicas = (*exposed > 0).then(|| number(*exposed));
     status.floor_replicas = (*floor > 0).then(|| number(*floor));
+    status.kept_pods = kept.iter().map(|index| number(*index)).collect();
+    status.share_limit = limit.map(number);
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
     status.fully_promoted = *fully_promoted;
@@ -411,6 +415,8 @@ mod tests {
         reached: 5,
         exposed: 6,
         floor: 6,
+        kept: vec![2, 3],
+        limit: Some(4),
         excused: vec![7, 8],
         held: true,
         pausing: true,

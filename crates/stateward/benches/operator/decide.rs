@@ -80,6 +80,8 @@ fn half_way() -> World {
                 template: Fingerprint::of("a"),
             }),
             activity: Activity::Rolling(Attempt {
+                kept: Vec::new(),
+                limit: None,
                 target: new.clone(),
                 step: StepIndex(1),
                 steps: plan.fingerprint(),

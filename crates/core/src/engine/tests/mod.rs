@@ -10,6 +10,7 @@ mod in_the_way;
 mod let_go;
 mod pause;
 mod returning;
+mod scale;
 mod size;
 mod step;
 mod target;

@@ -85,8 +85,9 @@ fn a_pod_that_has_just_crashed_is_not_believed() {
 
 /// Rule 9
 #[test]
-fn scaling_recomputes_the_share_and_pulls_back_what_slipped_through() {
+fn what_slipped_through_is_pulled_back() {
     let mut world = rolling(0);
+    world.attempt().counted = Some(10);
     world.view().replicas = 10;
     world.view().released = 6;
     world.pods(["a", "a", "a", "a", "b", "b", "b", "b", "b", "b"]);

@@ -90,15 +90,17 @@ impl Replay {
 
     /// 17: we write the partition and the claim, and on a way back the template. Nothing else.
     fn check_fields(&mut self, name: &str, set: &Set, before: &Set) {
-        let returning = self
-            .holder(name)
-            .is_some_and(|rollout| matches!(rollout.memory.activity, Activity::Returning(_)));
+        // On the way back, and when the object goes after one.
+        let restores = self.holder(name).is_some_and(|rollout| {
+            matches!(rollout.memory.activity, Activity::Returning(_))
+                || rollout.deleting && rollout.memory.rejected.is_some()
+        });
         let theirs = |set: &Set| {
             let mut spec = set.object["spec"].clone();
             let mut annotations = set.object["metadata"]["annotations"].clone();
             if let Some(spec) = spec.as_object_mut() {
                 spec.remove("updateStrategy");
-                if returning {
+                if restores {
                     spec.remove("template");
                 }
             }

@@ -129,6 +129,7 @@ pub(super) struct Rollout {
     pub(super) commands: Commands,
     pub(super) plan: Option<Plan>,
     pub(super) status: RolloutStatus,
+    pub(super) deleting: bool,
     /// The set is left to Kubernetes.
     pub(super) suspended: bool,
     /// Of a PhasedRollout: how many checks in a row it wants, and those of its gate.
@@ -150,6 +151,7 @@ impl Rollout {
             commands: record::commands(&status),
             plan: rolloutplugin::plan(&object).ok(),
             status,
+            deleting: object.metadata.deletion_timestamp.is_some(),
             suspended: false,
             checks: None,
         })
@@ -176,6 +178,7 @@ impl Rollout {
                 ..plan
             }),
             status: status.rollout,
+            deleting: object.metadata.deletion_timestamp.is_some(),
             suspended: object.spec.skips_checks(),
             checks: Some((threshold, status.rolling_pod_status.unwrap_or_default())),
         })
