@@ -31,6 +31,7 @@ use stateward_plugin::Watches;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::fence::Fence;
+use crate::overlap::Scope;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub(crate) struct Candidate {
     name: String,
     identity: String,
     lease: Duration,
+    scope: Scope,
     seen: Option<Seen>,
 }
 
@@ -86,6 +88,7 @@ impl Candidate {
             name: name.to_owned(),
             identity: identity.to_owned(),
             lease,
+            scope: Scope::default(),
             seen: None,
         }
     }
@@ -157,13 +160,14 @@ impl Candidate {
         let old = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();
         let ours = old.holder_identity.as_deref() == Some(&self.identity);
         let transitions = old.lease_transitions.unwrap_or(0);
-        let metadata = before.map_or_else(
+        let mut metadata = before.map_or_else(
             || ObjectMeta {
                 name: Some(self.name.clone()),
                 ..ObjectMeta::default()
             },
             |lease| lease.metadata.clone(),
         );
+        self.scope.write(&mut metadata);
         Lease {
             metadata,
             spec: Some(LeaseSpec {
@@ -219,6 +223,12 @@ impl Election {
             clock,
             watches: Watches::default(),
         }
+    }
+
+    /// Writes into the Lease which namespaces this operator looks after.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.candidate.scope = scope;
+        self
     }
 
     /// The name of the Lease.

@@ -4,6 +4,7 @@
 //! - [`lease`]: one operator leads.
 //! - [`leadership`]: the same on a thread of its own, so that no work delays a renewal.
 //! - [`fence`]: who does not lead writes nothing.
+//! - [`overlap`]: two operators of the same namespaces never both lead.
 //! - [`metrics`]: what is counted.
 //! - [`rbac`]: what it may do.
 //! - `analysis`: runs of analysis: created, measured, and kept in sight.
@@ -35,6 +36,7 @@ pub mod lease;
 pub mod metrics;
 mod notify;
 pub mod operator;
+pub mod overlap;
 mod phased;
 pub mod rbac;
 mod reconcile;

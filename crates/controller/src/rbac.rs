@@ -40,14 +40,10 @@ pub fn rules() -> Vec<PolicyRule> {
 
 /// What it needs in the namespace of its lease, of that name.
 pub fn lease_rules(name: &str) -> Vec<PolicyRule> {
-    let lease = rule(
-        "coordination.k8s.io",
-        "leases",
-        &["get", "list", "watch", "update"],
-    );
+    let lease = rule("coordination.k8s.io", "leases", &["get", "watch", "update"]);
     vec![
-        // Creation comes before the name is known to the authorizer.
-        rule("coordination.k8s.io", "leases", &["create"]),
+        // Creation comes before the name is known to the authorizer; those of other operators have any name.
+        rule("coordination.k8s.io", "leases", &["create", "list"]),
         PolicyRule {
             resource_names: Some(vec![name.to_owned()]),
             ..lease

@@ -26,6 +26,7 @@ scenarios![
     a_leader_that_is_killed_is_succeeded,
     a_leader_that_is_told_to_stop_hands_over,
     a_leader_that_restarts_in_its_pod_takes_its_own_lease_back,
+    two_operators_of_the_same_namespaces_never_both_lead_whatever_their_leases,
     two_processes_of_one_pod_do_not_both_lead,
     every_line_about_a_rollout_names_it,
     the_namespaces_it_is_given_are_looked_after_and_no_others,
@@ -278,6 +279,32 @@ async fn a_leader_that_restarts_in_its_pod_takes_its_own_lease_back(cluster: &mu
     Ok(())
 }
 
+/// An operator on a laptop, say, and the deployed one.
+async fn two_operators_of_the_same_namespaces_never_both_lead_whatever_their_leases(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_definitions().await?;
+    let first = Process::candidate(cluster, "15s")?;
+    first.expect_line(cluster, "leads").await?;
+    let ours = format!("--namespace={}", cluster.namespace());
+    for namespaces in [&[ours.as_str(), "--namespace=another"][..], &[]] {
+        let mut second = Process::with_another_lease(cluster, namespaces)?;
+        second
+            .expect_line(cluster, "another operator leads: operator ")
+            .await?;
+        second
+            .expect_line(cluster, "stop that one, or give this one")
+            .await?;
+        second.expect_failure(cluster).await?;
+    }
+    let third = Process::with_another_lease(cluster, &["--namespace=another"])?;
+    third.expect_line(cluster, "leads").await?;
+    drop(first);
+    // It was killed, which another one finds out for itself.
+    let second = Process::with_another_lease(cluster, &[ours.as_str()])?;
+    second.expect_line(cluster, "leads").await
+}
+
 async fn two_processes_of_one_pod_do_not_both_lead(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let first = Process::in_pod(cluster)?;
@@ -437,6 +464,27 @@ impl Process {
             format!("--pod-uid={namespace}"),
         ];
         Self::start_with(cluster.kubeconfig(), &flags)
+    }
+
+    /// Starts one that stands for election elsewhere than [`Self::candidate`], and looks after these namespaces.
+    fn with_another_lease(cluster: &Cluster, namespaces: &[&str]) -> Outcome<Self> {
+        let mut flags = vec![
+            format!("--lease-namespace={}", cluster.namespace()),
+            format!("--lease-name=other-{}", fastrand::u32(..)),
+        ];
+        flags.extend(namespaces.iter().map(|flag| (*flag).to_owned()));
+        Self::start_with(cluster.kubeconfig(), &flags)
+    }
+
+    /// Waits until it ends by itself, with an error.
+    async fn expect_failure(&mut self, cluster: &Cluster) -> Outcome {
+        for _ in 0..1200 {
+            if let Some(status) = self.child.try_wait().ok().flatten() {
+                return cluster.expect(&format!("it fails, not {status}"), !status.success());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(cluster.unmet("it ends by itself", self.log()))
     }
 
     async fn expect_line(&self, cluster: &Cluster, words: &str) -> Outcome {

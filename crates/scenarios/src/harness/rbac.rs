@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use stateward_clock::Clock;
 use stateward_controller::endpoints;
 use stateward_controller::lease::{Election, Timing};
+use stateward_controller::overlap::{Scope, other_leader};
 use stateward_controller::rbac::{endpoint_rules, lease_rules, rules};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -91,6 +92,10 @@ pub(crate) async fn elect(operator: &Client) -> Result<()> {
         .await
         .context("a lease that was released is not to be had")?;
     second.release().await;
+    let scope = Scope::default();
+    other_leader(operator, (NAMESPACE, NAME), &scope, true)
+        .await
+        .context("cannot look for other leaders")?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The objects that make a cluster run the operator.
 
 use serde_json::{Value, json};
+use stateward_controller::overlap::LEASE_NAMESPACE;
 use stateward_controller::rbac;
 
 /// The image that is installed unless another is asked for.
@@ -26,11 +27,11 @@ pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
         .collect()
 }
 
-/// The namespace that is the operator's own. In another one others may live: what it enforces is not ours to say, and taking our
-/// objects away must not take theirs.
-pub(super) const OWN_NAMESPACE: &str = "stateward-system";
+/// The namespace that is the operator's own, and that of its lease wherever it runs. In another one others may live: what it enforces
+/// is not ours to say, and taking our objects away must not take theirs.
+pub(super) const OWN_NAMESPACE: &str = LEASE_NAMESPACE;
 
-fn own_namespace() -> Value {
+pub(crate) fn own_namespace() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": OWN_NAMESPACE, "labels": {
@@ -48,17 +49,18 @@ pub(super) fn identity(namespace: &str) -> Vec<Value> {
     let cluster_wide = json!({"name": NAME, "labels": labels()});
     let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
-    let own = (namespace == OWN_NAMESPACE).then(own_namespace);
+    let lease = json!({"name": NAME, "namespace": LEASE_NAMESPACE, "labels": labels()});
     let objects = [
+        own_namespace(),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
         json!({"apiVersion": api, "kind": "ClusterRole", "metadata": cluster_wide, "rules": rbac::rules()}),
         json!({
             "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": cluster_wide,
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME}, "subjects": subjects,
         }),
-        json!({"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": rbac::lease_rules(NAME)}),
+        json!({"apiVersion": api, "kind": "Role", "metadata": lease, "rules": rbac::lease_rules(NAME)}),
         json!({
-            "apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
+            "apiVersion": api, "kind": "RoleBinding", "metadata": lease,
             "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME}, "subjects": subjects,
         }),
         json!({"apiVersion": api, "kind": "Role", "metadata": endpoints, "rules": rbac::endpoint_rules()}),
@@ -67,7 +69,7 @@ pub(super) fn identity(namespace: &str) -> Vec<Value> {
             "roleRef": {"apiGroup": group, "kind": "Role", "name": ENDPOINTS}, "subjects": subjects,
         }),
     ];
-    own.into_iter().chain(objects).collect()
+    objects.into()
 }
 
 /// Two operators, of which one leads.
@@ -78,8 +80,6 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
         "image": image,
         "args": [
             "operator",
-            format!("--lease-namespace={namespace}"),
-            format!("--lease-name={NAME}"),
             "--listen=0.0.0.0:8080",
             "--log-format=json",
         ],

@@ -5,6 +5,8 @@
 
 mod manifests;
 
+pub(crate) use self::manifests::own_namespace;
+
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};

@@ -2,6 +2,7 @@
 //!
 //! - `connect`: the way to the API server, and the wait for what has to be there.
 //! - `identity`: the holder identity in the lease.
+//! - `place`: where it stands for election, and whether another operator leads elsewhere.
 //! - `probes`: health, readiness and metrics over HTTP.
 //! - `refusals`: the addresses that metrics are never asked of.
 //! - `term`: one term as the leader, to its end.
@@ -9,6 +10,7 @@
 
 mod connect;
 mod identity;
+mod place;
 mod probes;
 mod refusals;
 mod term;
@@ -25,12 +27,14 @@ use stateward_analysis::{Cidr, Destination, Egress};
 use stateward_clock::Clock;
 use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
+use stateward_controller::overlap::{LEASE_NAMESPACE, Scope};
 use stateward_controller::{AnalysisJobs, Fence, Metrics, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::connect::Unreachable;
 use self::identity::Identity;
+use self::place::Place;
 use self::probes::{Readiness, State};
 use self::term::{Ended, Term};
 use crate::telemetry::{self, Format};
@@ -51,9 +55,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_name = "BOOL")]
     leader_elect: bool,
-    /// The namespace of the lease; without it that of the pod or of the context
-    #[arg(long, value_name = "NAMESPACE")]
-    lease_namespace: Option<String>,
+    /// The namespace of the lease. The same for every operator of a cluster, whatever its context says, so that only one of them leads
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    lease_namespace: String,
     /// The name of the lease
     #[arg(long, default_value = "stateward", value_name = "NAME")]
     lease_name: String,
@@ -148,7 +152,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut stop = pin!(told_to_stop()?);
     let config = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
-    let home = config.default_namespace.clone();
     let host = config.cluster_url.host().unwrap_or_default();
     let host = host.trim_matches(['[', ']']).to_owned();
     let service = std::env::var("KUBERNETES_SERVICE_HOST").ok();
@@ -202,20 +205,29 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             jobs: args.analysis_jobs.into(),
         };
         let outcome = if args.leader_elect {
-            let namespace = args.lease_namespace.unwrap_or(home);
+            let place = Place {
+                namespace: args.lease_namespace,
+                name: args.lease_name,
+                scope: Scope::of(&term.options.namespaces),
+                in_pod: args.pod_uid.is_some(),
+            };
+            place.create_namespace(&client).await?;
             let timing = Timing::of(args.lease_duration);
             let watches = term.metrics.watches().clone();
             let identity = Identity::new(args.pod_uid.as_deref());
             let holder = identity.name.clone();
-            let election = move || {
-                let client = kube::Client::try_from(own_config)?;
-                let name = args.lease_name.as_str();
-                let election = Election::new(client, &namespace, name, &holder, timing, clock);
-                Ok::<_, kube::Error>(election.watches(watches))
+            let election = {
+                let place = place.clone();
+                move || {
+                    let client = kube::Client::try_from(own_config)?;
+                    let election =
+                        Election::new(client, &place.namespace, &place.name, &holder, timing, clock);
+                    Ok::<_, kube::Error>(election.scope(place.scope).watches(watches))
+                }
             };
             let leadership =
                 Leadership::stand(election, pulse.clone()).context("cannot start the thread of the lease")?;
-            let outcome = lead_by_turns(term, leadership, &readiness, stop).await;
+            let outcome = lead_by_turns(term, leadership, &place, &readiness, stop).await;
             drop(identity);
             outcome
         } else {
@@ -239,6 +251,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 async fn lead_by_turns(
     term: Term,
     mut leadership: Leadership,
+    place: &Place,
     readiness: &Readiness,
     mut stop: impl Future<Output = ()> + Unpin,
 ) -> Result<()> {
@@ -251,6 +264,21 @@ async fn lead_by_turns(
         let Some(fence) = fence else {
             bail!("the lease can no longer be held");
         };
+        let other = tokio::select! {
+            other = place.other_leader(&term.client) => other,
+            () = &mut stop => break,
+        };
+        match other {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                leadership.resign().await;
+                bail!("another operator leads: {other}");
+            }
+            Err(error) => {
+                leadership.resign().await;
+                return Err(error).context("cannot see whether another operator leads");
+            }
+        }
         readiness.set(State::Leading);
         let ended = term.serve(fence.clone(), fence.lost(), &mut stop).await;
         match ended {

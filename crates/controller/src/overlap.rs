@@ -1,0 +1,239 @@
+//! Two operators that look after the same namespaces never both lead, also where their leases are different ones.
+//!
+//! An operator on a laptop and the deployed one would undo each other's work. Each writes into its Lease which namespaces it looks
+//! after. Having taken its own Lease, and before it writes anything else, an operator looks for another live one that overlaps, and
+//! does not lead where there is one. Of two that start at the same time at least one sees the other, because each has written its
+//! Lease before it looks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ListParams, ObjectMeta};
+use kube::{Api, Client, ResourceExt};
+use tokio::time::sleep;
+
+/// The namespace of the Lease where none is named: the same whatever a context says and wherever the operator runs.
+pub const LEASE_NAMESPACE: &str = "stateward-system";
+
+const LABEL: (&str, &str) = ("app.kubernetes.io/name", "stateward");
+const NAMESPACES: &str = "stateward.dev/namespaces";
+const ALL: &str = "*";
+
+/// How often a Lease is looked at that may have been left behind.
+const LOOKS: u32 = 5;
+
+/// The namespaces that an operator looks after.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope(Vec<String>);
+
+impl Scope {
+    /// These namespaces, or all where none is named.
+    pub fn of(namespaces: &[String]) -> Self {
+        Self(namespaces.to_vec())
+    }
+
+    /// What a Lease says. Without a word it may be every namespace.
+    fn read(lease: &Lease) -> Self {
+        let written = lease.annotations().get(NAMESPACES).map_or(ALL, String::as_str);
+        match written {
+            ALL => Self::default(),
+            some => Self(some.split(',').map(str::to_owned).collect()),
+        }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.0.is_empty() || other.0.is_empty() || self.0.iter().any(|one| other.0.contains(one))
+    }
+
+    /// Writes it into the metadata of a Lease, so that other operators find it.
+    pub(crate) fn write(&self, metadata: &mut ObjectMeta) {
+        let (key, value) = LABEL;
+        let labels: &mut BTreeMap<_, _> = metadata.labels.get_or_insert_default();
+        labels.insert(key.into(), value.into());
+        let namespaces = match self.0.as_slice() {
+            [] => ALL.to_owned(),
+            some => some.join(","),
+        };
+        let annotations: &mut BTreeMap<_, _> = metadata.annotations.get_or_insert_default();
+        annotations.insert(NAMESPACES.into(), namespaces);
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [] => f.write_str("all namespaces"),
+            [one] => write!(f, "namespace {one}"),
+            some => write!(f, "namespaces {}", some.join(", ")),
+        }
+    }
+}
+
+/// Another operator that leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherLeader {
+    holder: String,
+    namespace: String,
+    lease: String,
+    scope: Scope,
+}
+
+impl fmt::Display for OtherLeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            holder,
+            namespace,
+            lease,
+            scope,
+        } = self;
+        write!(
+            f,
+            "operator {holder} looks after {scope} (Lease {lease} in namespace {namespace}), and two operators would undo each other's \
+             work; stop that one, or give this one other namespaces with --namespace, or stand by behind it with --lease-namespace \
+             {namespace} --lease-name {lease}"
+        )
+    }
+}
+
+/// Another live operator with a Lease of its own whose namespaces overlap with `scope`. `own` is the namespace and the name of the
+/// Lease of the one that asks.
+///
+/// `trusted` is for an operator that serves several tenants: they may create Leases in namespaces of theirs, so it looks only where
+/// they may not, in [`LEASE_NAMESPACE`] and the namespace of its own Lease. Another one looks everywhere.
+///
+/// Whether one is alive is judged as in the election: its Lease changes. The times in it may be those of a clock that is wrong.
+pub async fn other_leader(
+    client: &Client,
+    own: (&str, &str),
+    scope: &Scope,
+    trusted: bool,
+) -> kube::Result<Option<OtherLeader>> {
+    let mut known = leases(client, own.0, trusted).await?;
+    known.retain(|lease| {
+        let named = (lease.namespace().unwrap_or_default(), lease.name_any());
+        let is_own = (named.0.as_str(), named.1.as_str()) == own;
+        !is_own && !holder(lease).is_empty() && Scope::read(lease).overlaps(scope)
+    });
+    let Some(longest) = known.iter().map(duration).max() else {
+        return Ok(None);
+    };
+    for lease in &known {
+        tracing::info!(
+            leader = holder(lease),
+            namespace = lease.namespace(),
+            lease = lease.name_any(),
+            "waits up to {longest:?} to see whether another operator is alive"
+        );
+    }
+    for _ in 0..LOOKS {
+        sleep(longest / LOOKS + Duration::from_millis(100)).await;
+        let now = leases(client, own.0, trusted).await?;
+        let alive = now.iter().find(|lease| {
+            let before = known
+                .iter()
+                .find(|before| before.metadata.uid == lease.metadata.uid);
+            before.is_some_and(|before| before.spec != lease.spec && !holder(lease).is_empty())
+        });
+        if let Some(lease) = alive {
+            return Ok(Some(describe(lease)));
+        }
+    }
+    Ok(None)
+}
+
+/// The Leases of operators.
+async fn leases(client: &Client, home: &str, trusted: bool) -> kube::Result<Vec<Lease>> {
+    let (key, value) = LABEL;
+    let ours = ListParams::default().labels(&format!("{key}={value}"));
+    if !trusted {
+        match Api::<Lease>::all(client.clone()).list(&ours).await {
+            Ok(leases) => return Ok(leases.items),
+            Err(error) if !is_forbidden(&error) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let mut leases = Vec::new();
+    let other = (home != LEASE_NAMESPACE).then_some(LEASE_NAMESPACE);
+    for namespace in [home].into_iter().chain(other) {
+        match Api::<Lease>::namespaced(client.clone(), namespace)
+            .list(&ours)
+            .await
+        {
+            Ok(there) => leases.extend(there.items),
+            Err(error) if is_forbidden(&error) => tracing::warn!(
+                namespace,
+                "may not list Leases here, so another operator that leads would not be noticed"
+            ),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(leases)
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+fn holder(lease: &Lease) -> &str {
+    let spec = lease.spec.as_ref();
+    spec.and_then(|spec| spec.holder_identity.as_deref())
+        .unwrap_or_default()
+}
+
+fn duration(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+    // Whoever may write Leases could keep every operator from leading otherwise.
+    Duration::from_secs(
+        seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .unwrap_or(15)
+            .min(60),
+    )
+}
+
+fn describe(lease: &Lease) -> OtherLeader {
+    OtherLeader {
+        holder: holder(lease).to_owned(),
+        namespace: lease.namespace().unwrap_or_default(),
+        lease: lease.name_any(),
+        scope: Scope::read(lease),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn scope(namespaces: &[&str]) -> Scope {
+        Scope(namespaces.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[rstest]
+    #[case(&[], &[], true)]
+    #[case(&[], &["a"], true)]
+    #[case(&["a"], &[], true)]
+    #[case(&["a", "b"], &["b", "c"], true)]
+    #[case(&["a"], &["b"], false)]
+    fn scopes_overlap(#[case] one: &[&str], #[case] other: &[&str], #[case] overlap: bool) {
+        assert_eq!(scope(one).overlaps(&scope(other)), overlap);
+    }
+
+    #[rstest]
+    #[case(&[], "all namespaces")]
+    #[case(&["a"], "namespace a")]
+    #[case(&["a", "b"], "namespaces a, b")]
+    fn a_lease_says_which_namespaces(#[case] namespaces: &[&str], #[case] words: &str) {
+        let mut lease = Lease::default();
+        scope(namespaces).write(&mut lease.metadata);
+        assert_eq!(Scope::read(&lease), scope(namespaces));
+        assert_eq!(Scope::read(&lease).to_string(), words);
+        assert_eq!(
+            Scope::read(&Lease::default()),
+            Scope::default(),
+            "one that says nothing"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Where an operator stands for election.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use serde_json::json;
+use stateward_client::{ObjectName, Objects};
+use stateward_controller::overlap::{LEASE_NAMESPACE, OtherLeader, Scope, other_leader};
+
+use crate::install::own_namespace;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The Lease that it stands for, and the namespaces that it looks after.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) scope: Scope,
+    /// It runs in a pod of the cluster, for its tenants.
+    pub(super) in_pod: bool,
+}
+
+impl Place {
+    /// Creates the namespace of the Lease if it is the usual one and not there: an operator on a laptop comes before `stateward install`.
+    /// One that may not look or create takes it to be there.
+    pub(super) async fn create_namespace(&self, client: &Client) -> Result<()> {
+        if self.namespace != LEASE_NAMESPACE {
+            return Ok(());
+        }
+        let namespaces = Objects::<Namespace>::of_cluster(client);
+        match namespaces.get(&ObjectName::new(LEASE_NAMESPACE)?).await {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(kube::Error::Api(_)) => return Ok(()),
+            Err(error) => return Err(error).context("cannot look for the namespace of the lease"),
+        }
+        let mut namespace = own_namespace();
+        // As `kubectl create --save-config` does, for whoever applies the manifests of `stateward install` later.
+        namespace["metadata"]["annotations"] = json!({LAST_APPLIED: namespace.to_string()});
+        let namespace: Namespace = serde_json::from_value(namespace)?;
+        match namespaces.create(&namespace).await {
+            Ok(_) => tracing::info!(namespace = LEASE_NAMESPACE, "created, for the lease"),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => {
+                return Err(error).with_context(|| {
+                    format!(
+                        "namespace {LEASE_NAMESPACE} does not exist, and cannot be created for the lease; create it, or name another \
+                         with --lease-namespace"
+                    )
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Another operator that leads and looks after the same namespaces.
+    pub(super) async fn other_leader(&self, client: &Client) -> kube::Result<Option<OtherLeader>> {
+        other_leader(client, (&self.namespace, &self.name), &self.scope, self.in_pod).await
+    }
+}
