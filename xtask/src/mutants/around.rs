@@ -186,7 +186,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lets go of its set for a slip",
         file: "controller/src/reconcile.rs",
-        truth: "let meant = deleting || object.is_sound();",
+        truth: "let meant = deleting || object.reference_valid();",
         lie: "let meant = true;",
     },
     Mutant {

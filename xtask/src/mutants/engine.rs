@@ -12,8 +12,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes a change on that it has not stopped",
         file: "core/src/engine/adopt.rs",
-        truth: "if !is_changing(workload) || workload.released <= i64::from(exposed) {",
-        lie: "if exposed <= workload.replicas {",
+        truth: "if !is_changing(workload) || stopped && claimed {",
+        lie: "if stopped || claimed || true {",
     },
     Mutant {
         name: "forgets the pods that are new already when a set is taken on",
@@ -66,14 +66,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a step before its pods are Ready",
         file: "core/src/engine/gate.rs",
-        truth: "None => return Ahead::waiting(unready(pod)),",
-        lie: "None => {}",
+        truth: "None => Ahead::waiting(unready(pod)),",
+        lie: "None => Ahead::Open,",
     },
     Mutant {
         name: "passes a step before its pods are Ready for long enough",
         file: "core/src/engine/gate.rs",
-        truth: "Some(at) if at <= now => {}",
-        lie: "Some(at) if at <= now || workload.observed => {}",
+        truth: "Some(at) if at <= now => Ahead::Open,",
+        lie: "Some(at) if at <= now || workload.observed => Ahead::Open,",
     },
     Mutant {
         name: "believes the pods while the set's own counters differ",
@@ -162,8 +162,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "removes a pod while Kubernetes replaces another",
         file: "core/src/engine/returning.rs",
-        truth: "next_stray(workload, &stable, first_released, !at_rest)",
-        lie: "next_stray(workload, &stable, first_released, !at_rest && workload.pods.is_empty())",
+        truth: "next_stray(workload, &stable, belongs, !at_rest)",
+        lie: "next_stray(workload, &stable, belongs, !at_rest && workload.pods.is_empty())",
     },
     Mutant {
         name: "begins an attempt on pods that it has not seen",
@@ -262,22 +262,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "false => {",
     },
     Mutant {
-        name: "takes a set on while the spec is wrong",
+        name: "takes a set on while its reference is wrong",
         file: "core/src/engine/adopt.rs",
-        truth: "if self.memory.stable.is_some() || self.world.plan.is_err() {",
+        truth: "if self.memory.stable.is_some() || !self.may_manage() {",
         lie: "if self.memory.stable.is_some() {",
     },
     Mutant {
         name: "releases a version that waits when the object is deleted",
         file: "core/src/engine/let_go.rs",
-        truth: "self.memory.activity == Activity::Idle && settled;",
-        lie: "self.memory.activity == Activity::Idle;",
+        truth: "let idle = at_rest && settled;",
+        lie: "let idle = at_rest || settled;",
     },
     Mutant {
         name: "releases on over a broken pod",
         file: "core/src/engine/step.rs",
-        truth: "(must_set && !exposes)",
-        lie: "must_set",
+        truth: "let refused = exposes && (broken || unwell);",
+        lie: "let refused = exposes && broken && unwell && false;",
     },
     Mutant {
         name: "blames a step for the operator's absence",
@@ -414,8 +414,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts on as if no pod had come or gone",
         file: "core/src/engine/scale.rs",
-        truth: "attempt.counted.filter(|counted| *counted != workload.replicas)",
-        lie: "attempt.counted.filter(|_| false)",
+        truth: "if counted == workload.replicas {",
+        lie: "if counted >= 1 {",
     },
     Mutant {
         name: "counts pods that scaling has taken away as new",
@@ -424,10 +424,34 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "attempt.step.0.saturating_sub(gone.saturating_mul(0))",
     },
     Mutant {
+        name: "counts the share by position after scaling up",
+        file: "core/src/engine/scale.rs",
+        truth: "match attempt.kept.is_empty() {",
+        lie: "match true {",
+    },
+    Mutant {
+        name: "counts the share again before Kubernetes has stopped",
+        file: "core/src/engine/scale.rs",
+        truth: "if action.is_none() && workload.same_pods() {",
+        lie: "if action.is_none() {",
+    },
+    Mutant {
+        name: "moves pods back that were new before scaling up",
+        file: "core/src/engine/scale.rs",
+        truth: "pod.runs(&attempt.target) && attempt.kept.binary_search(&pod.index).is_ok()",
+        lie: "pod.runs(&attempt.target) && attempt.kept.is_empty()",
+    },
+    Mutant {
+        name: "releases more pods because a workload was scaled up in a pause",
+        file: "core/src/engine/scale.rs",
+        truth: "attempt.limit = (!releases && !plan.by_pod).then_some(kept);",
+        lie: "attempt.limit = (releases && !plan.by_pod).then_some(kept);",
+    },
+    Mutant {
         name: "takes pods back that were added when every pod was new",
         file: "core/src/engine/scale.rs",
-        truth: "if share == Share::ALL || share.of(counted) == counted {",
-        lie: "if false && share.of(counted) == counted {",
+        truth: "share == Share::ALL || share.of(replicas) == replicas",
+        lie: "share == Share::ALL && share.of(replicas) > replicas",
     },
     Mutant {
         name: "makes the last checks with the guard down",

@@ -136,10 +136,7 @@ pub(super) fn gate(
     if workload.pods.len() > workload.replicas as usize {
         return Ahead::waiting("waiting for pods that scaling down takes away".into());
     }
-    if !workload.counters_agree() {
-        return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
-    }
-    Ahead::Open
+    watches_agree(workload)
 }
 
 /// Whether the pods that are released are available, and both watches show the same pods. Until then no further pod is released.
@@ -169,6 +166,11 @@ pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timesta
             waiting => return waiting,
         }
     }
+    watches_agree(workload)
+}
+
+/// Whether the workload's own counters tell the same story as its pods.
+fn watches_agree(workload: &Workload) -> Ahead {
     if !workload.counters_agree() {
         return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
     }
