@@ -17,9 +17,14 @@ pub struct RolloutStatus {
     /// What is waited for, and which command moves it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The step the rollout is at, from 0; the number of steps when all are done. Absent while nothing is rolled.
+    /// The step the rollout is at, from 0. The number of steps when all are done, and while nothing is rolled; 0 after an abort.
+    /// Absent before the workload is managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_index: Option<i32>,
+    /// The same for people: `2/4`, counted from 1, and `4/4` when all are done. Of a PhasedRollout the pods are counted. Absent while
+    /// no step is taken after an abort.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// Tells whether the steps were edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_hash: Option<String>,

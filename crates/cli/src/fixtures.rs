@@ -65,7 +65,7 @@ pub(crate) fn paused() -> Rollout {
         json!({
             "observedGeneration": 1, "phase": "Paused",
             "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
-            "currentStepIndex": 1, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
+            "currentStepIndex": 1, "step": "2/4", "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
             "controllerPause": true,
             "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:06:50Z"}],
             "stableRevision": "db-1", "currentRevision": "db-1", "updatedRevision": "db-2",
@@ -78,7 +78,7 @@ pub(crate) fn paused() -> Rollout {
 pub(crate) fn stepping() -> Rollout {
     let mut object = paused();
     let status = object.status.as_mut().unwrap();
-    status.current_step_index = Some(0);
+    (status.current_step_index, status.step) = (Some(0), Some("1/4".into()));
     status.controller_pause = false;
     status.pause_conditions.clear();
     status.phase = "Progressing".into();
@@ -91,7 +91,7 @@ pub(crate) fn at_rest() -> Rollout {
     rollout(
         "cache",
         json!({
-            "observedGeneration": 1, "phase": "Successful", "message": "every pod runs cache-1",
+            "observedGeneration": 1, "phase": "Successful", "message": "every pod runs cache-1", "currentStepIndex": 4, "step": "4/4",
             "stableRevision": "cache-1", "currentRevision": "cache-1", "updatedRevision": "cache-1",
             "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
         }),
@@ -105,7 +105,7 @@ pub(crate) fn returning() -> Rollout {
         json!({
             "observedGeneration": 1, "phase": "Failed",
             "message": "queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
-            "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
+            "currentStepIndex": 0, "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
             "abortedAt": "2026-01-01T00:08:50Z",
             "returning": "Aborted", "returningFrom": "queue-2", "returningSince": "2026-01-01T00:08:50Z",
             "stableRevision": "queue-1", "currentRevision": "queue-1", "updatedRevision": "queue-2",

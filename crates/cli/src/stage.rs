@@ -39,12 +39,6 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// `2/4`, as people count: from one.
-    pub(crate) fn progress(&self) -> Option<String> {
-        let (step, steps) = (self.step()?, self.steps());
-        Some(format!("{}/{steps}", (step + 1).min(steps)))
-    }
-
     /// `step 2 of 4`
     pub(crate) fn progress_in_words(&self) -> Option<String> {
         let (step, steps) = (self.step()?, self.steps());

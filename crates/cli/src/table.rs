@@ -87,7 +87,7 @@ pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp
     let mut row = vec![
         name,
         style.state(stage.phase()),
-        stage.progress().unwrap_or_else(none),
+        status.step.clone().unwrap_or_else(none),
         stage.share().map_or_else(none, share),
         count(status.ready_replicas),
         count(status.updated_replicas),
@@ -138,7 +138,7 @@ mod tests {
             "\
 NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE
 db      Paused        2/4    20%      5       1         5          10m
-cache   Successful    -      -        3       3         3          10m
+cache   Successful    4/4    -        3       3         3          10m
 queue   Failed        -      0%       4       1         5          10m
 new     Progressing   -      -        -       -         -          10m"
         );
@@ -174,7 +174,7 @@ db     Paused   2/4    20%      5       1         5"
             "\
 NAMESPACE   NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
 prod        db      Paused        2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
-prod        cache   Successful    -      -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
+prod        cache   Successful    4/4    -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
 prod        queue   Failed        -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
 prod        new     Progressing   -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"
         );

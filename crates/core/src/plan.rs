@@ -181,6 +181,16 @@ impl Plan {
         StepIndex(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))
     }
 
+    /// Where a step stands among the others. Steps that are counted by pods are two for each pod, and are told by the pod.
+    pub fn place(&self, index: StepIndex) -> Place {
+        let (unit, number, of) = match &self.steps {
+            Steps::PodByPod(pods) => ("pod", index.0 / 2, *pods),
+            Steps::Listed(_) => ("step", index.0, self.end().0),
+        };
+        let number = number.saturating_add(1).min(of);
+        Place { unit, number, of }
+    }
+
     /// The share in force at a step: its own, or that of the last step before it that has one.
     pub fn share_at(&self, index: StepIndex) -> Share {
         if index >= self.end() {
@@ -212,6 +222,28 @@ impl Plan {
             Steps::Listed(steps) => Fingerprint::of(&format!("{steps:?}")),
             Steps::PodByPod(_) => Fingerprint::of("pod by pod"),
         }
+    }
+}
+
+/// Where a step stands, counted from 1: `step 2 of 4`, or `pod 2 of 5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    unit: &'static str,
+    number: u32,
+    of: u32,
+}
+
+impl Place {
+    /// `2/4`
+    pub fn short(self) -> String {
+        format!("{}/{}", self.number, self.of)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { unit, number, of } = self;
+        write!(f, "{unit} {number} of {of}")
     }
 }
 
@@ -364,6 +396,31 @@ mod tests {
         let pods = [0, 1, 1, 2, 2, 3, 3].map(Share::Pods);
         assert_eq!(in_force[..7], pods);
         assert_eq!(in_force[7], Share::ALL);
+    }
+
+    #[test]
+    fn a_place_is_counted_from_one_and_by_pod_where_steps_are() {
+        let places = |plan: &Plan| -> Vec<_> {
+            (0..=plan.end().0)
+                .map(|index| plan.place(StepIndex(index)).to_string())
+                .collect()
+        };
+        let listed = |steps: Vec<Step>| Plan {
+            steps: steps.into(),
+            ..by_pod(0)
+        };
+        assert_eq!(places(&listed(Vec::new())), ["step 0 of 0"]);
+        let two = listed(vec![Step::Pause(None), Step::Pause(None)]);
+        assert_eq!(places(&two), ["step 1 of 2", "step 2 of 2", "step 2 of 2"]);
+        let pods = [
+            "pod 1 of 2",
+            "pod 1 of 2",
+            "pod 2 of 2",
+            "pod 2 of 2",
+            "pod 2 of 2",
+            "pod 2 of 2",
+        ];
+        assert_eq!(places(&by_pod(2)), pods);
     }
 
     #[rstest]

@@ -24,7 +24,7 @@ pub fn definition() -> CustomResourceDefinition {
 fn columns() -> Vec<CustomResourceColumnDefinition> {
     vec![
         column("Status", "string", ".status.phase"),
-        column("Step", "integer", ".status.currentStepIndex"),
+        column("Step", "string", ".status.step"),
         column("Replicas", "integer", ".status.replicas"),
         column("Updated", "integer", ".status.updatedReplicas"),
         column("Ready", "integer", ".status.readyReplicas"),

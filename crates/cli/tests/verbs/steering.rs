@@ -376,7 +376,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let row: Vec<_> = row.split_whitespace().collect();
     assert_eq!(
         row[..7],
-        ["phasedrollout/web", "Failed", "1/5", "0%", "2", "0", "2"]
+        ["phasedrollout/web", "Failed", "1/2", "0%", "2", "0", "2"]
     );
     let tree = world.run("get web").await;
     assert!(

@@ -92,7 +92,27 @@ pub(crate) fn compose(
             new.available_replicas = old.available_replicas;
         }
     }
+    write_step(&mut new, old, world, &decision.memory);
     Some(new)
+}
+
+/// The step, also while nothing is rolled: all of them are behind the stable version, and none behind one that was aborted. What
+/// is not known stays as it was.
+fn write_step(new: &mut RolloutStatus, old: &RolloutStatus, world: &World, memory: &Memory) {
+    let plan = world.plan.as_ref().ok().filter(|_| world.workload.is_ok());
+    let index = new.current_step_index;
+    (new.current_step_index, new.step) = match (&memory.activity, plan) {
+        (Activity::Rolling(attempt), Some(plan)) => (index, Some(plan.place(attempt.step).short())),
+        (Activity::Rolling(_), None) => {
+            let stays = old.current_step_index == index;
+            (index, old.step.clone().filter(|_| stays))
+        }
+        (Activity::Returning(_), _) => (Some(0), None),
+        (Activity::Idle, _) if memory.stable.is_none() => (None, None),
+        (Activity::Idle, Some(_)) if new.aborted => (Some(0), None),
+        (Activity::Idle, Some(plan)) => (Some(number(plan.end().0)), Some(plan.place(plan.end()).short())),
+        (Activity::Idle, None) => (old.current_step_index, old.step.clone()),
+    };
 }
 
 /// Since when a run without a verdict holds a rollout up: when it ended, or as was told before.
@@ -343,6 +363,7 @@ fn number(count: u32) -> i32 {
 mod tests {
     use super::*;
     use crate::engine::decide;
+    use crate::engine::fixture::{returning, rolling, settled};
     use crate::plan::Fingerprint;
     use crate::revision::RevisionName;
     use crate::world::Report;
@@ -435,6 +456,76 @@ mod tests {
         assert_eq!(crate::record::memory(&status), memory);
         let commands = crate::record::commands(&status);
         assert_eq!(commands, crate::world::Commands::default());
+    }
+
+    /// As with Argo Rollouts. What is at rest is not remembered as a rollout at its last step.
+    #[rstest]
+    #[case::at_rest(settled(), Some(3), Some("3/3"))]
+    #[case::without_steps(with_steps(settled(), Vec::new()), Some(0), Some("0/0"))]
+    #[case::of_pods(with_steps(settled(), crate::plan::pod_by_pod(5)), Some(11), Some("5/5"))]
+    #[case::rolling(rolling(1), Some(1), Some("2/3"))]
+    #[case::rolling_the_last(rolling(2), Some(2), Some("3/3"))]
+    #[case::all_steps_done(rolling(3), Some(3), Some("3/3"))]
+    #[case::on_the_way_back(returning(["a", "a", "a", "a", "b"]), Some(0), None)]
+    #[case::aborted(aborted(), Some(0), None)]
+    #[case::aborted_and_put_back(put_back(aborted()), Some(3), Some("3/3"))]
+    #[case::never_managed(never_managed(), None, None)]
+    fn the_step_stays_when_a_rollout_is_done(
+        #[case] world: World,
+        #[case] index: Option<i32>,
+        #[case] step: Option<&str>,
+    ) {
+        let status = compose(&RolloutStatus::default(), None, &world, &decide(&world)).unwrap();
+        assert_eq!((status.current_step_index, status.step.as_deref()), (index, step));
+        let rolls = matches!(world.memory.activity, Activity::Rolling(_));
+        let read_back = crate::record::memory(&status).activity;
+        assert_eq!(matches!(read_back, Activity::Rolling(_)), rolls);
+    }
+
+    /// The number of steps is not known while the spec is invalid, or the workload gone.
+    #[rstest]
+    #[case::invalid(|world: &mut World| world.plan = Err(vec!["spec.x: is wrong".into()]))]
+    #[case::gone(|world: &mut World| world.workload = Err(crate::world::NoWorkload::Missing("StatefulSet db".into())))]
+    fn a_step_that_cannot_be_counted_stays_as_it_was(#[case] change: fn(&mut World)) {
+        for mut world in [settled(), rolling(1)] {
+            let old = compose(&RolloutStatus::default(), None, &world, &decide(&world)).unwrap();
+            change(&mut world);
+            let new = compose(&old, None, &world, &decide(&world)).unwrap();
+            assert_eq!(
+                (new.current_step_index, new.step),
+                (old.current_step_index, old.step)
+            );
+        }
+    }
+
+    fn with_steps(mut world: World, steps: impl Into<crate::plan::Steps>) -> World {
+        world.plan.as_mut().unwrap().steps = steps.into();
+        world
+    }
+
+    /// Every pod is back, and the template still asks for what was aborted.
+    fn aborted() -> World {
+        let mut world = settled();
+        world.template("b");
+        world.memory.rejected = Some(crate::memory::Rejection {
+            revision: crate::engine::fixture::revision("b"),
+            at: at(1),
+            reason: "aborted by a user".into(),
+            replaced: false,
+        });
+        world
+    }
+
+    fn put_back(mut world: World) -> World {
+        world.template("a");
+        world
+    }
+
+    fn never_managed() -> World {
+        let mut world = settled();
+        world.memory = Memory::default();
+        world.workload = Err(crate::world::NoWorkload::Missing("StatefulSet db".into()));
+        world
     }
 
     #[rstest]

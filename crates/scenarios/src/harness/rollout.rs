@@ -382,6 +382,42 @@ impl<K: Kind> Rollout<'_, K> {
         Ok(json!(object))
     }
 
+    /// What `kubectl get` shows of it without being asked for more: its columns with their cells, but for its age.
+    pub async fn columns(&self) -> Outcome<Vec<(String, Value)>> {
+        let resource = ApiResource::erase::<K>(&());
+        let path = format!(
+            "/apis/{}/namespaces/{}/{}/{}",
+            resource.api_version,
+            self.cluster.namespace(),
+            resource.plural,
+            self.name
+        );
+        let request = http::Request::get(path)
+            .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+            .body(Vec::new())
+            .map_err(std::io::Error::other)?;
+        let doing = format!("get the table of {} {}", K::word(), self.name);
+        let table: Value = self.cluster.client().request(request).await.doing(doing)?;
+        let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
+        let cells = table["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
+        let shown = columns
+            .iter()
+            .zip(cells)
+            .filter(|(column, _)| column["priority"] == 0 && column["name"] != "Age")
+            .map(|(column, cell)| (column["name"].as_str().unwrap_or_default().to_owned(), cell));
+        Ok(shown.collect())
+    }
+
+    /// Checks what `kubectl get` shows of it in these columns.
+    pub async fn expect_columns<const N: usize>(&self, expected: [(&str, Value); N]) -> Outcome {
+        let shown = self.columns().await?;
+        let here = expected
+            .iter()
+            .all(|(name, value)| shown.iter().any(|(column, cell)| column == name && cell == value));
+        self.cluster
+            .expect(&format!("columns {expected:?} in {shown:?}"), here)
+    }
+
     /// The object as the API server has it now.
     pub async fn get(&self) -> Outcome<K> {
         self.api()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
 
 use super::{all_is_well, expect_checks, expect_out, expect_partition, guarded, one_pod_new, two_pods};
-use crate::harness::{Cluster, Doing, Failure, Kind, Outcome};
+use crate::harness::{Cluster, Failure, Kind, Outcome};
 use crate::scenarios;
 
 scenarios![
@@ -213,26 +213,8 @@ async fn a_set_that_gets_another_strategy_in_the_middle_stays_as_it_is(cluster: 
 /// What `kubectl get phasedrollouts` shows.
 async fn a_table_tells_where_a_rollout_stands(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let (_db, _rollout) = one_pod_new(cluster).await?;
-    let request = http::Request::get(format!(
-        "/apis/sts.plus/v1alpha1/namespaces/{}/phasedrollouts",
-        cluster.namespace()
-    ))
-    .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-    .body(Vec::new())
-    .map_err(std::io::Error::other)?;
-    let table: Value = cluster.client().request(request).await.doing("get a table")?;
-    let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
-    let cells = table["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
-    // Those that are shown without being asked for.
-    let shown = columns
-        .iter()
-        .zip(&cells)
-        .filter(|(column, _)| column["priority"] == 0);
-    let shown: Vec<_> = shown
-        .map(|(column, cell)| (column["name"].as_str().unwrap_or_default(), cell.clone()))
-        .filter(|(name, _)| *name != "Age")
-        .collect();
+    let (_db, rollout) = one_pod_new(cluster).await?;
+    let shown = rollout.columns().await?;
     let expected = [
         ("Name", json!("db")),
         ("Target", json!("db")),
@@ -240,7 +222,8 @@ async fn a_table_tells_where_a_rollout_stands(cluster: &mut Cluster) -> Outcome 
         ("Partition", json!(2)),
         ("Rolling-Pod", json!("WaitForChecks")),
         ("Checks", json!(0)),
-    ];
+    ]
+    .map(|(name, cell)| (name.to_owned(), cell));
     cluster.expect(&format!("{shown:?}"), shown == expected)
 }
 

@@ -459,7 +459,7 @@ async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Clust
         .await?;
     let again = cluster.statefulset("db").replicas(3).image("v3").start().await?;
     let status = rollout.expect_phase("Successful").await?;
-    if status.current_step_index.is_some() || status.aborted_revision.is_some() {
+    if status.current_step_started_at.is_some() || status.aborted_revision.is_some() {
         return Err(cluster.unmet("nothing carried over", format!("{status:?}")));
     }
     again.expect_rest(["v3"; 3]).await?;

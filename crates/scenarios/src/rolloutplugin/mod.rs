@@ -19,6 +19,7 @@ mod revisions;
 mod scaling;
 mod seed;
 mod stable_copy;
+mod status;
 mod status_rights;
 mod steps;
 mod unreadable;
@@ -44,6 +45,7 @@ pub fn all() -> Vec<Scenario> {
         scaling::all(),
         seed::all(),
         stable_copy::all(),
+        status::all(),
         steps::all(),
     ]
     .concat()

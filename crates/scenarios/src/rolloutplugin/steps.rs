@@ -85,8 +85,9 @@ async fn a_first_deployment_runs_no_steps(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(2).start().await?;
     let status = rollout.expect_phase("Successful").await?;
     let one = status.current_revision == status.updated_revision;
-    if status.current_step_index.is_some() || status.stable_revision.is_none() || !one {
-        return Err(cluster.unmet("no step, and one revision", format!("{status:?}")));
+    let (began, steps) = (status.current_step_started_at, status.current_step_index);
+    if began.is_some() || steps != Some(2) || status.stable_revision.is_none() || !one {
+        return Err(cluster.unmet("no step taken, and one revision", format!("{status:?}")));
     }
     db.expect_rest(["v1", "v1"]).await
 }
