@@ -14,6 +14,9 @@ pub struct RolloutStatus {
     /// `Progressing`, `Paused`, `Successful` or `Failed`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
+    /// Why, in one word: the reason of the conditions. It tells a version that was rolled back from one that is broken and held.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// What is waited for, and which command moves it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -21,8 +24,8 @@ pub struct RolloutStatus {
     /// Absent before the workload is managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_index: Option<i32>,
-    /// The same for people: `2/4`, counted from 1, and `4/4` when all are done. Of a PhasedRollout the pods are counted. Absent while
-    /// no step is taken after an abort.
+    /// The step for people to read: `2/4` is the second of four, and when all are done it is `4/4`. A PhasedRollout counts pods. Absent
+    /// after an abort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// Tells whether the steps were edited.

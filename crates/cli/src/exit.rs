@@ -51,7 +51,8 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   0  Successful: every pod runs the version that the workload asks for
   1  an error: no cluster, bad arguments, no permission to read the rollout or its workload
-  2  Failed: aborted, broken, or without progress for too long
+  2  Failed; the reason in brackets says whether it was rolled back, is held, is invalid or is
+     managed by another object, and -o json says whether that is urgent
   3  Paused (without --watch)
   4  the --timeout ran out
   5  there is no such rollout

@@ -63,7 +63,7 @@ pub(crate) fn paused() -> Rollout {
     rollout(
         "db",
         json!({
-            "observedGeneration": 1, "phase": "Paused",
+            "observedGeneration": 1, "phase": "Paused", "reason": "RolloutPluginPaused",
             "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
             "currentStepIndex": 1, "step": "2/4", "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
             "controllerPause": true,
@@ -81,7 +81,7 @@ pub(crate) fn stepping() -> Rollout {
     (status.current_step_index, status.step) = (Some(0), Some("1/4".into()));
     status.controller_pause = false;
     status.pause_conditions.clear();
-    status.phase = "Progressing".into();
+    (status.phase, status.reason) = ("Progressing".into(), "RolloutPluginProgressing".into());
     status.message = "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready".into();
     object
 }
@@ -91,7 +91,8 @@ pub(crate) fn at_rest() -> Rollout {
     rollout(
         "cache",
         json!({
-            "observedGeneration": 1, "phase": "Successful", "message": "every pod runs cache-1", "currentStepIndex": 4, "step": "4/4",
+            "observedGeneration": 1, "phase": "Successful", "reason": "RolloutPluginCompleted",
+            "message": "every pod runs cache-1", "currentStepIndex": 4, "step": "4/4",
             "stableRevision": "cache-1", "currentRevision": "cache-1", "updatedRevision": "cache-1",
             "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
         }),
@@ -103,7 +104,7 @@ pub(crate) fn returning() -> Rollout {
     rollout(
         "queue",
         json!({
-            "observedGeneration": 1, "phase": "Failed",
+            "observedGeneration": 1, "phase": "Failed", "reason": "RollingBack",
             "message": "queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
             "currentStepIndex": 0, "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
             "abortedAt": "2026-01-01T00:08:50Z",
@@ -119,6 +120,7 @@ pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
     (status.returning, status.returning_from, status.returning_since) = (None, None, None);
+    status.reason = "RolledBack".into();
     status.message = "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
     object
 }

@@ -3,9 +3,11 @@
 use stateward_api::rollout::RolloutStatus;
 use stateward_core::memory::{Activity, Beside};
 use stateward_core::plan::{Plan, Share, Step};
-use stateward_core::record::memory;
+use stateward_core::record::{self, memory};
+use stateward_core::world::Reason;
 
 use crate::rollout::Rollout;
+use crate::style::Style;
 
 /// A rollout and its plan, read together.
 pub(crate) struct Stage<'o> {
@@ -85,6 +87,30 @@ impl<'o> Stage<'o> {
         match self.status.phase.as_str() {
             "" => "Progressing",
             phase => phase,
+        }
+    }
+
+    /// Why it is in this phase, in one word, where that says more than the phase.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        let word = self.status.reason.as_str();
+        match record::read_reason(word) {
+            Some(
+                Reason::Stable
+                | Reason::Stepping
+                | Reason::Converging
+                | Reason::StepPaused
+                | Reason::ManuallyPaused,
+            ) => None,
+            _ => Some(word).filter(|word| !word.is_empty()),
+        }
+    }
+
+    /// `Failed (PodBroken)`: the phase, and of a failure its kind.
+    pub(crate) fn phase_in_words(&self, style: Style) -> String {
+        let phase = style.state(self.phase());
+        match self.reason().filter(|_| self.phase() == "Failed") {
+            Some(reason) => format!("{phase} ({reason})"),
+            None => phase,
         }
     }
 

@@ -5,19 +5,22 @@ mod watch;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use serde_json::{Value, json};
 use stateward_api::duration;
 use stateward_api::rollout::RolloutStatus;
-use stateward_core::record::commands;
-use stateward_core::world::Commands;
+use stateward_core::record::{commands, read_reason};
+use stateward_core::world::{Commands, Reason};
 
 use crate::access::Access;
 use crate::error::Error;
 use crate::exit::{self, Exit};
 use crate::hint;
 use crate::look::or_why;
+use crate::output::Format;
 use crate::rollout::Rollout;
 use crate::session::Session;
 use crate::stage::Stage;
+use crate::style::Style;
 use crate::target::{Targets, each};
 
 /// `status …`
@@ -32,6 +35,16 @@ pub struct Args {
     /// With --watch: give up after this long (30s, 5m, 1h30m), whatever is waited for; 0 is never
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, requires = "watch")]
     timeout: Option<Duration>,
+    /// For machines: also the reason, and whether it is urgent; a list, unless one NAME is given
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "json|yaml",
+        hide_possible_values = true,
+        conflicts_with = "watch"
+    )]
+    output: Option<Format>,
     #[command(flatten)]
     access: Access,
 }
@@ -48,36 +61,55 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         return watch::run(&args.targets, timeout, session).await;
     }
     let names = session.names(&args.targets).await?;
+    let mut list = Vec::new();
     let exits = each(&names, session, async |name, session| {
         let rollout = session.rollout(name).await?;
         let (set, unread) = or_why(session.set(&rollout).await);
         let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref(), session.program);
-        session.print(&verdict.line)?;
+        match args.output {
+            Some(_) => list.push(verdict.data),
+            None => session.print(&verdict.line)?,
+        }
         Ok(verdict.exit)
     })
     .await?;
+    if let Some(format) = args.output {
+        let one = list.pop_if(|_| names.len() == 1 && args.targets.are_named());
+        session.print_data(&format.write(&one.unwrap_or(Value::Array(list)))?)?;
+    }
     Ok(Exit::worst(&exits))
 }
 
 /// What a look says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Verdict {
     exit: Exit,
     /// Nothing more will come of it by itself.
     ended: bool,
+    /// For people.
     line: String,
+    /// For machines.
+    data: Value,
 }
+
+/// The reason of what no operator has looked at yet. No status says it.
+const WAITING_FOR_OPERATOR: &str = "WaitingForOperator";
 
 impl Verdict {
     /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not
     /// pass for rolled out. Nor may one that cannot be seen, which is so where `unread` says why.
     fn of(rollout: &Rollout, set: Option<&StatefulSet>, unread: Option<&str>, program: &str) -> Self {
         let stage = Stage::of(rollout);
-        let name = rollout.name_any();
         let waiting = |what: String| Self {
             exit: Exit::Progressing,
             ended: false,
-            line: format!("{name}: Progressing: {what}"),
+            line: format!("{}: Progressing: {what}", rollout.name_any()),
+            data: data(
+                &stage,
+                Exit::Progressing,
+                ("Progressing", WAITING_FOR_OPERATOR),
+                &what,
+            ),
         };
         if stage.status.phase.is_empty() {
             return waiting(stage.message().to_owned());
@@ -97,23 +129,34 @@ impl Verdict {
         if set.is_some_and(|set| asks_for_another(set, &stage) || ended && is_ahead(set, &stage)) {
             return waiting(unseen_change(rollout));
         }
-        if let (Some(why), Exit::Done) = (unread, exit) {
-            return Self {
-                exit: Exit::Error,
-                ended,
-                line: format!(
-                    "{name}: Unknown: its status says {}, but {}",
-                    stage.phase(),
-                    unknown_change(why)
-                ),
-            };
-        }
+        let (exit, phase, words, message) = match (unread, exit) {
+            (Some(why), Exit::Done) => {
+                let (phase, why) = (stage.phase(), unknown_change(why));
+                let message = format!("its status says {phase}, but {why}");
+                (Exit::Error, "Unknown", "Unknown".to_owned(), message)
+            }
+            _ => {
+                let words = stage.phase_in_words(Style::default());
+                (exit, stage.phase(), words, hint::message(&stage, program))
+            }
+        };
         Self {
             exit,
             ended,
-            line: format!("{name}: {}: {}", stage.phase(), hint::message(&stage, program)),
+            line: format!("{}: {words}: {message}", rollout.name_any()),
+            data: data(&stage, exit, (phase, &stage.status.reason), &message),
         }
     }
+}
+
+/// A verdict for machines.
+fn data(stage: &Stage<'_>, exit: Exit, (phase, reason): (&str, &str), message: &str) -> Value {
+    json!({
+        "kind": stage.object.kind.word(), "name": stage.object.name_any(), "namespace": stage.object.namespace(),
+        "phase": phase, "reason": reason, "urgent": read_reason(reason).is_some_and(Reason::is_urgent),
+        "step": stage.status.step, "revision": stage.status.updated_revision, "message": message,
+        "exitCode": exit as u8,
+    })
 }
 
 /// Whether the set asks for something that the status does not speak of.
@@ -198,7 +241,7 @@ mod tests {
         returning(),
         Exit::Failed,
         false,
-        "queue: Failed: queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there"
+        "queue: Failed (RollingBack): queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there"
     )]
     fn every_phase_has_its_exit_code(
         #[case] rollout: Rollout,
@@ -206,11 +249,42 @@ mod tests {
         #[case] ended: bool,
         #[case] line: &str,
     ) {
-        let line = line.to_owned();
+        let verdict = Verdict::of(&rollout, None, None, PROGRAM);
+        assert_eq!((verdict.exit, verdict.ended), (exit, ended));
+        assert_eq!(verdict.line, line);
+    }
+
+    /// One word of `status.phase` means five things; each has its reason.
+    #[rstest]
+    #[case::rolling_back(returning(), "RollingBack", false)]
+    #[case::rolled_back(aborted(), "RolledBack", false)]
+    #[case::held(failed("PodBroken"), "PodBroken", true)]
+    #[case::held_in_time(failed("ProgressDeadlineExceeded"), "ProgressDeadlineExceeded", true)]
+    #[case::held_by_checks(failed("ChecksFailed"), "ChecksFailed", true)]
+    #[case::invalid(failed("InvalidSpec"), "InvalidSpec", false)]
+    #[case::claimed(failed("WorkloadClaimed"), "WorkloadClaimed", false)]
+    #[case::unseen(unseen(), "WaitingForOperator", false)]
+    #[case::of_a_later_operator(failed("SomethingNew"), "SomethingNew", false)]
+    fn a_script_sees_why_and_whether_it_is_urgent(
+        #[case] rollout: Rollout,
+        #[case] reason: &str,
+        #[case] urgent: bool,
+    ) {
+        let verdict = Verdict::of(&rollout, None, None, PROGRAM);
         assert_eq!(
-            Verdict::of(&rollout, None, None, PROGRAM),
-            Verdict { exit, ended, line }
+            (&verdict.data["reason"], &verdict.data["urgent"]),
+            (&json!(reason), &json!(urgent))
         );
+        assert_eq!(verdict.data["exitCode"], json!(verdict.exit as u8));
+        let in_words = verdict.line.contains(&format!(": Failed ({reason}): "));
+        assert_eq!(in_words, verdict.data["phase"] == "Failed", "{}", verdict.line);
+    }
+
+    fn failed(reason: &str) -> Rollout {
+        let mut rollout = stepping();
+        let status = rollout.status.as_mut().unwrap();
+        (status.phase, status.reason) = ("Failed".into(), reason.into());
+        rollout
     }
 
     #[test]

@@ -62,7 +62,7 @@ const FEWEST: usize = 2;
 /// What stands above.
 pub(crate) fn heading(view: View<'_>) -> Vec<String> {
     let mut heading = vec![
-        "NAME", "STATUS", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
+        "NAME", "STATUS", "REASON", "STEP", "WEIGHT", "READY", "UPDATED", "REPLICAS", "AGE",
     ];
     if view.namespaces {
         heading.insert(0, "NAMESPACE");
@@ -87,6 +87,7 @@ pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp
     let mut row = vec![
         name,
         style.state(stage.phase()),
+        stage.reason().map_or_else(none, str::to_owned),
         status.step.clone().unwrap_or_else(none),
         stage.share().map_or_else(none, share),
         count(status.ready_replicas),
@@ -136,11 +137,11 @@ mod tests {
         assert_eq!(
             lines(View::default()),
             "\
-NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE
-db      Paused        2/4    20%      5       1         5          10m
-cache   Successful    4/4    -        3       3         3          10m
-queue   Failed        -      0%       4       1         5          10m
-new     Progressing   -      -        -       -         -          10m"
+NAME    STATUS        REASON        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE
+db      Paused        -             2/4    20%      5       1         5          10m
+cache   Successful    -             4/4    -        3       3         3          10m
+queue   Failed        RollingBack   -      0%       4       1         5          10m
+new     Progressing   -             -      -        -       -         -          10m"
         );
     }
 
@@ -152,10 +153,10 @@ new     Progressing   -      -        -       -         -          10m"
             lines.join("\n")
         };
         assert_eq!(
-            within(60),
+            within(67),
             "\
-NAME   STATUS   STEP   WEIGHT   READY   UPDATED   REPLICAS
-db     Paused   2/4    20%      5       1         5"
+NAME   STATUS   REASON   STEP   WEIGHT   READY   UPDATED   REPLICAS
+db     Paused   -        2/4    20%      5       1         5"
         );
         assert_eq!(within(5), "NAME   STATUS\ndb     Paused");
         assert!(within(80).contains("AGE"));
@@ -172,11 +173,11 @@ db     Paused   2/4    20%      5       1         5"
         assert_eq!(
             lines(view),
             "\
-NAMESPACE   NAME    STATUS        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
-prod        db      Paused        2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
-prod        cache   Successful    4/4    -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
-prod        queue   Failed        -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
-prod        new     Progressing   -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"
+NAMESPACE   NAME    STATUS        REASON        STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
+prod        db      Paused        -             2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
+prod        cache   Successful    -             4/4    -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
+prod        queue   Failed        RollingBack   -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
+prod        new     Progressing   -             -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"
         );
     }
 }

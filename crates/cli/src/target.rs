@@ -45,6 +45,11 @@ impl Targets {
         self.selector.is_some() || self.all
     }
 
+    /// Whether a user has named each of them on the command line.
+    pub(crate) fn are_named(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     /// `rollout db`, for when nothing is known of it yet.
     pub(crate) fn title(&self) -> String {
         match self.names.as_slice() {

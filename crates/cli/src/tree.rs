@@ -127,7 +127,7 @@ impl Picture {
         }
         let row = vec![
             format!("{}/{}", self.rollout.kind.word(), self.rollout.name_any()),
-            style.state(stage.phase()),
+            stage.phase_in_words(style),
             words.join(", "),
         ];
         columns(&[row]).concat()
@@ -422,7 +422,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         assert_eq!(
             draw(&picture, style),
             "\
-rolloutplugin/queue   Failed   returning from queue-2, for 70s
+rolloutplugin/queue   Failed (RollingBack)   returning from queue-2, for 70s
   queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there
 |- steps
 |  |- . setWeight 20

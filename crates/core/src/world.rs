@@ -248,6 +248,32 @@ impl Reason {
         Self::LettingGo,
         Self::Suspended,
     ];
+
+    /// Whether a person has to act soon: the rollout is held, most often with pods on a version that has failed, and stays so until
+    /// a person decides. What is rolled back needs another version, but not at night; what cannot begin exposes no pod.
+    pub fn is_urgent(self) -> bool {
+        match self {
+            Self::PodBroken | Self::DeadlineExceeded | Self::ChecksFailed => true,
+            Self::InvalidSpec
+            | Self::WorkloadMissing
+            | Self::WorkloadUnfit
+            | Self::WorkloadClaimed
+            | Self::Stable
+            | Self::NotReady
+            | Self::Guarding
+            | Self::Rejected
+            | Self::Stepping
+            | Self::StepPaused
+            | Self::ManuallyPaused
+            | Self::Analysing
+            | Self::Inconclusive
+            | Self::Converging
+            | Self::Aborting
+            | Self::PuttingBack
+            | Self::LettingGo
+            | Self::Suspended => false,
+        }
+    }
 }
 
 /// What to tell people.

@@ -46,6 +46,7 @@ fn columns() -> Vec<CustomResourceColumnDefinition> {
     vec![
         column("Target", "string", ".spec.targetRef"),
         column("Phase", "string", ".status.phase"),
+        column("Reason", "string", ".status.reason"),
         column("Partition", "integer", ".status.rollingPodStatus.partition"),
         column("Rolling-Pod", "string", ".status.rollingPodStatus.status"),
         column(

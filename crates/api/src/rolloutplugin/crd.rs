@@ -24,6 +24,7 @@ pub fn definition() -> CustomResourceDefinition {
 fn columns() -> Vec<CustomResourceColumnDefinition> {
     vec![
         column("Status", "string", ".status.phase"),
+        column("Reason", "string", ".status.reason"),
         column("Step", "string", ".status.step"),
         column("Replicas", "integer", ".status.replicas"),
         column("Updated", "integer", ".status.updatedReplicas"),

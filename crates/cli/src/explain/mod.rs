@@ -113,7 +113,7 @@ fn lines(
     let stage = Stage::of(&facts.rollout);
     let headline = vec![
         format!("{}/{}", facts.rollout.kind.word(), facts.rollout.name_any()),
-        style.state(stage.phase()),
+        stage.phase_in_words(style),
         if explanation.outdated {
             "as it was before the latest change".into()
         } else {

@@ -48,6 +48,10 @@ async fn kinds_are_told_apart_where_there_are_two() {
                 "get sts db web -o name",
                 "get sts",
                 "status rp db",
+                "status rp db -o yaml",
+                "status --all -o json",
+                "status nowhere -o json",
+                "status db -o json --watch",
                 "history phasedrollout web",
                 "status web -w --timeout 0",
             ])

@@ -22,7 +22,7 @@ async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
     );
     let table = world.run("get").await;
     let row: Vec<_> = table.out.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row[..7], ["db", "Paused", "2/4", "20%", "5", "1", "5"]);
+    assert_eq!(row[..7], ["db", "Paused", "-", "2/4", "20%", "5", "1"]);
     let tree = world.run("get rp/db").await;
     assert!(tree.out.contains("▶ pause until promoted"), "{}", tree.out);
     assert!(
@@ -362,7 +362,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let line = said.out.lines().last().unwrap();
     assert!(
         line.starts_with(
-            "web: Failed: step 1 of 5: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
+            "web: Failed (ChecksFailed): step 1 of 5: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
         ),
         "{line}"
     );
@@ -376,7 +376,15 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let row: Vec<_> = row.split_whitespace().collect();
     assert_eq!(
         row[..7],
-        ["phasedrollout/web", "Failed", "1/2", "0%", "2", "0", "2"]
+        [
+            "phasedrollout/web",
+            "Failed",
+            "ChecksFailed",
+            "1/2",
+            "0%",
+            "2",
+            "0"
+        ]
     );
     let tree = world.run("get web").await;
     assert!(

@@ -22,8 +22,9 @@ pub fn next_status(
     let report = decision.report.as_ref()?;
     let mut shared = record::compose(&old.rollout, generation, world, decision)?;
     shared.phase = phase_word(report.phase, report.reason, &decision.memory.activity).into();
+    shared.reason = record::of_phased_rollout(&shared.reason);
     for condition in &mut shared.conditions {
-        condition.reason = condition.reason.replace("RolloutPlugin", "Rollout");
+        condition.reason = record::of_phased_rollout(&condition.reason);
     }
     let updated = updated(&shared.phase);
     let before = old.rollout.conditions.iter();

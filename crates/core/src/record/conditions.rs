@@ -63,6 +63,17 @@ pub(super) fn of(
     conditions
 }
 
+/// The one of which a status speaks. Several may have one word; they are equally urgent.
+pub fn read_reason(word: &str) -> Option<Reason> {
+    let said = |one: &Reason| word == reason(*one) || word == of_phased_rollout(reason(*one));
+    Reason::ALL.into_iter().find(said)
+}
+
+/// The word that a PhasedRollout has for a reason.
+pub(crate) fn of_phased_rollout(word: &str) -> String {
+    word.replace("RolloutPlugin", "Rollout")
+}
+
 fn truth(is: bool) -> &'static str {
     if is { "True" } else { "False" }
 }
@@ -77,7 +88,8 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::Stable => "RolloutPluginCompleted",
         Reason::NotReady => "PodsNotReady",
         Reason::Guarding => "Guarding",
-        Reason::Rejected | Reason::Aborting => "RolloutPluginAborted",
+        Reason::Rejected => "RolledBack",
+        Reason::Aborting => "RollingBack",
         Reason::Stepping | Reason::Converging => "RolloutPluginProgressing",
         Reason::StepPaused | Reason::ManuallyPaused => "RolloutPluginPaused",
         Reason::Analysing => "RolloutPluginAnalyzing",

@@ -83,16 +83,35 @@ pub const CONDITIONS: [Word; 9] = [
     ),
 ];
 
+/// A reason.
+pub struct ReasonWord {
+    /// As it is written.
+    pub word: &'static str,
+    /// When it is said.
+    pub when: &'static str,
+    /// Whether a person has to act soon.
+    pub urgent: bool,
+}
+
 /// Every reason of the conditions, in the words of a RolloutPlugin.
-pub fn reasons() -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+pub fn reasons() -> Vec<ReasonWord> {
+    let mut words: Vec<ReasonWord> = Vec::new();
     for reason in Reason::ALL {
-        let told = conditions::reason(reason);
+        let told = self::reason(reason);
         if !words.iter().any(|word| word.word == told) {
-            words.push(word(told, when(reason)));
+            words.push(ReasonWord {
+                word: told,
+                when: when(reason),
+                urgent: reason.is_urgent(),
+            });
         }
     }
     words
+}
+
+/// The word for a reason.
+pub fn reason(reason: Reason) -> &'static str {
+    conditions::reason(reason)
 }
 
 /// Whoever adds a reason adds it to [`Reason::ALL`] too.
@@ -105,7 +124,8 @@ fn when(reason: Reason) -> &'static str {
         Reason::Stable => "nothing is rolled, and every pod is Ready",
         Reason::NotReady => "nothing is rolled, and pods are not Ready",
         Reason::Guarding => "the partition is being put up, so that no pod moves unasked",
-        Reason::Rejected | Reason::Aborting => "the version was turned down: pods return, or have returned",
+        Reason::Rejected => "the version was aborted, and every pod is back on the stable version",
+        Reason::Aborting => "the version was aborted, and pods return to the stable version",
         Reason::Stepping | Reason::Converging => "pods are released, and waited for",
         Reason::StepPaused | Reason::ManuallyPaused => "a step pauses, or `spec.paused` is set",
         Reason::Analysing => "an analysis, or the checks before the next pod, are under way",
@@ -272,6 +292,20 @@ mod tests {
             .collect();
         let explained: BTreeSet<_> = CONDITIONS.iter().map(|word| word.word.to_owned()).collect();
         assert_eq!(told, explained);
+    }
+
+    /// What reads a status knows which reason is meant, and whether that is urgent.
+    #[test]
+    fn every_reason_is_read_from_its_word() {
+        for reason in Reason::ALL {
+            let word = super::reason(reason);
+            for word in [word.to_owned(), conditions::of_phased_rollout(word)] {
+                let read = conditions::read_reason(&word).unwrap();
+                assert_eq!(super::reason(read), super::reason(reason));
+                assert_eq!(read.is_urgent(), reason.is_urgent(), "{word}");
+            }
+        }
+        assert_eq!(conditions::read_reason(""), None);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::plan::{Fingerprint, StepIndex};
 use crate::revision::RevisionName;
 use crate::world::Commands;
 
+pub(crate) use self::conditions::of_phased_rollout;
+pub use self::conditions::read_reason;
 pub(crate) use self::status::{compose, outline, rides_along};
 pub use self::status::{next_status, stall};
 

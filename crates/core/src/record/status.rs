@@ -53,6 +53,7 @@ pub(crate) fn compose(
         canary: canary(old, world, &decision.memory.activity),
         observed_generation: generation,
         phase: format!("{:?}", report.phase),
+        reason: conditions::reason(report.reason).into(),
         message: report.message.clone(),
         conditions: conditions::of(
             report,

@@ -68,6 +68,9 @@ async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
         .expect_condition("Stalled", "True", "ChecksFailed")
         .await?;
     rollout
+        .expect_columns([("Phase", "Failed".into()), ("Reason", "ChecksFailed".into())])
+        .await?;
+    rollout
         .expect_event("ChecksFailed", "the gate before pod db-0")
         .await?;
     // What was not asked for is not done.

@@ -219,6 +219,7 @@ async fn a_table_tells_where_a_rollout_stands(cluster: &mut Cluster) -> Outcome 
         ("Name", json!("db")),
         ("Target", json!("db")),
         ("Phase", json!("Rolling")),
+        ("Reason", json!("RolloutAnalyzing")),
         ("Partition", json!(2)),
         ("Rolling-Pod", json!("WaitForChecks")),
         ("Checks", json!(0)),

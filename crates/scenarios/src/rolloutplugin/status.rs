@@ -1,6 +1,7 @@
 //! What the status says to people and scripts, and what `kubectl get` shows of it.
 
 use serde_json::{Value, json};
+use stateward_kubelet::{Behaviour, Match};
 
 use super::paused_at;
 use crate::harness::{Cluster, Outcome, Rollout};
@@ -10,7 +11,29 @@ scenarios![
     the_step_stays_when_a_rollout_is_done,
     the_step_of_an_aborted_rollout_is_the_first,
     the_step_of_a_rollout_without_steps_is_none_of_none,
+    an_invalid_spec_has_its_reason,
+    a_workload_that_another_object_manages_has_its_reason,
+    a_rollback_has_one_reason_under_way_and_another_when_it_is_over,
+    a_broken_pod_that_is_held_has_its_reason,
 ];
+
+/// Waits until it has failed for this reason, which its conditions have too, and checks that `kubectl get` shows it.
+async fn expect_failed(rollout: &Rollout<'_>, reason: &str) -> Outcome {
+    rollout
+        .eventually(format!("failed for the reason {reason}"), |status| {
+            let conditions = status.conditions.iter();
+            let told: Vec<_> = conditions.map(|condition| condition.reason.as_str()).collect();
+            let everywhere = told.iter().all(|told| *told == reason) && !told.is_empty();
+            match status.phase == "Failed" && status.reason == reason && everywhere {
+                true => Ok(()),
+                false => Err(format!("{}, {:?}", status.reason, told)),
+            }
+        })
+        .await?;
+    rollout
+        .expect_columns([("Status", "Failed".into()), ("Reason", reason.into())])
+        .await
+}
 
 /// Waits until it is in this phase, and checks its step: as a number, as people read it, and as `kubectl get` shows it.
 async fn expect_step(rollout: &Rollout<'_>, phase: &str, index: i32, step: Option<&str>) -> Outcome {
@@ -73,4 +96,48 @@ async fn the_step_of_a_rollout_without_steps_is_none_of_none(cluster: &mut Clust
     db.set_image("v2").await?;
     db.expect_rest(["v2"; 2]).await?;
     expect_step(&rollout, "Successful", 0, Some("0/0")).await
+}
+
+async fn an_invalid_spec_has_its_reason(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (_db, rollout) = paused_at(cluster, 2, 50).await?;
+    rollout
+        .patch(
+            "name a plugin that is not there",
+            json!({"plugin": {"name": "other"}}),
+        )
+        .await?;
+    expect_failed(&rollout, "InvalidSpec").await
+}
+
+async fn a_workload_that_another_object_manages_has_its_reason(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let _db = cluster.statefulset("db").replicas(2).start().await?;
+    let _first = cluster.rollout("db").start().await?;
+    let second = cluster.rollout("db").named("second").create().await?;
+    expect_failed(&second, "WorkloadClaimed").await
+}
+
+/// An operator that is asked at night sees whether there is anything left to do.
+async fn a_rollback_has_one_reason_under_way_and_another_when_it_is_over(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 2, 50).await?;
+    let old = Match::image("example.com/db:v1");
+    cluster.pods().program(old.clone(), Behaviour::never_ready());
+    rollout.abort().await?;
+    expect_failed(&rollout, "RollingBack").await?;
+    cluster.pods().program(old, Behaviour::default());
+    expect_failed(&rollout, "RolledBack").await?;
+    db.expect_rest(["v1"; 2]).await
+}
+
+async fn a_broken_pod_that_is_held_has_its_reason(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let new = Match::image("example.com/db:v2");
+    cluster.pods().program(new, Behaviour::config_error());
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    expect_failed(&rollout, "PodBroken").await
 }

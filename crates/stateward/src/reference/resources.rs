@@ -63,21 +63,14 @@ pub(super) fn status() -> String {
 }
 
 /// A way to be in each phase; where a phase says different things, each of them.
-const STANDS: [(&str, Phase, Reason); 7] = [
+const STANDS: [(&str, Phase, Reason); 8] = [
     ("pods are on their way", Phase::Progressing, Reason::Stepping),
     ("a pause stands", Phase::Paused, Reason::StepPaused),
     ("done", Phase::Successful, Reason::Stable),
-    ("turned down, and pods return", Phase::Failed, Reason::Aborting),
-    (
-        "turned down, and every pod is back",
-        Phase::Failed,
-        Reason::Rejected,
-    ),
-    (
-        "broken, held, or without progress",
-        Phase::Failed,
-        Reason::PodBroken,
-    ),
+    ("aborted, and pods return", Phase::Failed, Reason::Aborting),
+    ("aborted, and every pod is back", Phase::Failed, Reason::Rejected),
+    ("held with a broken pod", Phase::Failed, Reason::PodBroken),
+    ("held without progress", Phase::Failed, Reason::DeadlineExceeded),
     (
         "the spec cannot be carried out",
         Phase::Failed,
@@ -96,19 +89,26 @@ fn conditions() -> String {
     page.push_str(
         "\nA PhasedRollout has one more: `Updated` is `True` in the phase `Updated`, `False` in `Rolling`, `Paused` and `Failed`, \
          and `Unknown` in others; its reason is the phase.\n\n\
-         | a rollout | has the phase | and says `True` of |\n|---|---|---|\n",
+         | a rollout | has the phase | for the reason | and says `True` of |\n|---|---|---|---|\n",
     );
     for (stands, phase, reason) in STANDS {
         let said = glossary::true_conditions(phase, reason);
         let said: Vec<_> = said.iter().map(|condition| format!("`{condition}`")).collect();
-        page.push_str(&format!("| {stands} | `{phase:?}` | {} |\n", said.join(", ")));
+        let why = glossary::reason(reason);
+        page.push_str(&format!(
+            "| {stands} | `{phase:?}` | `{why}` | {} |\n",
+            said.join(", ")
+        ));
     }
     page.push_str(
         "\nThe phases of a PhasedRollout have names of their own, which stand at its head above.\n\n## Reasons\n\n\
-         Of a PhasedRollout, `Rollout` stands where a RolloutPlugin has `RolloutPlugin`.\n\n| reason | when |\n|---|---|\n",
+         `status.reason`, the column `REASON` and every condition have one of these. Of a PhasedRollout, `Rollout` stands where a \
+         RolloutPlugin has `RolloutPlugin`. Urgent is what holds a rollout until a person \
+         decides, most often with pods on a version that has failed; `stateward status -o json` says so with `urgent`.\n\n| reason | when | urgent |\n|---|---|---|\n",
     );
     for word in glossary::reasons() {
-        page.push_str(&format!("| `{}` | {} |\n", word.word, cell(word.when)));
+        let urgent = if word.urgent { "yes" } else { "no" };
+        page.push_str(&format!("| `{}` | {} | {urgent} |\n", word.word, cell(word.when)));
     }
     page
 }
