@@ -63,7 +63,7 @@ fn types(layout: &Layout) -> Result<()> {
             .args(["run", "./types"])
             .current_dir(&layout.testbed),
     )?;
-    write(layout, "crates/cluster/data/types.json", &made)
+    write(layout, "crates/schema/data/types.json", &made)
 }
 
 /// Random conditions in the table; the seed makes them the same every time.
@@ -216,7 +216,7 @@ fn resources(layout: &Layout) -> Result<()> {
         )?;
     }
     text.push_str("}}\n");
-    write(layout, "crates/cluster/data/resources.json", text.as_bytes())
+    write(layout, "crates/schema/data/resources.json", text.as_bytes())
 }
 
 fn output(command: &mut Command) -> Result<Vec<u8>> {

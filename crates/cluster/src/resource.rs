@@ -158,7 +158,7 @@ struct Row {
 }
 
 static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
-    let data: Data = match serde_json::from_str(include_str!("../data/resources.json")) {
+    let data: Data = match serde_json::from_str(stateward_schema::RESOURCES) {
         Ok(data) => data,
         Err(error) => {
             unreachable!("the table of resources is part of the binary and was read by its tests: {error}")

@@ -10,7 +10,8 @@ use crate::json::{Map, Value};
 use super::container_defaults::{container, host_ports, requests_from_limits};
 use super::fields::{each, entries, fill, fill_text, flag, has, int, items, made, part, set, text, unset};
 use super::volume_defaults::volume;
-use crate::types::quantity::{Quantity, round_list};
+use crate::types::quantity::round_list;
+use stateward_schema::Quantity;
 
 const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
@@ -190,7 +191,7 @@ fn of_all_containers(spec: &Value, list: &str) -> BTreeMap<String, Value> {
 
 fn add(total: &mut BTreeMap<String, Quantity>, resources: &Value, list: &str) {
     for (name, amount) in entries(resources, list) {
-        plus(total, name, Quantity::of(amount));
+        plus(total, name, Quantity::of(amount.as_str()));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::json::Value;
 
 use super::fields::{entries, items};
-use crate::types::quantity::Quantity;
+use stateward_schema::Quantity;
 
 type Totals = BTreeMap<String, Quantity>;
 
@@ -39,7 +39,7 @@ pub(super) fn class(spec: &Value) -> &'static str {
 /// Adds what counts for the class; answers whether both CPU and memory were there.
 fn add(totals: &mut Totals, resources: &Value, list: &str) -> bool {
     let counted = entries(resources, list)
-        .map(|(name, amount)| (name, Quantity::of(amount)))
+        .map(|(name, amount)| (name, Quantity::of(amount.as_str())))
         .filter(|(name, amount)| matches!(*name, "cpu" | "memory") && amount.is_positive());
     let mut found = 0;
     for (name, amount) in counted {

@@ -16,7 +16,7 @@ use crate::access::{Access, EventKind};
 use crate::object;
 use crate::status::Status;
 use crate::store::Key;
-use crate::types::quantity::Quantity;
+use stateward_schema::Quantity;
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
@@ -227,8 +227,8 @@ fn fits(volume: &Value, claim: &Value) -> bool {
     offer["volumeMode"] == wish["volumeMode"]
         && text(&offer["volumeAttributesClassName"]) == text(&wish["volumeAttributesClassName"])
         && modes(wish).iter().all(|mode| offered.contains(mode))
-        && Quantity::of(&offer["capacity"]["storage"])
-            >= Quantity::of(&wish["resources"]["requests"]["storage"])
+        && Quantity::of(offer["capacity"]["storage"].as_str())
+            >= Quantity::of(wish["resources"]["requests"]["storage"].as_str())
 }
 
 /// The class of a volume or claim; an annotation was how to say it, and counts first.

@@ -8,8 +8,8 @@ use crate::json::{Map, Name, Value};
 use std::borrow::Cow;
 
 use base64::Engine;
+use stateward_schema::Quantity;
 
-use super::quantity::Quantity;
 use super::table::{Field, Kind, Struct, builtin};
 use crate::go;
 

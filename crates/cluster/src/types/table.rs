@@ -1,4 +1,4 @@
-//! The built-in types, read once from the table beside the sources.
+//! The built-in types, read once from the table of `stateward-schema`.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -9,19 +9,17 @@ use crate::json::{self, Name, Value};
 use serde::Deserialize;
 
 static TABLE: LazyLock<&'static Table<String, Struct>> =
-    LazyLock::new(
-        || match serde_json::from_str::<Data>(include_str!("../../data/types.json")) {
-            Ok(data) => {
-                let types: &'static Table<_, _> = Box::leak(Box::new(data.types));
-                let fields = types.values().flat_map(|described| described.fields.iter());
-                json::know(fields.map(|(name, _)| name.as_str()));
-                types
-            }
-            Err(error) => {
-                unreachable!("the table of types is part of the binary and was read by its tests: {error}")
-            }
-        },
-    );
+    LazyLock::new(|| match serde_json::from_str::<Data>(stateward_schema::TYPES) {
+        Ok(data) => {
+            let types: &'static Table<_, _> = Box::leak(Box::new(data.types));
+            let fields = types.values().flat_map(|described| described.fields.iter());
+            json::know(fields.map(|(name, _)| name.as_str()));
+            types
+        }
+        Err(error) => {
+            unreachable!("the table of types is part of the binary and was read by its tests: {error}")
+        }
+    });
 
 /// The file; beside the types it says where they come from.
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use crate::builtin::fields::{copy, has, items, part, same, text};
 use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::builtin::unified_diff::unified;
 use crate::names;
-use crate::types::quantity::Quantity;
+use stateward_schema::Quantity;
 
 pub(crate) const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -70,7 +70,7 @@ fn storage(at: &At, requests: &Value, problems: &mut Problems) {
     let size = &requests["storage"];
     if size.is_null() {
         problems.required(at, "");
-    } else if !Quantity::of(size).is_positive() {
+    } else if !Quantity::of(size.as_str()).is_positive() {
         problems.invalid(at, size.clone(), "must be greater than zero");
     } else {
         resource::quantity(at, "storage", size, problems);
@@ -146,8 +146,8 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
         let compared = unified(&dumped(&before), &dumped(&after));
         problems.forbidden(&At::new("spec"), &format!("{SPEC_IS_IMMUTABLE}\n{compared}"));
     }
-    let size = |object: &Value| Quantity::of(&object["spec"]["resources"]["requests"]["storage"]);
-    if size(new) < size(old) && size(new) <= Quantity::of(&old["status"]["capacity"]["storage"]) {
+    let size = |object: &Value| Quantity::of(object["spec"]["resources"]["requests"]["storage"].as_str());
+    if size(new) < size(old) && size(new) <= Quantity::of(old["status"]["capacity"]["storage"].as_str()) {
         let at = At::new("spec.resources.requests.storage");
         problems.forbidden(&at, "field can not be less than status.capacity");
     }
@@ -211,7 +211,7 @@ pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
         problems.required(&At::new("Spec.accessModes"), "");
     }
     for (name, amount) in crate::builtin::fields::entries(&new["status"], "capacity") {
-        if Quantity::of(amount).is_negative() {
+        if Quantity::of(amount.as_str()).is_negative() {
             let at = At::new("status.capacity");
             let at = at.key(name);
             problems.invalid(&at, amount.clone(), "must be a valid resource quantity");

@@ -5,7 +5,7 @@ use crate::json::Value;
 use crate::builtin::fields::{entries, has, items, text};
 use crate::builtin::problems::{At, NEGATIVE, Problems};
 use crate::names;
-use crate::types::quantity::Quantity;
+use stateward_schema::Quantity;
 
 /// What a container can ask for without naming a domain.
 const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -113,8 +113,8 @@ pub(crate) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
 fn amount(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
     resource_name(at, name, problems);
     quantity(at, name, amount, problems);
-    let worth = Quantity::of(amount);
-    if is_huge_page(name) && !worth.is_multiple_of(Quantity::of(&name["hugepages-".len()..].into())) {
+    let worth = Quantity::of(amount.as_str());
+    if is_huge_page(name) && !worth.is_multiple_of(Quantity::of(Some(&name["hugepages-".len()..]))) {
         let shown = amount.as_str().unwrap_or_default();
         problems.invalid(
             at,
@@ -144,7 +144,7 @@ fn resource_name(at: &At, name: &str, problems: &mut Problems) {
 
 /// Checks the amount of a resource: not negative, and whole where it cannot be divided.
 pub(crate) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
-    let worth = Quantity::of(amount);
+    let worth = Quantity::of(amount.as_str());
     if worth.is_negative() {
         problems.invalid(at, amount.clone(), NEGATIVE);
     }
@@ -168,7 +168,7 @@ fn against_limit(
         }
         return;
     }
-    let (asked, most) = (Quantity::of(request), Quantity::of(limit));
+    let (asked, most) = (Quantity::of(request.as_str()), Quantity::of(limit.as_str()));
     let shown = limit.as_str().unwrap_or_default();
     if asked != most && !is_overcommitted(name) {
         problems.invalid(

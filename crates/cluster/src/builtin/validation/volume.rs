@@ -7,7 +7,7 @@ use super::{claim, env, legacy_volume};
 use crate::builtin::fields::{has, int, items, text};
 use crate::builtin::problems::{At, Problems};
 use crate::names;
-use crate::types::quantity::Quantity;
+use stateward_schema::Quantity;
 
 /// The sources a volume can have, in the order in which upstream looks for them.
 const SOURCES: [&str; 30] = [
@@ -92,7 +92,7 @@ fn source(at: &At, volume: &Value, pod: Option<&str>, problems: &mut Problems) {
         }
         found = true;
         match name {
-            "emptyDir" if Quantity::of(&it["sizeLimit"]).is_negative() => {
+            "emptyDir" if Quantity::of(it["sizeLimit"].as_str()).is_negative() => {
                 problems.forbidden(
                     &inner.field("sizeLimit"),
                     "SizeLimit field must be a valid resource quantity",

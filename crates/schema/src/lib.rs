@@ -1,0 +1,14 @@
+//! What Kubernetes' built-in kinds are made of: their fields and types, as data.
+//!
+//! Both tables are generated from Kubernetes itself (`cargo xtask generate types`, `… resources`). The embedded cluster reads its types
+//! from them, and `lint` checks manifests against them, so both say the same of a field. No client, no server, no IO.
+
+mod quantity;
+
+pub use self::quantity::Quantity;
+
+/// The types: each field with its type, whether it is required, and how lists of it merge.
+pub const TYPES: &str = include_str!("../data/types.json");
+
+/// The resources, by group and version, as a real server's discovery has them.
+pub const RESOURCES: &str = include_str!("../data/resources.json");
