@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use url::{Host, Url};
 
 /// Where the operator connects to, beyond what is refused to everybody.
 #[derive(Clone, Debug, Default)]
@@ -153,6 +154,32 @@ impl fmt::Display for Cidr {
     }
 }
 
+/// A host that the operator does not connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    host: String,
+    /// What to open.
+    address: Option<IpAddr>,
+    /// `a loopback address`, `is a name of the API server`
+    why: &'static str,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is = if self.why.starts_with("is ") || self.why.starts_with("has ") {
+            ""
+        } else {
+            "is "
+        };
+        let Self { host, why, .. } = self;
+        write!(f, "{host} {is}{why}; the operator does not connect to it")?;
+        match self.address {
+            Some(address) => write!(f, ", unless it runs with --allow-egress {address}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Egress {
     /// `Err` says what kind of address it is.
     pub fn check(&self, address: IpAddr) -> Result<(), &'static str> {
@@ -197,6 +224,44 @@ impl Egress {
         }
     }
 
+    /// Why a URL, or a host with a port, can never be connected to, as far as that is known without resolving its host: the host is
+    /// a refused address, or a name that always leads to one.
+    pub fn refusal(&self, url: &str) -> Option<Refusal> {
+        let url = url.trim();
+        let url = match url.contains("://") {
+            true => Url::parse(url),
+            false => Url::parse(&format!("http://{url}")),
+        };
+        match url.ok()?.host()? {
+            Host::Ipv4(address) => self.refusal_of(address.into()),
+            Host::Ipv6(address) => self.refusal_of(address.into()),
+            Host::Domain(name) => {
+                let why = self.check_name(name).err()?;
+                // A name is open where the address is that it leads to.
+                let address = match why {
+                    MACHINE_NAME => Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
+                    METADATA_NAME => Some(IpAddr::from(METADATA_ADDRESS)),
+                    _ => None,
+                };
+                let is_open = address.is_some_and(|address| self.check(address).is_ok());
+                (!is_open).then(|| Refusal {
+                    host: name.to_owned(),
+                    address,
+                    why,
+                })
+            }
+        }
+    }
+
+    fn refusal_of(&self, address: IpAddr) -> Option<Refusal> {
+        let why = self.check(address).err()?;
+        Some(Refusal {
+            host: address.to_string(),
+            address: Some(address),
+            why,
+        })
+    }
+
     /// Whether a host is among what is listed, by its name or by all of its addresses. Where nothing is listed, all are.
     pub fn lists(&self, name: Option<&str>, addresses: &[IpAddr]) -> bool {
         let by_name = |name: &str| {
@@ -212,21 +277,21 @@ impl Egress {
 
 /// Names that lead to this machine or to a metadata service, and everything below them.
 const NAMES: [(&str, &str); 8] = [
-    ("ip6-localhost", "is a name of the machine itself"),
-    ("ip6-loopback", "is a name of the machine itself"),
-    ("localhost", "is a name of the machine itself"),
-    ("localhost.localdomain", "is a name of the machine itself"),
-    (
-        "metadata.google.internal",
-        "is a name of a cloud's metadata service",
-    ),
-    ("metadata", "is a name of a cloud's metadata service"),
-    ("instance-data", "is a name of a cloud's metadata service"),
-    (
-        "instance-data.ec2.internal",
-        "is a name of a cloud's metadata service",
-    ),
+    ("ip6-localhost", MACHINE_NAME),
+    ("ip6-loopback", MACHINE_NAME),
+    ("localhost", MACHINE_NAME),
+    ("localhost.localdomain", MACHINE_NAME),
+    ("metadata.google.internal", METADATA_NAME),
+    ("metadata", METADATA_NAME),
+    ("instance-data", METADATA_NAME),
+    ("instance-data.ec2.internal", METADATA_NAME),
 ];
+
+const MACHINE_NAME: &str = "is a name of the machine itself";
+const METADATA_NAME: &str = "is a name of a cloud's metadata service";
+
+/// Of the metadata service of nearly all clouds.
+const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
 /// The address, and the ones that gateways and sockets make of it.
 fn forms(address: IpAddr) -> Vec<IpAddr> {
@@ -277,7 +342,7 @@ fn refused(address: IpAddr) -> Option<&'static str> {
 const V4: [(Ipv4Addr, u8, &str); 10] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "an unspecified address"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, "a loopback address"),
-    (Ipv4Addr::new(169, 254, 169, 254), 32, METADATA),
+    (METADATA_ADDRESS, 32, METADATA),
     (Ipv4Addr::new(169, 254, 0, 0), 16, "a link-local address"),
     // Alibaba, Oracle, Azure.
     (Ipv4Addr::new(100, 100, 100, 200), 32, METADATA),
@@ -471,6 +536,71 @@ mod tests {
         #[case] refused: bool,
     ) {
         assert_eq!(Egress::default().check_name(name).is_err(), refused);
+    }
+
+    #[rstest]
+    #[case(
+        "http://127.0.0.1:9090",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case(
+        "127.0.0.1:9090/prefix",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case(
+        " https://me:secret@[::1]/x",
+        Some(
+            "::1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress ::1"
+        )
+    )]
+    #[case(
+        "http://0x7f.1",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case(
+        "http://localhost:9090",
+        Some(
+            "localhost is a name of the machine itself; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case(
+        "http://metadata.google.internal",
+        Some(
+            "metadata.google.internal is a name of a cloud's metadata service; the operator does not connect to it, unless it runs with --allow-egress 169.254.169.254"
+        )
+    )]
+    #[case(
+        "kubernetes.default.svc",
+        Some("kubernetes.default.svc is a name of the API server; the operator does not connect to it")
+    )]
+    #[case(
+        "http://prometheus..svc",
+        Some("prometheus..svc has an empty label; the operator does not connect to it")
+    )]
+    #[case("http://prometheus.monitoring:9090", None)]
+    #[case("http://10.0.0.7:9090", None)]
+    #[case("http://{{args.host}}:9090", None)]
+    #[case("", None)]
+    fn what_can_never_be_connected_to_is_known_before(#[case] url: &str, #[case] expected: Option<&str>) {
+        let refusal = Egress::default().refusal(url).map(|refusal| refusal.to_string());
+        assert_eq!(refusal.as_deref(), expected);
+    }
+
+    #[test]
+    fn a_name_is_open_where_its_address_is() {
+        let egress = Egress {
+            allow: vec!["127.0.0.1".parse().unwrap()],
+            ..Egress::default()
+        };
+        assert_eq!(egress.refusal("http://localhost:9090"), None);
+        assert_eq!(egress.refusal("http://127.0.0.1:9090"), None);
+        assert!(egress.refusal("http://metadata").is_some());
     }
 
     #[test]
