@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::client::ClientBuilder;
+use http::Response;
+use http::header::{DATE, HeaderMap};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use kube::client::{ClientBuilder, DynBody};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use stateward_api::duration;
+use stateward_clock::Clock;
 use tower::BoxError;
-use tower::util::{MapErrLayer, MapFutureLayer};
+use tower::util::{MapErrLayer, MapFutureLayer, MapResponseLayer};
 
 use crate::call::{self, quoted};
 use crate::completion;
@@ -66,9 +71,19 @@ pub(crate) fn width(word: &OsStr) -> Option<usize> {
     FLAGS.iter().any(|flag| attached(flag)).then_some(1)
 }
 
+/// A cluster, and a place in it.
+pub struct Connection {
+    /// The way to it.
+    pub client: Client,
+    /// The namespace that is meant.
+    pub namespace: String,
+    /// The time there, as its answers say it: ages are those that the cluster sees.
+    pub clock: Clock,
+}
+
 impl Access {
     /// A client, and the namespace that is meant.
-    pub async fn connect(&self) -> Result<(Client, String), Error> {
+    pub async fn connect(&self) -> Result<Connection, Error> {
         let mut config = self.config().await?;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
@@ -93,8 +108,25 @@ impl Access {
                 Unreachable::new(&address, &*error).into()
             }
         });
+        let clock = Clock::remote();
+        let heard = clock.clone();
+        let dated = MapResponseLayer::new(move |response: Response<Box<DynBody>>| {
+            if let Some(date) = date(response.headers()) {
+                heard.heard(date);
+            }
+            response
+        });
         let builder = ClientBuilder::try_from(config).map_err(|error| Error::Access(error.to_string()))?;
-        Ok((builder.with_layer(&patient).with_layer(&told).build(), namespace))
+        let client = builder
+            .with_layer(&dated)
+            .with_layer(&patient)
+            .with_layer(&told)
+            .build();
+        Ok(Connection {
+            client,
+            namespace,
+            clock,
+        })
     }
 
     /// The namespace that was named; an empty name is none, as with kubectl.
@@ -177,6 +209,12 @@ impl Access {
         };
         config.map_err(|error| Error::Access(words(&error)))
     }
+}
+
+/// The `Date` of an answer.
+fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    DateTimeParser::new().parse_timestamp(date).ok()
 }
 
 /// The server has not answered a request.
@@ -266,6 +304,7 @@ fn merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>, Error> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::io::{Read, Write};
 
     #[test]
     fn kubeconfigs_that_are_not_there_are_passed_over() {
@@ -331,12 +370,32 @@ pub(crate) mod tests {
             request_timeout: Some(Duration::from_millis(20)),
             ..to(address, &dir)
         };
-        let (client, _) = access.connect().await.unwrap();
+        let client = access.connect().await.unwrap().client;
         let error = client.apiserver_version().await.unwrap_err();
         assert_eq!(
             Error::api("ask")(error).to_string(),
             format!("cannot reach http://{address}: no answer within 20ms")
         );
+    }
+
+    /// A cluster may have another time than this machine, and one for tests may run faster.
+    #[tokio::test]
+    async fn the_time_is_that_of_the_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let access = to(listener.local_addr().unwrap(), &dir);
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            let answer =
+                "HTTP/1.1 404 Not Found\r\nDate: Wed, 01 Jan 9000 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer.as_bytes()).unwrap();
+        });
+        let Connection { client, clock, .. } = access.connect().await.unwrap();
+        client.apiserver_version().await.unwrap_err();
+        serving.join().unwrap();
+        let said: Timestamp = "9000-01-01T00:00:00Z".parse().unwrap();
+        assert!(clock.now() >= said, "{}", clock.now());
     }
 
     #[tokio::test]
@@ -346,7 +405,9 @@ pub(crate) mod tests {
             .unwrap()
             .local_addr()
             .unwrap();
-        let (client, namespace) = to(closed, &dir).connect().await.unwrap();
+        let Connection {
+            client, namespace, ..
+        } = to(closed, &dir).connect().await.unwrap();
         assert_eq!(namespace, "default");
         let error = client.apiserver_version().await.unwrap_err();
         assert_eq!(

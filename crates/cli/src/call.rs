@@ -51,7 +51,7 @@ fn split(program: &str) -> (&str, Option<&str>) {
 }
 
 /// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
+pub fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.into()

@@ -19,7 +19,7 @@ use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, Client};
 use stateward_clock::Clock;
 
-use crate::access::{Access, width};
+use crate::access::{Access, Connection, width};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::name::Name;
@@ -339,7 +339,9 @@ fn asked<T: Send>(look: impl AsyncFnOnce(Client, String) -> Vec<T> + Send) -> Ve
     let looked = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let looked = async {
-            let (client, namespace) = access(typed()).connect().await.ok()?;
+            let Connection {
+                client, namespace, ..
+            } = access(typed()).connect().await.ok()?;
             Some(look(client, namespace).await)
         };
         runtime

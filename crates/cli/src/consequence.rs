@@ -80,13 +80,12 @@ fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
             rollout.name_any()
         );
     }
-    if is_invalid(stage) {
+    if stage.plan.is_none() || is_invalid(stage) {
         return "once its spec is fixed: until then no pod is released".into();
     }
     match (rollout.kind, stage.steps()) {
         (Kind::PhasedRollout, _) => "one pod after the other, with its checks".into(),
-        (Kind::RolloutPlugin, 0) if stage.plan.is_some() => "one pod after the other: it has no steps".into(),
-        (Kind::RolloutPlugin, 0) => "when its spec can be carried out".into(),
+        (Kind::RolloutPlugin, 0) => "one pod after the other: it has no steps".into(),
         (Kind::RolloutPlugin, 1) => "beginning at its only step".into(),
         (Kind::RolloutPlugin, steps) => format!("beginning at the first of its {steps} steps"),
     }

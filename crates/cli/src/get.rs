@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use kube::api::{DynamicObject, ListParams};
 
 use crate::access::Access;
@@ -15,6 +15,7 @@ use crate::output::{self, Objects, Output};
 use crate::rollout::{Kind, Rollout, parse};
 use crate::session::Session;
 use crate::table::{View, table};
+use crate::unseen::Sets;
 use crate::watch::{self, Watched};
 
 /// `get …`
@@ -64,6 +65,11 @@ impl ListArgs {
         &self.access
     }
 
+    /// Whether rows or a tree are shown, and no objects.
+    fn for_people(&self) -> bool {
+        matches!(self.output, None | Some(Output::Wide))
+    }
+
     fn params(&self) -> ListParams {
         match &self.selector {
             Some(selector) => ListParams::default().labels(selector),
@@ -111,14 +117,16 @@ async fn one(name: &Name, args: &ListArgs, session: &mut Session<'_>) -> Result<
             return live::run(parse(object)?, session).await;
         }
         let watched = Watched::named(std::slice::from_ref(&object));
-        return rows(vec![object], watched, args, session).await;
+        let sets = sets_named(std::slice::from_ref(&object), session).await;
+        return rows(vec![object], &sets, watched, args, session).await;
     }
     if Objects::One(Box::new(object.clone())).print(output, session)? {
         return Ok(Exit::Done);
     }
     if output == Some(&Output::Wide) {
         let view = View::wide(session.program);
-        draw(vec![object], view, session)?;
+        let sets = sets_named(std::slice::from_ref(&object), session).await;
+        draw(vec![object], &sets, view, session)?;
         return Ok(Exit::Done);
     }
     let picture = session.picture(parse(object)?).await?;
@@ -143,15 +151,27 @@ async fn some(names: &[Name], args: &ListArgs, session: &mut Session<'_>) -> Res
     }
     if args.watch && !objects.is_empty() {
         let watched = Watched::named(&objects);
-        return rows(objects, watched, args, session).await;
+        let sets = sets_named(&objects, session).await;
+        return rows(objects, &sets, watched, args, session).await;
     }
-    show(objects, args, session)?;
+    let sets = match args.for_people() {
+        true => sets_named(&objects, session).await,
+        false => Sets::default(),
+    };
+    show(objects, &sets, args, session)?;
     Ok(missing.unwrap_or(Exit::Done))
 }
 
 async fn all(kinds: &[Kind], args: &ListArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
     let params = args.params();
-    let objects = session.list_of(kinds, args.all_namespaces, &params).await?;
+    let sets = async {
+        match args.for_people() {
+            true => session.all_sets(args.all_namespaces).await,
+            false => Sets::default(),
+        }
+    };
+    let (objects, sets) = join(session.list_of(kinds, args.all_namespaces, &params), sets).await;
+    let objects = objects?;
     if args.watch {
         let (everywhere, selector) = (args.all_namespaces, args.selector.clone());
         let watched = match kinds {
@@ -162,9 +182,9 @@ async fn all(kinds: &[Kind], args: &ListArgs, session: &mut Session<'_>) -> Resu
             },
             _ => Watched::Labelled { everywhere, selector },
         };
-        return rows(objects, watched, args, session).await;
+        return rows(objects, &sets, watched, args, session).await;
     }
-    if objects.is_empty() && matches!(args.output, None | Some(Output::Wide)) {
+    if objects.is_empty() && args.for_people() {
         session.say(&if args.all_namespaces {
             "no rollouts found".to_owned()
         } else {
@@ -172,11 +192,22 @@ async fn all(kinds: &[Kind], args: &ListArgs, session: &mut Session<'_>) -> Resu
         });
         return Ok(Exit::Done);
     }
-    show(objects, args, session)?;
+    show(objects, &sets, args, session)?;
     Ok(Exit::Done)
 }
 
-fn show(objects: Vec<DynamicObject>, args: &ListArgs, session: &mut Session<'_>) -> Result<(), Error> {
+/// The StatefulSets of these.
+async fn sets_named(objects: &[DynamicObject], session: &Session<'_>) -> Sets {
+    let rollouts: Vec<_> = objects.iter().cloned().flat_map(parse).collect();
+    session.sets_of(&rollouts).await
+}
+
+fn show(
+    objects: Vec<DynamicObject>,
+    sets: &Sets,
+    args: &ListArgs,
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
     if Objects::Many(objects.clone()).print(args.output.as_ref(), session)? || objects.is_empty() {
         return Ok(());
     }
@@ -186,17 +217,22 @@ fn show(objects: Vec<DynamicObject>, args: &ListArgs, session: &mut Session<'_>)
         wide: args.output == Some(Output::Wide),
         program: session.program,
     };
-    draw(objects, view, session)
+    draw(objects, sets, view, session)
 }
 
-fn draw(objects: Vec<DynamicObject>, view: View<'_>, session: &mut Session<'_>) -> Result<(), Error> {
+fn draw(
+    objects: Vec<DynamicObject>,
+    sets: &Sets,
+    view: View<'_>,
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
     let (rollouts, invalid): (Vec<_>, Vec<_>) = objects.into_iter().map(parse).partition(Result::is_ok);
     let rollouts: Vec<_> = rollouts.into_iter().flatten().collect();
     let view = View {
         kinds: mixed(&rollouts),
         ..view
     };
-    let lines = table(&rollouts, view, session.style, session.clock.now());
+    let lines = table(&rollouts, sets, view, session.style, session.clock.now());
     session.print_lines(&lines)?;
     // One that cannot be read hides no other.
     invalid.into_iter().try_for_each(|invalid| invalid.map(drop))
@@ -210,6 +246,7 @@ fn mixed(rollouts: &[Rollout]) -> bool {
 
 async fn rows(
     objects: Vec<DynamicObject>,
+    sets: &Sets,
     watched: Watched,
     args: &ListArgs,
     session: &mut Session<'_>,
@@ -226,5 +263,5 @@ async fn rows(
         wide: args.output == Some(Output::Wide),
         program: session.program,
     };
-    watch::rows(objects, &watched, view, args.output.as_ref(), session).await
+    watch::rows(objects, sets, &watched, view, args.output.as_ref(), session).await
 }

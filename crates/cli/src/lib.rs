@@ -12,6 +12,7 @@
 //! - `lint`, `completion`, `version`: those that need no rollout.
 //! - `rollout`: a rollout of any kind. `stage`: where it stands. `revisions`, `outcome`: what was.
 //! - `table`, `tree`, `gates`, `runs`, `checks`, `columns`, `style`, `pod_row`, `mask`: how it looks.
+//! - `unseen`: what the operator has not seen yet.
 //! - `output`, `dry_run`, `exit`, `error`, `reach`, `unheard`: words on the command line, and how it ends.
 
 mod access;
@@ -58,6 +59,7 @@ mod target;
 mod tree;
 mod undo;
 mod unheard;
+mod unseen;
 mod verb;
 mod version;
 mod watch;
@@ -66,7 +68,8 @@ mod workload;
 #[cfg(test)]
 mod fixtures;
 
-pub use self::access::Access;
+pub use self::access::{Access, Connection};
+pub use self::call::quoted;
 pub use self::error::Error;
 pub use self::exit::{CODES, Exit};
 pub use self::habit::as_meant;

@@ -106,9 +106,10 @@ impl<'o> Stage<'o> {
     }
 
     /// `Failed (PodBroken)`: the phase, and of a failure its kind.
-    pub(crate) fn phase_in_words(&self, style: Style) -> String {
-        let phase = style.state(self.phase());
-        match self.reason().filter(|_| self.phase() == "Failed") {
+    pub(crate) fn phase_in_words(&self, phase: &str, style: Style) -> String {
+        let reason = self.reason().filter(|_| phase == "Failed");
+        let phase = style.state(phase);
+        match reason {
             Some(reason) => format!("{phase} ({reason})"),
             None => phase,
         }

@@ -22,6 +22,7 @@ use crate::session::Session;
 use crate::stage::Stage;
 use crate::style::Style;
 use crate::target::{Targets, each};
+use crate::unseen::{PROGRESSING, unseen};
 
 /// `status …`
 #[derive(Debug, clap::Args)]
@@ -100,25 +101,18 @@ impl Verdict {
     /// pass for rolled out. Nor may one that cannot be seen, which is so where `unread` says why.
     fn of(rollout: &Rollout, set: Option<&StatefulSet>, unread: Option<&str>, program: &str) -> Self {
         let stage = Stage::of(rollout);
-        let waiting = |what: String| Self {
-            exit: Exit::Progressing,
-            ended: false,
-            line: format!("{}: Progressing: {what}", rollout.name_any()),
-            data: data(
-                &stage,
-                Exit::Progressing,
-                ("Progressing", WAITING_FOR_OPERATOR),
-                &what,
-            ),
-        };
-        if stage.status.phase.is_empty() {
-            return waiting(stage.message().to_owned());
-        }
-        if stage.status.observed_generation != rollout.metadata.generation {
-            return waiting("the operator has not seen the latest spec yet".into());
-        }
-        if let Some(verb) = waiting_command(&stage.status) {
-            return waiting(untaken(verb));
+        if let Some(what) = unseen(&stage, set) {
+            return Self {
+                exit: Exit::Progressing,
+                ended: false,
+                line: format!("{}: {PROGRESSING}: {what}", rollout.name_any()),
+                data: data(
+                    &stage,
+                    Exit::Progressing,
+                    (PROGRESSING, WAITING_FOR_OPERATOR),
+                    &what,
+                ),
+            };
         }
         let (exit, ended) = match stage.phase() {
             "Successful" => (Exit::Done, true),
@@ -126,9 +120,6 @@ impl Verdict {
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };
-        if set.is_some_and(|set| asks_for_another(set, &stage) || ended && is_ahead(set, &stage)) {
-            return waiting(unseen_change(rollout));
-        }
         let (exit, phase, words, message) = match (unread, exit) {
             (Some(why), Exit::Done) => {
                 let (phase, why) = (stage.phase(), unknown_change(why));
@@ -136,7 +127,7 @@ impl Verdict {
                 (Exit::Error, "Unknown", "Unknown".to_owned(), message)
             }
             _ => {
-                let words = stage.phase_in_words(Style::default());
+                let words = stage.phase_in_words(stage.phase(), Style::default());
                 (exit, stage.phase(), words, hint::message(&stage, program))
             }
         };
@@ -212,14 +203,14 @@ pub(crate) fn unknown_change(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{aborted, at_rest, paused, returning, set, stepping, unseen};
+    use crate::fixtures::{self, aborted, at_rest, paused, returning, set, stepping};
     use rstest::rstest;
 
     const PROGRAM: &str = "stateward -n prod";
 
     #[rstest]
     #[case::unseen(
-        unseen(),
+        fixtures::unseen(),
         Exit::Progressing,
         false,
         "new: Progressing: no operator has looked at it yet"

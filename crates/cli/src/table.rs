@@ -1,6 +1,7 @@
 //! Rollouts as rows.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::StatefulSet;
 use stateward_clock::human_duration;
 
 use crate::columns::{self, columns};
@@ -8,6 +9,7 @@ use crate::hint;
 use crate::rollout::Rollout;
 use crate::stage::{Stage, share};
 use crate::style::Style;
+use crate::unseen::{self, Sets};
 
 /// What the table shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,8 +33,16 @@ impl<'p> View<'p> {
 }
 
 /// One line per rollout, under a heading.
-pub(crate) fn table(rollouts: &[Rollout], view: View<'_>, style: Style, now: Timestamp) -> Vec<String> {
-    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
+pub(crate) fn table(
+    rollouts: &[Rollout],
+    sets: &Sets,
+    view: View<'_>,
+    style: Style,
+    now: Timestamp,
+) -> Vec<String> {
+    let rows = rollouts
+        .iter()
+        .map(|rollout| row(rollout, sets.of(rollout), view, style, now));
     columns(&std::iter::once(heading(view)).chain(rows).collect::<Vec<_>>())
 }
 
@@ -44,7 +54,9 @@ pub(crate) fn table_within(
     style: Style,
     now: Timestamp,
 ) -> Vec<String> {
-    let rows = rollouts.iter().map(|rollout| row(rollout, view, style, now));
+    let rows = rollouts
+        .iter()
+        .map(|rollout| row(rollout, None, view, style, now));
     let mut rows: Vec<_> = std::iter::once(heading(view)).chain(rows).collect();
     loop {
         let lines = columns(&rows);
@@ -73,9 +85,16 @@ pub(crate) fn heading(view: View<'_>) -> Vec<String> {
     heading.into_iter().map(str::to_owned).collect()
 }
 
-/// One rollout, cell by cell.
-pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp) -> Vec<String> {
+/// One rollout, cell by cell, with its StatefulSet where that is known.
+pub(crate) fn row(
+    object: &Rollout,
+    set: Option<&StatefulSet>,
+    view: View<'_>,
+    style: Style,
+    now: Timestamp,
+) -> Vec<String> {
     let stage = Stage::of(object);
+    let (phase, unseen) = unseen::phase(&stage, set);
     let status = &stage.status;
     let none = || "-".to_owned();
     let count = |number: Option<i32>| number.map_or_else(none, |number| number.to_string());
@@ -86,8 +105,11 @@ pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp
     };
     let mut row = vec![
         name,
-        style.state(stage.phase()),
-        stage.reason().map_or_else(none, str::to_owned),
+        style.state(phase),
+        stage
+            .reason()
+            .filter(|_| unseen.is_none())
+            .map_or_else(none, str::to_owned),
         status.step.clone().unwrap_or_else(none),
         stage.share().map_or_else(none, share),
         count(status.ready_replicas),
@@ -107,29 +129,29 @@ pub(crate) fn row(object: &Rollout, view: View<'_>, style: Style, now: Timestamp
             object.workload.clone(),
             revision(&status.stable_revision),
             revision(&status.updated_revision),
-            hint::message(&stage, view.program),
+            unseen.unwrap_or_else(|| hint::message(&stage, view.program)),
         ]);
     }
     row
 }
 
-/// How long ago.
+/// How long ago. The server says what time it is in whole seconds and with its answers only, so a moment may lie ahead of that.
 pub(crate) fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment.map_or_else(
         || "<unknown>".into(),
-        |moment| human_duration(now.duration_since(moment)),
+        |moment| human_duration(now.duration_since(moment).max(SignedDuration::ZERO)),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, at_rest, paused, returning, unseen};
+    use crate::fixtures::{self, NOW, at_rest, paused, returning};
 
     fn lines(view: View<'_>) -> String {
         let now = NOW.parse().unwrap();
-        let rollouts = [paused(), at_rest(), returning(), unseen()];
-        table(&rollouts, view, Style::default(), now).join("\n")
+        let rollouts = [paused(), at_rest(), returning(), fixtures::unseen()];
+        table(&rollouts, &Sets::default(), view, Style::default(), now).join("\n")
     }
 
     #[test]

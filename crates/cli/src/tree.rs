@@ -17,9 +17,10 @@ use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
 use crate::stage::{self, Stage};
-use crate::status::{asks_for_another, unknown_change, unseen_change, untaken, waiting_command};
+use crate::status::unknown_change;
 use crate::style::{Lines, Style};
 use crate::table::age;
+use crate::unseen;
 
 /// More pods than this are folded: those that are alike and well share a line.
 const UNFOLDED: usize = 20;
@@ -64,16 +65,18 @@ impl Picture {
     pub(crate) fn draw(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let stage = Stage::of(&self.rollout);
         let lines = style.lines();
-        let unseen = self.set.as_ref().filter(|set| asks_for_another(set, &stage));
-        let mut message = hint::message(&stage, program);
-        if unseen.is_some() {
-            // What it names is for a version whose place another has taken.
-            message = hint::without_commands(&message).to_owned();
+        let (phase, unseen) = unseen::phase(&stage, self.set.as_ref());
+        let message = hint::message(&stage, program);
+        let mut tree = vec![self.headline(&stage, phase, style, now)];
+        match unseen {
+            _ if stage.status.phase.is_empty() => tree.push(format!("  {message}")),
+            None => tree.push(format!("  {message}")),
+            // What the message names is for what was seen.
+            Some(unseen) => tree.extend([
+                format!("  {unseen}; is an operator running?"),
+                format!("  before that: {}", hint::without_commands(&message)),
+            ]),
         }
-        let mut tree = vec![self.headline(&stage, style, now), format!("  {message}")];
-        tree.extend(unseen.map(|_| format!("  {}; is an operator running?", unseen_change(&self.rollout))));
-        let untaken = waiting_command(&stage.status).map(untaken);
-        tree.extend(untaken.map(|told| format!("  {told}; is one running?")));
         tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
         let steps = self.steps(&stage, style, &lines, now);
         if !steps.is_empty() {
@@ -107,7 +110,7 @@ impl Picture {
     }
 
     /// `rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s`
-    fn headline(&self, stage: &Stage<'_>, style: Style, now: Timestamp) -> String {
+    fn headline(&self, stage: &Stage<'_>, phase: &str, style: Style, now: Timestamp) -> String {
         let mut words = Vec::new();
         words.extend(stage.progress_in_words());
         match &stage.activity {
@@ -127,7 +130,7 @@ impl Picture {
         }
         let row = vec![
             format!("{}/{}", self.rollout.kind.word(), self.rollout.name_any()),
-            stage.phase_in_words(style),
+            stage.phase_in_words(phase, style),
             words.join(", "),
         ];
         columns(&[row]).concat()
@@ -354,9 +357,14 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
             runs: Vec::new(),
         };
         let drawn = draw(&picture, Style::default());
+        let lines: Vec<_> = drawn.lines().take(3).collect();
         assert_eq!(
-            drawn.lines().nth(2),
-            Some("  the latest change of statefulset db has not been looked at yet; is an operator running?")
+            lines,
+            [
+                "rolloutplugin/db   Progressing   step 2 of 4, 20% to db-2, for 3m10s",
+                "  the latest change of statefulset db has not been looked at yet; is an operator running?",
+                "  before that: step 2 of 4: paused",
+            ]
         );
     }
 

@@ -46,7 +46,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut access = to(listener.local_addr().unwrap(), &dir);
         access.request_timeout = limit;
-        let (client, _) = access.connect().await.unwrap();
+        let client = access.connect().await.unwrap().client;
         let serving = std::thread::spawn(|| serve(listener));
         if limit.is_none() {
             serving.join().unwrap();
@@ -74,7 +74,7 @@ mod tests {
         let address = silent.local_addr().unwrap();
         let mut access = to_url(&format!("https://{address}"), &dir);
         access.request_timeout = Some(Duration::from_millis(50));
-        let (client, _) = access.connect().await.unwrap();
+        let client = access.connect().await.unwrap().client;
         let error = client.apiserver_version().await.unwrap_err();
         assert!(!may_have_been_made(&error), "{error:?}");
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::access::Access;
+use crate::access::{Access, Connection};
 use crate::command::Command;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -83,11 +83,15 @@ impl Verb {
         let done = match self.access() {
             None => self.perform_alone(&mut out, &mut talk),
             Some(access) => match access.connect().await {
-                Ok((client, namespace)) => {
+                Ok(Connection {
+                    client,
+                    namespace,
+                    clock,
+                }) => {
                     let session = Session {
                         client,
                         namespace,
-                        clock: stateward_clock::Clock::wall(),
+                        clock,
                         program,
                         style: Style::of_the_terminal(),
                         terminal: Style::has_a_screen(),

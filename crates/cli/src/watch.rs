@@ -18,6 +18,7 @@ use crate::output::{Objects, Output};
 use crate::rollout::{Kind, parse};
 use crate::session::Session;
 use crate::table::{View, heading, row};
+use crate::unseen::Sets;
 
 /// What is watched.
 pub(crate) enum Watched {
@@ -57,6 +58,7 @@ type Shown = HashMap<Key, String>;
 /// Shows what is there, and a row for every change from then on. Ends only when it cannot go on.
 pub(crate) async fn rows(
     objects: Vec<DynamicObject>,
+    sets: &Sets,
     watched: &Watched,
     view: View<'_>,
     output: Option<&Output>,
@@ -67,7 +69,7 @@ pub(crate) async fn rows(
     let plain = matches!(output, None | Some(Output::Wide));
     let mut lines = vec![heading(view), widest(view)];
     for object in &objects {
-        lines.push(cells(object, view, session)?);
+        lines.push(cells(object, sets, view, session)?);
     }
     lines.iter().for_each(|line| widths.fit(line));
     if plain && !objects.is_empty() {
@@ -80,8 +82,10 @@ pub(crate) async fn rows(
         Watched::Labelled { .. } | Watched::OfKind { .. } => None,
     };
     for object in objects {
-        show(object, view, output, &mut widths, &mut shown, session)?;
+        show(object, sets, view, output, &mut widths, &mut shown, session)?;
     }
+    // What changes from here on is written by an operator that has seen it.
+    let sets = &Sets::default();
     let changes = streams(watched, session);
     let kinds = changes.len();
     let mut changes = select_all(changes);
@@ -128,7 +132,7 @@ pub(crate) async fn rows(
             headed = true;
             session.print(&widths.set(&heading(view)))?;
         }
-        show(object, view, output, &mut widths, &mut shown, session)?;
+        show(object, sets, view, output, &mut widths, &mut shown, session)?;
     }
     Ok(Exit::Error)
 }
@@ -150,14 +154,26 @@ fn key(object: &DynamicObject) -> Key {
     )
 }
 
-fn cells(object: &DynamicObject, view: View<'_>, session: &Session<'_>) -> Result<Vec<String>, Error> {
+fn cells(
+    object: &DynamicObject,
+    sets: &Sets,
+    view: View<'_>,
+    session: &Session<'_>,
+) -> Result<Vec<String>, Error> {
     let rollout = parse(object.clone())?;
-    Ok(row(&rollout, view, session.style, session.clock.now()))
+    Ok(row(
+        &rollout,
+        sets.of(&rollout),
+        view,
+        session.style,
+        session.clock.now(),
+    ))
 }
 
 /// Shows an object, unless nothing that is shown of it has changed.
 fn show(
     object: DynamicObject,
+    sets: &Sets,
     view: View<'_>,
     output: Option<&Output>,
     widths: &mut Widths,
@@ -170,7 +186,14 @@ fn show(
     // Without its age, which changes by itself.
     let content = if plain {
         let created = rollout.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        row(&rollout, view, session.style, created.unwrap_or_default()).concat()
+        row(
+            &rollout,
+            sets.of(&rollout),
+            view,
+            session.style,
+            created.unwrap_or_default(),
+        )
+        .concat()
     } else {
         object.resource_version().unwrap_or_default()
     };
@@ -180,7 +203,13 @@ fn show(
     if !plain {
         return Objects::One(Box::new(object)).print(output, session).map(drop);
     }
-    let cells = row(&rollout, view, session.style, session.clock.now());
+    let cells = row(
+        &rollout,
+        sets.of(&rollout),
+        view,
+        session.style,
+        session.clock.now(),
+    );
     widths.fit(&cells);
     session.print(&widths.set(&cells))
 }

@@ -11,6 +11,7 @@
 mod deserialize_guard;
 pub mod json;
 mod managed_fields;
+mod whoami;
 
 use std::fmt::Debug;
 
@@ -25,6 +26,7 @@ use serde_json::Value;
 pub use stateward_api::{InvalidName, ObjectName};
 
 pub use self::deserialize_guard::{DeserializeGuard, JSON_OBJECT, MAX_VALUES};
+pub use self::whoami::whoami;
 
 /// The objects of one kind, in one namespace or in none.
 #[derive(Clone, Debug)]

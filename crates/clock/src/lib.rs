@@ -6,6 +6,7 @@
 
 mod human;
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -25,6 +26,8 @@ enum Source {
         origin: Instant,
         speed: f64,
     },
+    /// What another machine said last, and when.
+    Remote(Arc<Mutex<Option<(Timestamp, Instant)>>>),
 }
 
 impl Clock {
@@ -48,14 +51,31 @@ impl Clock {
         })
     }
 
+    /// The clock of another machine, such as a server that dates its answers. It is the machine's own until [`Clock::heard`] sets it.
+    pub fn remote() -> Self {
+        Self(Source::Remote(Arc::default()))
+    }
+
+    /// Sets a remote clock to what the other machine says now, and does nothing to any other. It never goes back: what is said in
+    /// whole seconds is late by a part of one.
+    pub fn heard(&self, now: Timestamp) {
+        let Source::Remote(last) = &self.0 else {
+            return;
+        };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if read(&last).is_none_or(|before| before < now) {
+            *last = Some((now, Instant::now()));
+        }
+    }
+
     /// The time now.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the one place that reads the machine's clock"
-            )]
-            Source::Wall => Timestamp::now(),
+            Source::Wall => wall(),
+            Source::Remote(last) => {
+                let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                read(&last).unwrap_or_else(wall)
+            }
             Source::Scaled { epoch, origin, speed } => {
                 let elapsed = SignedDuration::try_from(times(origin.elapsed(), *speed));
                 // A clock that ran past the year 9999 stands still.
@@ -70,7 +90,7 @@ impl Clock {
     /// How long the timer takes for `duration` of this clock's time, for whoever waits by other means.
     pub fn on_the_timer(&self, duration: Duration) -> Duration {
         match &self.0 {
-            Source::Wall => duration,
+            Source::Wall | Source::Remote(_) => duration,
             Source::Scaled { speed, .. } if *speed == 1.0 => duration,
             Source::Scaled { speed, .. } => duration.div_f64(*speed),
         }
@@ -87,6 +107,21 @@ impl Clock {
             self.sleep(left).await;
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the machine's clock"
+)]
+fn wall() -> Timestamp {
+    Timestamp::now()
+}
+
+/// What a remote clock shows, once it was set.
+fn read(last: &Option<(Timestamp, Instant)>) -> Option<Timestamp> {
+    let (said, at) = last.as_ref()?;
+    let since = SignedDuration::try_from(at.elapsed()).ok()?;
+    said.checked_add(since).ok()
 }
 
 /// Virtual time mostly runs at one, and is asked for often.
@@ -112,6 +147,22 @@ mod tests {
 
         assert_eq!(clock.now(), epoch + SignedDuration::from_mins(60));
         assert_eq!(origin.elapsed(), Duration::from_secs(60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_remote_clock_goes_on_from_what_was_heard_last_and_never_back() {
+        let said: Timestamp = "9000-01-01T00:00:00Z".parse().unwrap();
+        let clock = Clock::remote();
+        assert!(clock.now() < said, "it is the machine's own before");
+        let shared = clock.clone();
+        clock.heard(said);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let after = said + SignedDuration::from_millis(1500);
+        assert_eq!(shared.now(), after);
+        clock.heard(said + SignedDuration::from_secs(1));
+        assert_eq!(clock.now(), after, "it was late by a part of a second");
+        clock.heard(said + SignedDuration::from_mins(1));
+        assert_eq!(clock.now(), said + SignedDuration::from_mins(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,10 @@ use std::sync::{Arc, OnceLock};
 use crate::json::{Value, json};
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{HeaderValue, Request, Response, header};
+use axum::middleware;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 use stateward_clock::Clock;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -55,6 +58,16 @@ impl Options {
     }
 }
 
+/// An answer with the time at which it was given.
+fn dated(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
+    let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now);
+    // A year beyond 9999 has no such form, and what serves the router dates it by the machine's clock.
+    if let Some(date) = date.ok().and_then(|date| HeaderValue::try_from(date).ok()) {
+        response.headers_mut().insert(header::DATE, date);
+    }
+    response
+}
+
 /// A running API server with its controllers. Ends when it is dropped.
 pub struct Cluster {
     server: Arc<Server>,
@@ -71,9 +84,12 @@ impl Cluster {
         Self { server, controllers }
     }
 
-    /// The API server as a service, for a socket.
+    /// The API server as a service, for a socket. Its answers are dated by its own clock.
     pub fn router(&self) -> Router {
-        http::router(self.server.clone())
+        let clock = self.server.clock.clone();
+        http::router(self.server.clone()).layer(middleware::map_response(move |response| {
+            std::future::ready(dated(response, clock.now()))
+        }))
     }
 
     /// A client in this process, acting as `user`. Its requests take no detour over a socket.
@@ -94,7 +110,7 @@ impl Cluster {
 
     fn connect(&self, user: &str, lean: Option<Lean>, plan: Arc<dyn Plan>) -> kube::Client {
         let user = User(user.to_owned());
-        let connection = Connection::new(self.router(), self.server.clock.clone(), plan);
+        let connection = Connection::new(http::router(self.server.clone()), self.server.clock.clone(), plan);
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(user.clone());

@@ -17,4 +17,4 @@ pub mod stable_copy;
 pub mod workload;
 pub mod world;
 
-pub use engine::{decide, name_beside, name_of_step};
+pub use engine::{decide, name_beside, name_of_step, to_seconds};

@@ -15,7 +15,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
 use stateward_api::duration;
-use stateward_cli::{Access, Exit, Name, Session, Style, completion};
+use stateward_cli::{Access, Connection, Exit, Name, Session, Style, completion};
 use stateward_client::{InvalidName, ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_preview::{Error, Look, Missing, Preview, Subject, WhatIf};
@@ -173,15 +173,15 @@ async fn played(
     for (file, text) in read {
         subject.add_manifests(objects(file, text)?)?;
     }
-    let program = match name {
+    let (program, clock) = match name {
         Some(name) => look_up(&mut subject, name, &args.access, program).await?,
         None => {
             let namespace = subject.namespace().or_else(|| args.access.namespace());
-            args.access.call(program, namespace)
+            (args.access.call(program, namespace), Clock::wall())
         }
     };
     let pace = subject.pace(args.ready_after, args.stop_after);
-    let now = Clock::wall().now();
+    let now = clock.now();
     Ok(stateward_preview::play(
         &subject,
         &args.what_if,
@@ -253,15 +253,24 @@ fn objects(file: &Path, text: &str) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// Reads from the cluster what the files do not have. Returns how to call us for the same rollout again.
-async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &str) -> Result<String> {
-    let (client, namespace) = access.connect().await?;
+/// Reads from the cluster what the files do not have. Returns how to call us for the same rollout again, and the time there.
+async fn look_up(
+    subject: &mut Subject,
+    name: &Name,
+    access: &Access,
+    program: &str,
+) -> Result<(String, Clock)> {
+    let Connection {
+        client,
+        namespace,
+        clock,
+    } = access.connect().await?;
     let elsewhere = namespace != client.default_namespace();
     let program = access.call(program, elsewhere.then_some(namespace.as_str()));
     let session = Session {
         client: client.clone(),
         namespace: namespace.clone(),
-        clock: Clock::wall(),
+        clock: clock.clone(),
         program: &program,
         style: Style::default(),
         terminal: false,
@@ -307,7 +316,7 @@ async fn look_up(subject: &mut Subject, name: &Name, access: &Access, program: &
         .collect()
         .await;
     subject.add_pods(pods);
-    Ok(program)
+    Ok((program, clock))
 }
 
 /// In the words of the server, once.

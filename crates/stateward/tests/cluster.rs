@@ -16,11 +16,15 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::WatchParams;
+use kube::ResourceExt;
+use kube::api::{PostParams, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
+use kube::runtime::wait::conditions::is_crd_established;
 use kube::{Api, Client, Config};
 use rstest::rstest;
 use rustix::process::{Pid, Signal, kill_process};
+use stateward_api::rolloutplugin::RolloutPlugin;
 use tempfile::TempDir;
 
 /// A deadline for what never comes.
@@ -136,6 +140,42 @@ async fn it_serves_whoever_has_the_kubeconfig(#[case] arguments: &[&str], #[case
         matches!(first, Some(kube::api::WatchEvent::Added(_))),
         "{first:?}"
     );
+}
+
+/// Its time runs ahead of the machine's, and ages are told by its own.
+#[tokio::test]
+async fn ages_are_those_of_a_cluster_that_runs_faster() {
+    let started = Started::new(&["--speed", "10000"]);
+    started.serving();
+    let client = client(&started.kubeconfig()).await;
+    let definitions = Api::all(client.clone());
+    let definition = stateward_api::rolloutplugin::definition();
+    let name = definition.name_any();
+    definitions
+        .create(&PostParams::default(), &definition)
+        .await
+        .unwrap();
+    await_condition(definitions, &name, is_crd_established())
+        .await
+        .unwrap();
+    let object: RolloutPlugin = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "db"},
+        "spec": {
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"},
+            "plugin": {"name": "statefulset"}, "strategy": {"canary": {}},
+        },
+    }))
+    .unwrap();
+    let rollouts: Api<RolloutPlugin> = Api::default_namespaced(client);
+    rollouts.create(&PostParams::default(), &object).await.unwrap();
+    let shown = Command::new(env!("CARGO_BIN_EXE_stateward"))
+        .args(["get", "--kubeconfig"])
+        .arg(started.kubeconfig())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let age = shown.split_whitespace().last().unwrap();
+    assert!(!["<invalid>", "0s"].contains(&age), "{shown}");
 }
 
 #[tokio::test]

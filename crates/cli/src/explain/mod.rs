@@ -20,6 +20,7 @@ use crate::stage::Stage;
 use crate::style::Style;
 use crate::table::age;
 use crate::target::{Targets, each};
+use crate::unseen;
 
 use self::facts::Facts;
 
@@ -97,7 +98,8 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
 fn value(facts: &Facts, explanation: &Explanation, around: &[String]) -> Value {
     let stage = Stage::of(&facts.rollout);
     json!({
-        "name": facts.rollout.kind.full_name(&facts.rollout.name_any()), "phase": stage.phase(), "message": stage.message(),
+        "name": facts.rollout.kind.full_name(&facts.rollout.name_any()),
+        "phase": unseen::phase(&stage, facts.set.as_ref()).0, "message": stage.message(),
         "waitsFor": explanation.waits_for, "since": explanation.since, "until": explanation.until,
         "moves": explanation.moves, "seen": around, "outdated": explanation.outdated,
     })
@@ -113,7 +115,7 @@ fn lines(
     let stage = Stage::of(&facts.rollout);
     let headline = vec![
         format!("{}/{}", facts.rollout.kind.word(), facts.rollout.name_any()),
-        stage.phase_in_words(style),
+        stage.phase_in_words(unseen::phase(&stage, facts.set.as_ref()).0, style),
         if explanation.outdated {
             "as it was before the latest change".into()
         } else {

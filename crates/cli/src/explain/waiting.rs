@@ -1,19 +1,20 @@
 //! What a rollout waits for. The first case that fits is the one: who has to act is asked before what is awaited.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::StatefulSet;
 use stateward_clock::human_duration;
 use stateward_core::memory::{Activity, Attempt, Cause};
 use stateward_core::plan::Step;
+use stateward_core::to_seconds;
 
 use crate::call;
 use crate::hint;
 use crate::runs;
 use crate::stage::Stage;
-use crate::status::{asks_for_another, is_ahead, waiting_command};
+use crate::status::waiting_command;
+use crate::unseen::unseen;
 
+use super::Explanation;
 use super::facts::Facts;
-use super::{Explanation, to_seconds};
 
 /// What it comes to.
 pub(super) fn explain(facts: &Facts, now: Timestamp, program: &str) -> Explanation {
@@ -103,7 +104,7 @@ impl Case<'_> {
                 format!("the operator to take a command that was given: {verb}"),
                 None,
             )
-        } else if self.facts.set.as_ref().is_some_and(|set| self.is_unseen(set)) {
+        } else if unseen(self.stage, self.facts.set.as_ref()).is_some() {
             outdated = true;
             (self.latest_change(), None)
         } else {
@@ -131,13 +132,6 @@ impl Case<'_> {
             ),
             _ => format!("the operator to look at the latest change of statefulset {set}"),
         }
-    }
-
-    /// Whether nobody has looked at the latest change of the set. In the middle of a rollout only another version tells: the
-    /// partition changes too.
-    fn is_unseen(&self, set: &StatefulSet) -> bool {
-        let idle = self.stage.activity == Activity::Idle;
-        asks_for_another(set, self.stage) || idle && is_ahead(set, self.stage)
     }
 
     /// It cannot be carried out, or not by this object.
@@ -349,8 +343,10 @@ impl Case<'_> {
 
     /// `2026-01-01T00:11:50Z, in 1m50s`
     fn in_time(&self, at: Timestamp) -> String {
+        // As the operator says it in its message.
+        let at = to_seconds(at);
         let left = at.duration_since(self.now).max(SignedDuration::ZERO);
-        format!("{}, in {}", to_seconds(at), human_duration(left))
+        format!("{at}, in {}", human_duration(left))
     }
 
     /// Whether a gate stands because of its pods, and not for its checks.

@@ -37,6 +37,27 @@ async fn pauses_say_who_or_what_ends_them() {
     assert_snapshot!(world.transcript(&["explain db"]).await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_verb_names_the_same_end_of_a_pause() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.run("promote db").await;
+    world.until("Paused").await;
+    let explained = world.run("explain db -o json").await.out;
+    let explained: serde_json::Value = serde_json::from_str(&explained).unwrap();
+    let until = explained["until"]
+        .as_str()
+        .and_then(|until| until.split(',').next());
+    for line in ["status db", "get db"] {
+        let said = world.run(line).await.out;
+        assert!(
+            until.is_some_and(|until| said.contains(until)),
+            "{until:?}: {said}"
+        );
+    }
+}
+
 /// Pasted, they act on the rollout that they were printed for.
 #[tokio::test(start_paused = true)]
 async fn commands_say_which_cluster_and_namespace_they_are_for() {

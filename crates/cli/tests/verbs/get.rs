@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use rstest::rstest;
 use stateward_cli::{Exit, Style};
 
 use crate::world::World;
@@ -27,6 +28,43 @@ async fn rollouts_are_shown_as_a_table_and_one_as_a_tree() {
             ])
             .await
     );
+}
+
+/// What the status says is not about the latest template, spec or command any more.
+#[rstest]
+#[case::a_template(&["set image db db=db:v3"])]
+#[case::a_spec(&["pause db --timeout 0"])]
+#[case::a_command(&["abort db --timeout 0"])]
+#[tokio::test(start_paused = true)]
+async fn every_verb_agrees_about_what_the_operator_has_not_seen(#[case] changes: &[&str]) {
+    let mut world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    world.stop_operator();
+    for change in changes {
+        assert_eq!(world.run(change).await.exit, Exit::Done, "{change}");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for line in [
+        "status db",
+        "get",
+        "get -A",
+        "list",
+        "get db db",
+        "get -o wide",
+        "get db -o wide",
+        "get db",
+        "explain db",
+        "explain db -o json",
+    ] {
+        let said = world.run(line).await.out;
+        assert!(
+            said.contains("Progressing") && !said.contains("Paused"),
+            "{line}: {said}"
+        );
+    }
+    let watched = world.run_for("get -w", Duration::from_secs(5)).await.out;
+    assert!(watched.contains("Progressing"), "{watched}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ mod suspend;
 mod target;
 
 pub use self::analysis::{name_beside, name_of_step};
+pub use self::pause::to_seconds;
 pub(crate) use self::scale::{release_of, to_release};
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn is_to_move(workload: &Workload, target: &RevisionName, share: Share) -> bool 
 }
 
 /// A time as people read it, never before it is reached.
-pub(super) fn to_seconds(at: Timestamp) -> Timestamp {
+pub fn to_seconds(at: Timestamp) -> Timestamp {
     at.round(
         jiff::TimestampRound::new()
             .smallest(Unit::Second)

@@ -8,7 +8,7 @@ use stateward_controller::rbac;
 pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CARGO_PKG_VERSION"));
 
 /// What the account, the roles, the deployment and the lease are called.
-const NAME: &str = "stateward";
+pub(crate) const NAME: &str = "stateward";
 
 /// What the role for the addresses of the API server is called. It is in another namespace, where others may use our name.
 const ENDPOINTS: &str = "stateward-api-server-addresses";
@@ -29,7 +29,7 @@ pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
 
 /// The namespace that is the operator's own, and that of its lease wherever it runs. In another one others may live: what it enforces
 /// is not ours to say, and taking our objects away must not take theirs.
-pub(super) const OWN_NAMESPACE: &str = LEASE_NAMESPACE;
+pub(crate) const OWN_NAMESPACE: &str = LEASE_NAMESPACE;
 
 pub(crate) fn own_namespace() -> Value {
     json!({
@@ -41,35 +41,51 @@ pub(crate) fn own_namespace() -> Value {
     })
 }
 
-/// Who the operator is and what it may do.
-pub(super) fn identity(namespace: &str) -> Vec<Value> {
+/// Who the operator is and what it may do: its own account, or this user, who runs it outside of the cluster.
+pub(super) fn identity(namespace: &str, user: Option<&str>) -> Vec<Value> {
     let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels()});
     // Where the API servers write their addresses.
     let endpoints = json!({"name": ENDPOINTS, "namespace": "default", "labels": labels()});
     let cluster_wide = json!({"name": NAME, "labels": labels()});
     let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
-    let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]);
     let lease = json!({"name": NAME, "namespace": LEASE_NAMESPACE, "labels": labels()});
+    let subjects = match user {
+        None => json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]),
+        Some(user) => json!([{"kind": "User", "apiGroup": group, "name": user}]),
+    };
+    // A binding of the same name would take the rights from whoever has them now.
+    let binding = |metadata: &Value| {
+        let mut metadata = metadata.clone();
+        if let (Some(user), Some(name)) = (user, metadata["name"].as_str()) {
+            let user = user.replace(['/', '%'], "-");
+            metadata["name"] = format!("{name}-{user}").into();
+        }
+        metadata
+    };
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     let objects = [
-        own_namespace(),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
         json!({"apiVersion": api, "kind": "ClusterRole", "metadata": cluster_wide, "rules": rbac::rules()}),
         json!({
-            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": cluster_wide,
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": binding(&cluster_wide),
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME}, "subjects": subjects,
         }),
         json!({"apiVersion": api, "kind": "Role", "metadata": lease, "rules": rbac::lease_rules(NAME)}),
         json!({
-            "apiVersion": api, "kind": "RoleBinding", "metadata": lease,
+            "apiVersion": api, "kind": "RoleBinding", "metadata": binding(&lease),
             "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME}, "subjects": subjects,
         }),
         json!({"apiVersion": api, "kind": "Role", "metadata": endpoints, "rules": rbac::endpoint_rules()}),
         json!({
-            "apiVersion": api, "kind": "RoleBinding", "metadata": endpoints,
+            "apiVersion": api, "kind": "RoleBinding", "metadata": binding(&endpoints),
             "roleRef": {"apiGroup": group, "kind": "Role", "name": ENDPOINTS}, "subjects": subjects,
         }),
     ];
-    objects.into()
+    let account = user.is_none().then_some(account);
+    [own_namespace()]
+        .into_iter()
+        .chain(account)
+        .chain(objects)
+        .collect()
 }
 
 /// Two operators, of which one leads.

@@ -3,7 +3,7 @@
 //! - `manifests`: the objects, one function each.
 //! - this file: which of them, and in which form.
 
-mod manifests;
+pub(crate) mod manifests;
 
 pub(crate) use self::manifests::own_namespace;
 
@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Print the namespace if it is the default one, the service account, its roles and their bindings
     #[arg(long)]
     rbac: bool,
+    /// Bind the roles to this user and not to the operator's service account, for an operator that runs outside of the cluster
+    #[arg(long, value_name = "USER", requires = "rbac", conflicts_with_all = ["crds", "network_policy"])]
+    user: Option<String>,
     /// Print a NetworkPolicy for the operator: who may reach its port, and that it reaches no link-local address
     #[arg(long)]
     network_policy: bool,
@@ -81,6 +84,7 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
     let Args {
         crds,
         rbac,
+        user,
         network_policy,
         beside_argo_rollouts,
         namespace,
@@ -92,13 +96,16 @@ fn objects(args: &Args) -> Result<Vec<Value>> {
             "--namespace: {namespace:?} is not a name of at most 63 lower case letters, digits and dashes between them"
         );
     }
+    if user.as_ref().is_some_and(String::is_empty) {
+        bail!("--user: \"\" is not the name of a user");
+    }
     let all = !crds && !rbac && !network_policy;
     let mut objects = Vec::new();
     if all || *crds {
         objects.extend(manifests::definitions(*beside_argo_rollouts));
     }
     if all || *rbac {
-        objects.extend(manifests::identity(namespace));
+        objects.extend(manifests::identity(namespace, user.as_deref()));
     }
     if *network_policy {
         objects.push(manifests::network_policy(namespace));
@@ -126,6 +133,7 @@ mod tests {
         Args {
             crds: parts.contains(&"crds"),
             rbac: parts.contains(&"rbac"),
+            user: None,
             network_policy: parts.contains(&"network-policy"),
             beside_argo_rollouts: false,
             namespace: "stateward-system".into(),
@@ -176,6 +184,40 @@ mod tests {
             .map(|object| &object["spec"]["names"]["kind"])
             .collect();
         assert_eq!(kinds, ["RolloutPlugin", "PhasedRollout"]);
+    }
+
+    /// Applied beside the manifests of an operator in the cluster, they take nothing from that.
+    #[test]
+    fn the_rights_can_be_bound_to_a_user_instead_of_the_account() {
+        let bindings = |user: Option<&str>| {
+            let mut args = args(&["rbac"]);
+            args.user = user.map(str::to_owned);
+            let objects = objects(&args).unwrap();
+            assert_eq!(
+                user.is_none(),
+                objects.iter().any(|object| object["kind"] == "ServiceAccount")
+            );
+            let bindings = objects
+                .into_iter()
+                .filter(|object| object.get("subjects").is_some());
+            bindings.collect::<Vec<_>>()
+        };
+        let (own, others) = (bindings(None), bindings(Some("corp/alice@example.com")));
+        assert_eq!(others.len(), 3);
+        for (own, other) in own.iter().zip(&others) {
+            assert_eq!(own["roleRef"], other["roleRef"]);
+            assert_eq!(
+                other["metadata"]["name"],
+                format!(
+                    "{}-corp-alice@example.com",
+                    own["metadata"]["name"].as_str().unwrap()
+                )
+            );
+            let subject = json!({
+                "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "corp/alice@example.com",
+            });
+            assert_eq!(other["subjects"], json!([subject]));
+        }
     }
 
     #[rstest]

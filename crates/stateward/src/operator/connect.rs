@@ -13,6 +13,7 @@ use stateward_api::rolloutplugin::RolloutPlugin;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::probes::{Readiness, State};
+use crate::install::manifests;
 
 /// The API server did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -82,10 +83,14 @@ pub(super) async fn wait_for_definition(
             Ok(Err(kube::Error::Api(status))) => {
                 match status.code {
                     401 => bail!("the API server at {server} does not know us: {}", status.message),
-                    403 => bail!(
-                        "{}; grant it with: stateward install --rbac | kubectl apply -f -",
-                        status.message
-                    ),
+                    403 => {
+                        let user = stateward_client::whoami(client).await;
+                        bail!(
+                            "{}; an administrator grants it with: {}",
+                            status.message,
+                            grant(user.as_deref())
+                        )
+                    }
                     404 => {
                         answered = Instant::now();
                         readiness.set(State::NoDefinition);
@@ -114,6 +119,18 @@ pub(super) async fn wait_for_definition(
     }
 }
 
+/// What gives the operator's rights to the user that it runs as: the account of the manifests, or that of a kubeconfig.
+fn grant(user: Option<&str>) -> String {
+    let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:"));
+    let arguments = match (user, account.and_then(|account| account.split_once(':'))) {
+        (_, Some((manifests::OWN_NAMESPACE, manifests::NAME))) => String::new(),
+        (_, Some((namespace, manifests::NAME))) => format!(" -n {}", stateward_cli::quoted(namespace)),
+        (Some(user), _) => format!(" --user {}", stateward_cli::quoted(user)),
+        (None, _) => " --user USER".into(),
+    };
+    format!("stateward install --rbac{arguments} | kubectl apply -f -")
+}
+
 /// An error with what lies beneath: the outermost alone says little.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -126,4 +143,63 @@ fn causes(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::client::Body;
+    use rstest::rstest;
+    use serde_json::json;
+
+    /// An API server that lets this user do nothing, and says who it is.
+    fn refusing(user: Option<&'static str>) -> Client {
+        let service = tower::service_fn(move |request: http::Request<Body>| async move {
+            let review = request.uri().path().ends_with("/selfsubjectreviews");
+            let (code, body) = match user.filter(|_| review) {
+                Some(user) => (201, json!({"status": {"userInfo": {"username": user}}})),
+                None => (
+                    403,
+                    json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "you may not"}),
+                ),
+            };
+            let body = Body::from(body.to_string().into_bytes());
+            http::Response::builder().status(code).body(body)
+        });
+        Client::new(service, "default")
+    }
+
+    #[rstest]
+    #[case::a_person(
+        Some("alice@example.com"),
+        "stateward install --rbac --user alice@example.com | kubectl apply -f -"
+    )]
+    #[case::quoted(
+        Some("alice's"),
+        r"stateward install --rbac --user 'alice'\''s' | kubectl apply -f -"
+    )]
+    #[case::another_account(
+        Some("system:serviceaccount:ci:runner"),
+        "stateward install --rbac --user system:serviceaccount:ci:runner | kubectl apply -f -"
+    )]
+    #[case::our_account(
+        Some("system:serviceaccount:stateward-system:stateward"),
+        "stateward install --rbac | kubectl apply -f -"
+    )]
+    #[case::our_account_elsewhere(
+        Some("system:serviceaccount:ops:stateward"),
+        "stateward install --rbac -n ops | kubectl apply -f -"
+    )]
+    #[case::not_known(None, "stateward install --rbac --user USER | kubectl apply -f -")]
+    #[tokio::test]
+    async fn a_missing_right_is_granted_to_whoever_lacks_it(
+        #[case] user: Option<&'static str>,
+        #[case] command: &str,
+    ) {
+        let refused = wait_for_definition(&refusing(user), "https://k", &[], &Readiness::default()).await;
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            format!("you may not; an administrator grants it with: {command}")
+        );
+    }
 }
