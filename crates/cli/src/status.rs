@@ -254,7 +254,7 @@ mod tests {
     #[case::held_by_checks(failed("ChecksFailed"), "ChecksFailed", true)]
     #[case::invalid(failed("InvalidSpec"), "InvalidSpec", false)]
     #[case::claimed(failed("WorkloadClaimed"), "WorkloadClaimed", false)]
-    #[case::unseen(unseen(), "WaitingForOperator", false)]
+    #[case::unseen(fixtures::unseen(), "WaitingForOperator", false)]
     #[case::of_a_later_operator(failed("SomethingNew"), "SomethingNew", false)]
     fn a_script_sees_why_and_whether_it_is_urgent(
         #[case] rollout: Rollout,
