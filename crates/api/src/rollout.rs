@@ -239,7 +239,7 @@ pub struct PodStatus {
     /// How often its containers have started again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: i32,
-    /// What keeps it from getting well.
+    /// Why it is not Ready, in one word: `ImagePullBackOff`, `Unschedulable`, `ReadinessProbe`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -102,6 +102,10 @@ pub struct Pod {
     pub restarted_at: Option<Timestamp>,
     /// Why it will not get well by itself.
     pub trouble: Option<Trouble>,
+    /// What is reported of it while it is not Ready.
+    pub unready: Option<Unready>,
+    /// The exit code of the container that ended last, of those that are not Ready.
+    pub last_exit: Option<i32>,
 }
 
 /// Something waiting does not mend.
@@ -111,6 +115,24 @@ pub struct Trouble {
     pub reason: String,
     /// What was said about it.
     pub message: String,
+}
+
+/// Why a pod is not Ready, as the scheduler and the kubelet report it. It is shown, and no verdict follows from it: waiting may help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// In one word: `Unschedulable`, `ErrImagePull`.
+    pub reason: String,
+    /// For people, with the reason: `ErrImagePull: not found`.
+    pub message: String,
+}
+
+impl Unready {
+    /// The reason of a pod whose init containers run.
+    pub const INITIALIZING: &str = "Initializing";
+    /// The reason of one whose startup probe has yet to pass.
+    pub const STARTUP_PROBE: &str = "StartupProbe";
+    /// The reason of one whose readiness probe has yet to pass, or passes no more.
+    pub const READINESS_PROBE: &str = "ReadinessProbe";
 }
 
 /// How long a container that has crashed must run before we believe it. A crash loop without a readiness probe is Ready

@@ -18,6 +18,7 @@ fn main() -> anyhow::Result<ExitCode> {
             preview::all(),
             rolloutplugin::all(),
             rolloutplugin::hostile(),
+            rolloutplugin::momentary(),
             rolloutplugin::live(),
         ]
         .concat(),

@@ -162,6 +162,8 @@ impl World {
             restarts: 0,
             restarted_at: None,
             trouble: None,
+            unready: None,
+            last_exit: None,
         };
         self.view().pods = here.map(pod).collect();
         self.count();

@@ -197,17 +197,58 @@ pub(super) fn unready(pod: &Pod) -> String {
     format!("waiting for pod {} to be Ready{}", pod.name, details(pod))
 }
 
+/// ` (CrashLoopBackOff, 3 restarts, last exit code 1)`, or nothing.
 fn details(pod: &Pod) -> String {
     let mut details = Vec::new();
-    details.extend(pod.trouble.as_ref().map(|trouble| trouble.reason.clone()));
+    match (&pod.trouble, &pod.unready) {
+        (Some(trouble), _) => details.push(trouble.reason.clone()),
+        (None, Some(unready)) => details.push(unready.message.clone()),
+        (None, None) => {}
+    }
     match pod.restarts {
         0 => {}
         1 => details.push("1 restart".into()),
         restarts => details.push(format!("{restarts} restarts")),
     }
+    details.extend(pod.last_exit.map(|code| format!("last exit code {code}")));
     if details.is_empty() {
         String::new()
     } else {
         format!(" ({})", details.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::settled;
+    use crate::workload::{Trouble, Unready};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::nothing_known(|_: &mut Pod| {}, "")]
+    #[case::reported(unschedulable, " (Unschedulable: no node fits)")]
+    #[case::restarted(|pod: &mut Pod| (pod.restarts, pod.last_exit) = (1, Some(137)), " (1 restart, last exit code 137)")]
+    #[case::broken(
+        |pod: &mut Pod| {
+            unschedulable(pod);
+            pod.trouble = Some(Trouble { reason: "CrashLoopBackOff".into(), message: String::new() });
+            (pod.restarts, pod.last_exit) = (3, Some(1));
+        },
+        " (CrashLoopBackOff, 3 restarts, last exit code 1)",
+    )]
+    fn what_is_waited_for_comes_with_what_is_reported(#[case] change: fn(&mut Pod), #[case] details: &str) {
+        let mut world = settled();
+        let pod = &mut world.view().pods[4];
+        pod.ready_since = None;
+        change(pod);
+        assert_eq!(unready(pod), format!("waiting for pod db-4 to be Ready{details}"));
+    }
+
+    fn unschedulable(pod: &mut Pod) {
+        pod.unready = Some(Unready {
+            reason: "Unschedulable".into(),
+            message: "Unschedulable: no node fits".into(),
+        });
     }
 }

@@ -111,6 +111,8 @@ mod tests {
             restarts: 0,
             restarted_at: None,
             trouble: None,
+            unready: None,
+            last_exit: None,
         };
         let there = pods.chars().enumerate().filter(|(_, letter)| *letter != '-');
         Workload {

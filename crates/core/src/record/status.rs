@@ -6,7 +6,7 @@ use super::{conditions, history};
 use crate::engine::{LONGEST_RUN_MESSAGE, name_beside, name_of_step, shortened};
 use crate::memory::{Activity, Attempt, Beside, Cause, Memory};
 use crate::plan::Step;
-use crate::workload::{Pod, Workload};
+use crate::workload::{Pod, Unready, Workload};
 use crate::world::{Decision, Notice, Phase, Reason, World};
 
 /// How many pods a status shows: enough to see what is wrong, few enough to read.
@@ -162,11 +162,35 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     })
 }
 
+/// The reason of a pod that stops.
+const TERMINATING: &str = "Terminating";
+
+/// What every pod may say while it is rolled.
+const EXPECTED: [&str; 4] = [
+    TERMINATING,
+    Unready::INITIALIZING,
+    Unready::STARTUP_PROBE,
+    Unready::READINESS_PROBE,
+];
+
 /// What is worth a write of its own while pods are rolled.
 pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
-    outline.pods.clear();
+    // Why one does not get Ready is told from the moment it is known.
+    let is_expected = |reason: &str| EXPECTED.contains(&reason);
+    outline.pods = status
+        .pods
+        .iter()
+        .filter(|pod| pod.reason.as_deref().is_some_and(|reason| !is_expected(reason)))
+        .map(|pod| PodStatus {
+            name: pod.name.clone(),
+            revision: None,
+            ready: false,
+            restarts: 0,
+            reason: pod.reason.clone(),
+        })
+        .collect();
     outline.current_revision = None;
     outline.replicas = None;
     outline.updated_replicas = None;
@@ -345,13 +369,17 @@ fn write_workload(status: &mut RolloutStatus, workload: &Workload, activity: &Ac
 }
 
 fn row(pod: &Pod) -> PodStatus {
-    let trouble = pod.trouble.as_ref().map(|trouble| trouble.reason.clone());
+    let reason = match (&pod.trouble, pod.terminating, &pod.unready) {
+        (Some(trouble), ..) => Some(trouble.reason.clone()),
+        (None, true, _) => Some(TERMINATING.into()),
+        (None, false, unready) => unready.as_ref().map(|unready| unready.reason.clone()),
+    };
     PodStatus {
         name: pod.name.clone(),
         revision: pod.revision.as_ref().map(ToString::to_string),
         ready: pod.ready(),
         restarts: number(pod.restarts),
-        reason: trouble.or_else(|| pod.terminating.then(|| "Terminating".into())),
+        reason,
     }
 }
 
@@ -559,6 +587,28 @@ mod tests {
     }
 
     /// What is waited for rides along with other writes, unless none come.
+    /// That it runs and its probe does not pass yet is so of every pod for a while.
+    #[rstest]
+    #[case("ErrImagePull", true)]
+    #[case("Unschedulable", true)]
+    #[case(Unready::READINESS_PROBE, false)]
+    #[case(Unready::INITIALIZING, false)]
+    fn why_a_pod_does_not_get_ready_is_told_at_once(#[case] reason: &str, #[case] told: bool) {
+        let mut world = crate::engine::fixture::rolling(0);
+        world.view().released = 1;
+        world.pods(["a", "a", "a", "a", "b"]);
+        world.unready(4);
+        let old = next_status(&RolloutStatus::default(), None, &world, &decide(&world)).unwrap();
+        world.view().pods[4].unready = Some(Unready {
+            reason: reason.into(),
+            message: format!("{reason}: so it is"),
+        });
+        let new = next_status(&old, None, &world, &decide(&world));
+        assert_eq!(new.is_some(), told);
+        let message = format!("waiting for pod db-4 to be Ready ({reason}: so it is)");
+        assert!(new.is_none_or(|new| new.message.contains(&message)));
+    }
+
     #[rstest]
     #[case(9, false)]
     #[case(10, true)]

@@ -71,15 +71,15 @@ struct PodsOfSet {
 
 impl Inner {
     /// Takes a pod out, and says whose it was.
-    fn remove_pod(&mut self, key: &Key) -> Option<Changed> {
+    fn remove_pod(&mut self, key: &Key) -> Option<(Changed, Box<PodRow>)> {
         let set = self.owners.remove(key)?;
         let pods = self.pods.get_mut(&set)?;
-        pods.rows.remove(&key.1);
+        let row = pods.rows.remove(&key.1)?;
         let told = changed((key.0.clone(), pods.set.clone()), None);
         if pods.rows.is_empty() {
             self.pods.remove(&set);
         }
-        Some(told)
+        Some((told, row))
     }
 
     fn insert_set(&mut self, key: Key, set: SetView) -> Option<Arc<SetView>> {
@@ -460,20 +460,35 @@ impl Cached for PodView {
         let (namespace, name) = key;
         let pods = inner.pods.entry(set).or_default();
         pods.set.clone_from(&owner.name);
+        let row = match pods.rows.get(&name) {
+            Some(before) => row.after(before),
+            None => row,
+        };
         pods.rows.insert(name, Box::new(row));
         Some(changed((namespace, owner.name), None))
     }
 
     fn take(pod: Owned, inner: &mut Inner) -> Option<Changed> {
         inner.removed.remove(&pod.key);
-        inner.remove_pod(&pod.key)
+        inner.remove_pod(&pod.key).map(|(changed, _)| changed)
     }
 
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Owned>) -> Vec<Changed> {
         let here = |key: &Key| namespace.is_empty() || key.0 == namespace;
         let gone: Vec<Key> = inner.owners.keys().filter(|key| here(key)).cloned().collect();
-        let mut told: Vec<Changed> = gone.iter().filter_map(|key| inner.remove_pod(key)).collect();
-        told.extend(all.into_iter().filter_map(|pod| Self::put(pod, inner)));
+        let mut told = Vec::new();
+        let mut before = HashMap::new();
+        for key in gone {
+            let (changed, row) = inner.remove_pod(&key).unzip();
+            told.extend(changed);
+            before.extend(row.map(|row| (key, row)));
+        }
+        told.extend(all.into_iter().filter_map(|mut pod| {
+            if let Some(before) = before.get(&pod.key) {
+                pod.row = pod.row.after(before);
+            }
+            Self::put(pod, inner)
+        }));
         // What went while nobody watched is told by nobody.
         let Inner { owners, removed, .. } = inner;
         removed.retain(|key, _| !here(key) || owners.contains_key(key));
@@ -528,6 +543,51 @@ mod tests {
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         }
         serde_json::from_value(pod).unwrap()
+    }
+
+    /// One whose container waits for this reason.
+    fn waiting(uid: &str, reason: &str, message: &str) -> PodView {
+        let mut pod = pod_manifest(uid);
+        let container = json!({
+            "name": "db", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": reason, "message": message}},
+        });
+        pod["status"] = json!({"phase": "Pending", "containerStatuses": [container]});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// A kubelet that tries to pull an image in vain shows one reason and the other in turn, with a port of its own every time.
+    #[test]
+    fn an_image_that_cannot_be_pulled_is_one_trouble() {
+        let (caches, _changed) = Caches::new();
+        put(&caches, set("7"));
+        let shown = || {
+            caches
+                .observe(&target())
+                .unwrap()
+                .workload
+                .unwrap()
+                .pods
+                .remove(0)
+        };
+        put(&caches, waiting("1", "ErrImagePull", "port 1"));
+        assert_eq!(shown().trouble, None, "the second try follows");
+        put(&caches, waiting("1", "ImagePullBackOff", "port 2"));
+        let broken = shown();
+        assert!(broken.trouble.is_some());
+        put(&caches, waiting("1", "ErrImagePull", "port 3"));
+        assert_eq!(shown().trouble, broken.trouble);
+        put(&caches, waiting("1", "ImagePullBackOff", "port 4"));
+        assert_eq!(shown().trouble, broken.trouble);
+        // Where the watch begins again, too.
+        let listed = waiting("1", "ErrImagePull", "port 5").keep().unwrap();
+        PodView::replace(&mut caches.lock(), "", vec![listed]);
+        assert_eq!(shown().trouble, broken.trouble);
+        put(&caches, waiting("1", "ContainerCreating", ""));
+        assert_eq!(shown().trouble, None, "the image is there");
+        put(&caches, waiting("1", "ImagePullBackOff", "port 6"));
+        put(&caches, waiting("2", "ErrImagePull", "port 7"));
+        assert_eq!(shown().trouble, None, "another pod of that name");
     }
 
     fn put<K: Cached>(caches: &Caches, object: K) {

@@ -8,6 +8,7 @@
 mod cache;
 mod read;
 mod trouble;
+mod unready;
 mod view;
 
 use async_trait::async_trait;

@@ -148,6 +148,8 @@ fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
         restarts: pod.status.restarts,
         restarted_at: pod.status.restarted_at,
         trouble: pod.status.trouble.clone(),
+        unready: pod.status.unready.clone(),
+        last_exit: pod.status.last_exit,
     })
 }
 

@@ -1,7 +1,9 @@
 //! Containers that waiting does not mend (rule 12).
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus};
-use stateward_core::workload::Trouble;
+use stateward_core::workload::{Trouble, Unready};
+
+use super::unready::differ_in_numbers;
 
 /// What the kubelet calls a container that it has given up on, or keeps trying in vain. A first failed pull is not yet one
 /// of them: the second try follows in seconds.
@@ -46,8 +48,10 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
             message,
         });
     }
-    // A crash loop runs for a moment between two waits: it is one until it is Ready. The first restart comes without a wait.
-    if state.running.is_some() && !container.ready && container.restart_count > 1 {
+    // A crash loop runs for a moment between two waits, and has ended for a moment: it is one until it is Ready. The first restart
+    // comes without a wait.
+    if !container.ready && container.restart_count > 1 {
+        let last = state.terminated.as_ref().or(last);
         let last = last.filter(|last| last.exit_code != 0)?;
         return Some(Trouble {
             reason: "CrashLoopBackOff".into(),
@@ -64,6 +68,36 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
         })
 }
 
+/// How the container last ended, if it has.
+pub(super) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    let states = [container.state.as_ref(), container.last_state.as_ref()];
+    states
+        .into_iter()
+        .flatten()
+        .find_map(|state| state.terminated.as_ref())
+}
+
+/// The trouble of a pod that had this trouble `before`. Every try to pull an image shows as `ErrImagePull` for a moment, in other
+/// words or with other numbers: one that has failed again is in the same trouble.
+pub(super) fn steadied(
+    now: Option<Trouble>,
+    before: Option<&Trouble>,
+    unready: Option<&Unready>,
+) -> Option<Trouble> {
+    let pulls = |reason: &str| reason == "ImagePullBackOff";
+    let before = before.filter(|before| pulls(&before.reason));
+    let tries = unready.is_some_and(|unready| unready.reason == "ErrImagePull");
+    match (&now, before) {
+        (Some(now), Some(before))
+            if pulls(&now.reason) && differ_in_numbers(&now.message, &before.message) =>
+        {
+            Some(before.clone())
+        }
+        (None, Some(before)) if tries => Some(before.clone()),
+        _ => now,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +109,8 @@ mod tests {
     #[case(json!({"waiting": {"reason": "ImagePullBackOff"}}), 0, Some("ImagePullBackOff"))]
     #[case(json!({"running": {}}), 1, None)]
     #[case(json!({"running": {}}), 2, Some("CrashLoopBackOff"))]
+    #[case(json!({"terminated": {"exitCode": 1, "reason": "Error"}}), 1, None)]
+    #[case(json!({"terminated": {"exitCode": 1, "reason": "Error"}}), 2, Some("CrashLoopBackOff"))]
     fn what_waiting_does_not_mend_is_named(
         #[case] state: Value,
         #[case] restarts: i32,

@@ -15,6 +15,7 @@ use stateward_client::JSON_OBJECT;
 use stateward_client::json::{self, Limit};
 use stateward_core::plan::Fingerprint;
 use stateward_core::revision;
+use stateward_core::workload::{Trouble, Unready};
 
 /// Makes a type stand for another one in the API, with fewer fields.
 macro_rules! stands_for {
@@ -253,6 +254,19 @@ pub(crate) struct PodRow {
     pub(crate) status: Condition,
 }
 
+impl PodRow {
+    /// The row as it follows on one of the same name.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        if self.uid != before.uid {
+            return self;
+        }
+        Self {
+            status: self.status.steadied(&before.status),
+            ..self
+        }
+    }
+}
+
 /// A pod and whose it is.
 pub(crate) struct Owned {
     /// Namespace and name.
@@ -328,24 +342,48 @@ pub(crate) struct Condition {
     pub(crate) unready_since: Option<Timestamp>,
     pub(crate) restarts: u32,
     pub(crate) restarted_at: Option<Timestamp>,
-    pub(crate) trouble: Option<stateward_core::workload::Trouble>,
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) unready: Option<Unready>,
+    pub(crate) last_exit: Option<i32>,
 }
 
+impl Condition {
+    /// What comes and goes while nothing changes stays as it was seen `before` of the same pod, so that no status is written for it.
+    pub(crate) fn steadied(self, before: &Self) -> Self {
+        Self {
+            trouble: super::trouble::steadied(self.trouble, before.trouble.as_ref(), self.unready.as_ref()),
+            unready: super::unready::steadied(self.unready, before.unready.as_ref()),
+            ..self
+        }
+    }
+}
+
+/// A pod's status as it is read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PodStatus {
-    phase: String,
+pub(super) struct PodStatus {
+    pub(super) phase: String,
+    pub(super) reason: String,
+    pub(super) message: String,
     conditions: Vec<PodCondition>,
-    container_statuses: Vec<ContainerStatus>,
-    init_container_statuses: Vec<ContainerStatus>,
+    pub(super) container_statuses: Vec<ContainerStatus>,
+    pub(super) init_container_statuses: Vec<ContainerStatus>,
+}
+
+impl PodStatus {
+    pub(super) fn condition(&self, kind: &str) -> Option<&PodCondition> {
+        self.conditions.iter().find(|condition| condition.kind == kind)
+    }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PodCondition {
+pub(super) struct PodCondition {
     #[serde(rename = "type")]
     kind: String,
-    status: String,
+    pub(super) status: String,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
     last_transition_time: Option<Timestamp>,
 }
 
@@ -353,10 +391,7 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
     let text = Box::<RawValue>::deserialize(status)?;
     // Times that the server takes and jiff does not: such a pod is not Ready, and the watch of all the others goes on.
     let status: PodStatus = serde_json::from_str(text.get()).unwrap_or_default();
-    let ready = status
-        .conditions
-        .iter()
-        .find(|condition| condition.kind == "Ready");
+    let ready = status.condition("Ready");
     // A pod without a node has no such condition, but others.
     let begun = || {
         let times = status.conditions.iter();
@@ -381,14 +416,23 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
         let times = [ended.finished_at.as_ref(), started];
         times.into_iter().flatten().map(|time| time.0).max()
     });
+    let ready_since = ready.filter(|_| status.phase == "Running");
+    let ended = containers()
+        .filter(|container| !container.ready)
+        .find_map(super::trouble::last_end);
     Ok(Condition {
-        ready_since: ready.filter(|_| status.phase == "Running"),
+        ready_since,
         unready_since: unready,
         restarts: containers().fold(0, |sum: u32, container| {
             sum.saturating_add(count(container.restart_count))
         }),
         restarted_at: restarted.max(),
         trouble: containers().find_map(super::trouble::of),
+        unready: match ready_since {
+            Some(_) => None,
+            None => super::unready::of(&status),
+        },
+        last_exit: ended.map(|ended| ended.exit_code),
     })
 }
 

@@ -243,7 +243,7 @@ async fn a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down(cluster: 
     let (db, rollout) = stuck(cluster, "OrderedReady").await?;
     rollout
         .expect_message(
-            "no progress for 3s at step 1 of 5: waiting for pod db-0 to be Ready; replace it and every other old pod without checks",
+            "no progress for 3s at step 1 of 5: waiting for pod db-0 to be Ready (running, readiness probe not passing); replace it and every other old pod without checks",
         )
         .await?;
     db.expect_rest(["v1"; 2]).await?;

@@ -14,6 +14,7 @@ mod limits;
 mod measuring;
 mod names;
 mod prometheus;
+mod pulling;
 mod returning;
 mod revisions;
 mod scaling;
@@ -64,6 +65,11 @@ pub fn hostile() -> Vec<Scenario> {
         unreadable::all(),
     ]
     .concat()
+}
+
+/// Those that look at what is so for a moment, which a fault can outlast: they are not simulated.
+pub fn momentary() -> Vec<Scenario> {
+    pulling::all()
 }
 
 /// Those that ask a real Prometheus, or a web server.

@@ -15,6 +15,8 @@ scenarios![
     a_workload_that_another_object_manages_has_its_reason,
     a_rollback_has_one_reason_under_way_and_another_when_it_is_over,
     a_broken_pod_that_is_held_has_its_reason,
+    a_pod_that_fits_on_no_node_is_told_and_is_no_failure,
+    a_probe_that_does_not_pass_is_told_and_is_no_failure,
 ];
 
 /// Waits until it has failed for this reason, which its conditions have too, and checks that `kubectl get` shows it.
@@ -140,4 +142,36 @@ async fn a_broken_pod_that_is_held_has_its_reason(cluster: &mut Cluster) -> Outc
     let rollout = cluster.rollout("db").steps(steps).start().await?;
     db.set_image("v2").await?;
     expect_failed(&rollout, "PodBroken").await
+}
+
+/// A rollout whose new pod does not get Ready tells why, and goes on when it does.
+async fn waits_for(cluster: &Cluster, behaviour: Behaviour, reason: &str, why: &str) -> Outcome {
+    let new = Match::image("example.com/db:v2");
+    cluster.pods().program(new.clone(), behaviour);
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let steps = json!([{"setWeight": 50}, {"pause": {}}]);
+    let rollout = cluster.rollout("db").steps(steps).start().await?;
+    db.set_image("v2").await?;
+    let message = format!("waiting for pod db-1 to be Ready ({why}");
+    let status = rollout.expect_message(&message).await?;
+    let told = status.pods.iter().find(|pod| pod.name == "db-1");
+    let told = told.and_then(|pod| pod.reason.as_deref()) == Some(reason);
+    if status.phase != "Progressing" || !told {
+        return Err(cluster.unmet(format!("Progressing, {reason}"), format!("{status:?}")));
+    }
+    cluster.pods().program(new, Behaviour::default());
+    db.delete_pod(1).await?;
+    rollout.expect_step(1, "Paused").await.map(drop)
+}
+
+async fn a_pod_that_fits_on_no_node_is_told_and_is_no_failure(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let why = "Unschedulable: 0/";
+    waits_for(cluster, Behaviour::unschedulable(), "Unschedulable", why).await
+}
+
+async fn a_probe_that_does_not_pass_is_told_and_is_no_failure(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let why = "running, readiness probe not passing)";
+    waits_for(cluster, Behaviour::never_ready(), "ReadinessProbe", why).await
 }

@@ -65,6 +65,8 @@ fn half_way() -> World {
         restarts: 0,
         restarted_at: None,
         trouble: None,
+        unready: None,
+        last_exit: None,
     });
     World {
         now,
