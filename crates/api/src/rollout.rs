@@ -70,6 +70,9 @@ pub struct RolloutStatus {
     /// A user has skipped the remaining steps with `promote --full`: further pods are released without waiting for those that are.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fully_promoted: bool,
+    /// The commands that this rollout has carried out, oldest first; at most 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken_commands: Vec<TakenCommand>,
 
     /// Set to true to abort the rollout.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -78,9 +81,20 @@ pub struct RolloutStatus {
     /// under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub promote: bool,
-    /// Set to true to skip the remaining steps.
+    /// Set to true to skip the remaining steps. Refused while a pod of the new version is broken, unless `force` is true too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub promote_full: bool,
+    /// Set to true to skip the current step: a weight, a pause or an analysis. Refused where the next step would release further pods
+    /// while a released one is not available.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skip_current_step: bool,
+    /// Together with `promoteFull`: skip the remaining steps also while a pod of the new version is broken.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// The user who gave the command, as the command line knows it, for events and the history. Anyone who may write the status can
+    /// write any name here; the audit log of the API server knows who it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
     /// Set to true to try an aborted revision again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restart: bool,
@@ -188,6 +202,23 @@ pub struct PauseCondition {
     pub start_time: Timestamp,
 }
 
+/// A command that a rollout has carried out.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TakenCommand {
+    /// `promote`, `skip`, `promote --full`, `promote --full --force` or `retry`.
+    pub command: String,
+    /// The step that the rollout was at, from 0.
+    pub from_step: i32,
+    /// The step that it went to; the number of steps when all were left.
+    pub to_step: i32,
+    /// The user who gave it, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When it was carried out.
+    pub at: Timestamp,
+}
+
 /// What became of a revision.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -201,6 +232,9 @@ pub struct PastRollout {
     pub message: Option<String>,
     /// When.
     pub ended_at: Timestamp,
+    /// The commands that it has carried out, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_commands: Vec<TakenCommand>,
 }
 
 /// How a rollout ended. What a later version writes is read as [`RolloutEnd::Unknown`].

@@ -79,12 +79,14 @@ pub struct Connection {
     pub namespace: String,
     /// The time there, as its answers say it: ages are those that the cluster sees.
     pub clock: Clock,
+    /// The user that the kubeconfig names, or the one to act as.
+    pub user: Option<String>,
 }
 
 impl Access {
     /// A client, and the namespace that is meant.
     pub async fn connect(&self) -> Result<Connection, Error> {
-        let mut config = self.config().await?;
+        let (mut config, user) = self.config().await?;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
             config.auth_info.impersonate_groups = (!self.groups.is_empty()).then(|| self.groups.clone());
@@ -126,6 +128,7 @@ impl Access {
             client,
             namespace,
             clock,
+            user: self.user.clone().or(user),
         })
     }
 
@@ -185,7 +188,8 @@ impl Access {
         contexts.into_iter().map(|context| context.name).collect()
     }
 
-    async fn config(&self) -> Result<Config, Error> {
+    /// The configuration, and the user that its kubeconfig names.
+    async fn config(&self) -> Result<(Config, Option<String>), Error> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
@@ -197,18 +201,34 @@ impl Access {
             }
             None => of_the_environment()?,
         };
+        let context = self.context.as_deref();
+        let user = match &named {
+            Some(kubeconfig) => user_of(kubeconfig, context),
+            None => Kubeconfig::read()
+                .ok()
+                .and_then(|kubeconfig| user_of(&kubeconfig, context)),
+        };
         let config = match named {
             Some(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
             // Without a kubeconfig we may be in a pod.
             None if self.context.is_none() => {
-                return Config::infer()
-                    .await
-                    .map_err(|error| Error::Access(nowhere(&error)));
+                let config = Config::infer().await;
+                let config = config.map_err(|error| Error::Access(nowhere(&error)))?;
+                return Ok((config, user));
             }
             None => Config::from_kubeconfig(&options).await,
         };
-        config.map_err(|error| Error::Access(words(&error)))
+        let config = config.map_err(|error| Error::Access(words(&error)))?;
+        Ok((config, user))
     }
+}
+
+/// The user of a context, or of the current one.
+fn user_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let named = kubeconfig.contexts.iter().find(|context| context.name == name)?;
+    let user = named.context.as_ref()?.user.clone()?;
+    (!user.is_empty()).then_some(user)
 }
 
 /// The `Date` of an answer.

@@ -41,7 +41,8 @@ impl Command {
         );
         let pending = match self {
             Self::Promote => after.promote || (after.controller_pause && after.pause_conditions.is_empty()),
-            Self::PromoteFull => after.promote_full,
+            Self::Skip => after.skip_current_step,
+            Self::PromoteFull { .. } => after.promote_full,
             Self::Abort => after.abort,
             Self::Retry => after.restart,
             Self::Pause | Self::Resume => after.observed_generation < written.metadata.generation,
@@ -59,7 +60,8 @@ impl Command {
             Self::Promote => {
                 same_revision && (after.current_step_index != before.current_step_index || waived)
             }
-            Self::PromoteFull => same_revision && (!same_step || waived),
+            Self::Skip => same_revision && after.current_step_index != before.current_step_index,
+            Self::PromoteFull { .. } => same_revision && (!same_step || waived),
             Self::Abort => after.aborted_revision == before.updated_revision,
             Self::Retry => {
                 let again = before.current_step_started_at.is_some() && same_revision && !same_step;
@@ -150,8 +152,11 @@ mod tests {
     #[case::long_without_one(Command::Promote, with(paused(), |seen| seen.background_waived = true), with(paused(), |now| now.background_waived = true), Some(Answer::Refused))]
     #[case::at_a_gate(Command::Promote, stepping(), with(stepping(), |now| now.promote = true), None)]
     #[case::that_begins_anew(Command::Promote, stepping(), with(stepping(), |now| now.current_step_started_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Refused))]
-    #[case::full(Command::PromoteFull, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
-    #[case::full_pending(Command::PromoteFull, paused(), with(paused(), |now| now.promote_full = true), None)]
+    #[case::skip(Command::Skip, stepping(), with(stepping(), |now| now.current_step_index = Some(1)), Some(Answer::Taken))]
+    #[case::skip_pending(Command::Skip, stepping(), with(stepping(), |now| now.skip_current_step = true), None)]
+    #[case::skip_refused(Command::Skip, stepping(), stepping(), Some(Answer::Refused))]
+    #[case::full(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
+    #[case::full_pending(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.promote_full = true), None)]
     #[case::abort(Command::Abort, with(returning(), |now| now.aborted_revision = None), returning(), Some(Answer::Taken))]
     #[case::abort_at_rest(Command::Abort, at_rest(), at_rest(), Some(Answer::Refused))]
     #[case::retry(Command::Retry, aborted(), with(aborted(), |now| now.restarted_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Taken))]

@@ -11,13 +11,17 @@ use stateward_core::plan::Step;
 use crate::call;
 use crate::hint;
 use crate::rollout::Rollout;
-use crate::stage::{self, Stage};
+use crate::stage::{self, Stage, steps_in_words};
 
 /// Something to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Promote,
-    PromoteFull,
+    Skip,
+    PromoteFull {
+        /// Also while a pod of the new version is broken.
+        force: bool,
+    },
     Abort,
     Retry,
     Pause,
@@ -29,7 +33,8 @@ impl Command {
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Promote => "promote",
-            Self::PromoteFull => "promote --full",
+            Self::Skip => "skip",
+            Self::PromoteFull { .. } => "promote --full",
             Self::Abort => "abort",
             Self::Retry => "retry",
             Self::Pause => "pause",
@@ -41,7 +46,8 @@ impl Command {
     pub(crate) fn done(self) -> &'static str {
         match self {
             Self::Promote => "promoted",
-            Self::PromoteFull => "fully promoted",
+            Self::Skip => "step skipped",
+            Self::PromoteFull { .. } => "fully promoted",
             Self::Abort => "aborted",
             Self::Retry => "retried",
             Self::Pause => "paused",
@@ -58,6 +64,7 @@ impl Command {
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
         let message = || hint::message(&stage, program);
+        let plain = || hint::without_commands(&message()).to_owned();
         let hint = |verb: &str| hint::command(verb, &stage, program);
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
@@ -109,10 +116,12 @@ impl Command {
                 back.from,
                 self.verb()
             )),
-            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if stage.plan.is_none() => {
+            (Self::Promote | Self::Skip | Self::PromoteFull { .. }, Activity::Rolling(_))
+                if stage.plan.is_none() =>
+            {
                 because(&format!("has a spec that is not valid: {}", message()))
             }
-            (Self::Promote | Self::PromoteFull, Activity::Rolling(_)) if paused => {
+            (Self::Promote | Self::Skip | Self::PromoteFull { .. }, Activity::Rolling(_)) if paused => {
                 because(&format!("is paused by spec.paused; first: {}", hint("resume")))
             }
             (Self::Promote, Activity::Rolling(attempt)) if attempt.awaits_a_word() || stage.is_at_gate() => {
@@ -122,22 +131,52 @@ impl Command {
                 }
                 Ok(())
             }
-            (Self::Promote | Self::PromoteFull, Activity::Rolling(attempt))
+            (Self::Promote | Self::Skip | Self::PromoteFull { .. }, Activity::Rolling(attempt))
                 if attempt.step.0 as usize >= stage.steps() =>
             {
                 because("has all its steps done already; the remaining pods follow")
             }
+            (Self::PromoteFull { force: false }, Activity::Rolling(_)) if stage.is_broken() => {
+                because(&format!(
+                    "has a new version that is broken ({}); go back with: {}, or skip the remaining steps all the same with: {}",
+                    plain(),
+                    hint("abort"),
+                    hint("promote --full --force")
+                ))
+            }
+            // What would only make it worse is not what helps.
+            (Self::Promote, Activity::Rolling(_)) if stage.is_broken() => because(&format!(
+                "does not stand at a {} ({}); go back with: {}",
+                if stage.is_by_pod() { "gate" } else { "pause" },
+                plain(),
+                hint("abort")
+            )),
             (Self::Promote, Activity::Rolling(_)) if stage.is_by_pod() => because(&format!(
                 "does not stand at a gate ({}); without any further check: {}",
-                message(),
+                plain(),
                 hint("promote --full")
             )),
             (Self::Promote, Activity::Rolling(_)) => because(&format!(
-                "does not stand at a pause ({}); to skip all steps: {}",
-                message(),
-                hint("promote --full")
+                "does not stand at a pause ({}); to skip this step: {}",
+                plain(),
+                hint("skip")
             )),
-            (Self::PromoteFull | Self::Abort | Self::Pause, Activity::Rolling(_)) => Ok(()),
+            (Self::Skip, Activity::Rolling(_)) if stage.is_in_doubt() => because(&format!(
+                "waits for a decision about the analysis beside its steps, which is not a step; go on with: {}",
+                hint("promote")
+            )),
+            (Self::Skip, Activity::Rolling(_)) if stage.is_by_pod() && !stage.is_at_gate() => {
+                because(&format!(
+                    "does not stand at a gate ({}), and the next one waits for the same pod",
+                    plain()
+                ))
+            }
+            (Self::Skip, Activity::Rolling(_)) if stage.status.skip_current_step => {
+                because("was asked to skip a step already, and no operator has answered yet; is one running")
+            }
+            (Self::Skip | Self::PromoteFull { .. } | Self::Abort | Self::Pause, Activity::Rolling(_)) => {
+                Ok(())
+            }
         }
     }
 
@@ -152,7 +191,7 @@ impl Command {
             Self::Promote if stage.is_in_doubt() => {
                 format!("{name} goes on at {here} without a verdict of the analysis beside its steps")
             }
-            Self::Promote => {
+            Self::Promote | Self::Skip => {
                 let next = stage.step().map_or(0, |step| step + 1);
                 let ahead = match stage.plan.and_then(|plan| plan.steps.get(next)) {
                     Some(step @ (Step::Pause(_) | Step::Analysis(_))) => {
@@ -171,13 +210,29 @@ impl Command {
                     ),
                     None => format!("it was the last step, the remaining pods follow to {revision}"),
                 };
+                let step = next.checked_sub(1).zip(stage.plan);
+                let step = step.and_then(|(at, plan)| plan.steps.get(at));
                 if stage.is_at_gate() {
                     format!("{name} skips the rest of the checks of {here}; {ahead}")
+                } else if self == Self::Skip {
+                    let step = step.map_or_else(String::new, |step| format!(" ({})", stage::describe(&step)));
+                    format!("{name} skips {here}{step}, whatever it waits for; {ahead}")
                 } else {
                     format!("{name} leaves the pause of {here}; {ahead}")
                 }
             }
-            Self::PromoteFull => format!("{name} skips its remaining steps; every pod follows to {revision}"),
+            Self::PromoteFull { .. } => {
+                let skipped = steps_in_words(stage.step().unwrap_or(0), stage.steps(), stage.steps());
+                let left = stage.status.replicas.unwrap_or(0) - stage.status.updated_replicas.unwrap_or(0);
+                let pods = match left {
+                    ..=0 => "no pod is left to follow".to_owned(),
+                    1 => format!("the remaining pod follows to {revision} without pauses or checks"),
+                    left => {
+                        format!("the remaining {left} pods follow to {revision} without pauses or checks")
+                    }
+                };
+                format!("{name} skips {skipped}; {pods}{}", stage.waits_for_unready())
+            }
             Self::Abort => {
                 format!(
                     "{name} turns {revision} down; every pod on another version than {stable} returns to it"
@@ -224,13 +279,18 @@ impl Command {
     /// Whether it means the version that is rolled, and no other: to hold whatever comes, and to let it go, is another matter.
     pub(crate) fn is_for_a_version(self) -> bool {
         match self {
-            Self::Promote | Self::PromoteFull | Self::Abort | Self::Retry => true,
+            Self::Promote | Self::Skip | Self::PromoteFull { .. } | Self::Abort | Self::Retry => true,
             Self::Pause | Self::Resume => false,
         }
     }
 
-    /// The patch, bound to what was seen.
-    pub(crate) fn patch(self, seen: &Rollout) -> Result<Patch, serde_json::Error> {
+    /// Whether it is about the step that stands, and no other.
+    fn is_for_a_step(self) -> bool {
+        matches!(self, Self::Promote | Self::Skip)
+    }
+
+    /// The patch, bound to what was seen, with the user who asks.
+    pub(crate) fn patch(self, seen: &Rollout, by: Option<&str>) -> Result<Patch, serde_json::Error> {
         let status = seen.status.clone().unwrap_or_default();
         let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
         let mut operations = vec![test("/metadata/uid", json!(seen.uid()))];
@@ -238,7 +298,7 @@ impl Command {
             operations.push(test("/status/updatedRevision", json!(revision)));
         }
         let set = |path: &str, value: bool| json!({"op": "add", "path": path, "value": value});
-        if self == Self::Promote {
+        if self.is_for_a_step() {
             operations.push(test("/status/currentStepIndex", json!(status.current_step_index)));
             // A gate that begins anew is another one.
             if let Some(began) = status.current_step_started_at {
@@ -251,11 +311,19 @@ impl Command {
                 test("/status/controllerPause", json!(true)),
                 json!({"op": "remove", "path": "/status/pauseConditions"}),
             ]),
-            Self::PromoteFull => operations.push(set("/status/promoteFull", true)),
+            Self::Skip => operations.push(set("/status/skipCurrentStep", true)),
+            Self::PromoteFull { force } => {
+                operations.push(set("/status/promoteFull", true));
+                operations.extend(force.then(|| set("/status/force", true)));
+            }
             Self::Abort => operations.push(set("/status/abort", true)),
             Self::Retry => operations.push(set("/status/restart", true)),
             Self::Pause => operations.push(set("/spec/paused", true)),
             Self::Resume => operations.push(set("/spec/paused", false)),
+        }
+        if let Some(by) = by.filter(|_| self.is_to_status()) {
+            let by: String = by.chars().take(LONGEST_USER).collect();
+            operations.push(json!({"op": "add", "path": "/status/requestedBy", "value": by}));
         }
         serde_json::from_value(Value::Array(operations))
     }
@@ -281,12 +349,12 @@ impl Command {
                 revision(&after),
                 revision(&before)
             )
-        } else if self == Self::Promote && before.step() != after.step() {
+        } else if self.is_for_a_step() && before.step() != after.step() {
             let place = after
                 .progress_in_words()
                 .unwrap_or_else(|| format!("{}: {}", after.phase(), after.message()));
             format!("has moved on to {place}")
-        } else if self == Self::Promote
+        } else if self.is_for_a_step()
             && before.status.current_step_started_at != after.status.current_step_started_at
         {
             let place = after.progress_in_words().unwrap_or_default();
@@ -298,10 +366,13 @@ impl Command {
     }
 }
 
+/// The longest name of a user that is sent.
+const LONGEST_USER: usize = 255;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{aborted, at_rest, paused, replaced, returning, stepping, unseen};
+    use crate::fixtures::{aborted, at_rest, broken, paused, replaced, returning, stepping, unseen};
     use rstest::rstest;
 
     fn held() -> Rollout {
@@ -344,8 +415,13 @@ mod tests {
 
     #[rstest]
     #[case(Command::Promote, paused())]
-    #[case(Command::PromoteFull, paused())]
-    #[case(Command::PromoteFull, stepping())]
+    #[case(Command::PromoteFull { force: false }, paused())]
+    #[case(Command::PromoteFull { force: false }, stepping())]
+    #[case(Command::PromoteFull { force: true }, broken())]
+    #[case(Command::Skip, paused())]
+    #[case(Command::Skip, stepping())]
+    #[case(Command::Skip, broken())]
+    #[case(Command::Skip, phased(2))]
     #[case(Command::Abort, paused())]
     #[case(Command::Abort, held())]
     #[case(Command::Retry, aborted())]
@@ -362,7 +438,37 @@ mod tests {
     #[case(
         Command::Promote,
         stepping(),
-        "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip all steps: stateward promote db --full --revision db-2"
+        "rolloutplugin db does not stand at a pause (step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready); to skip this step: stateward skip db --revision db-2"
+    )]
+    #[case(
+        Command::Promote,
+        broken(),
+        "rolloutplugin db does not stand at a pause (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2"
+    )]
+    #[case(
+        Command::PromoteFull { force: false },
+        broken(),
+        "rolloutplugin db has a new version that is broken (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2, or skip the remaining steps all the same with: stateward promote db --full --force --revision db-2"
+    )]
+    #[case(
+        Command::Skip,
+        past_its_steps(),
+        "rolloutplugin db has all its steps done already; the remaining pods follow"
+    )]
+    #[case(
+        Command::Skip,
+        at_rest(),
+        "rolloutplugin cache has no rollout in progress (Successful: every pod runs cache-1); there is nothing to skip"
+    )]
+    #[case(
+        Command::Skip,
+        twice_paused(),
+        "rolloutplugin db is paused by spec.paused; first: stateward resume db --revision db-2"
+    )]
+    #[case(
+        Command::Skip,
+        phased(3),
+        "phasedrollout web does not stand at a gate (on its way), and the next one waits for the same pod"
     )]
     #[case(
         Command::Promote,
@@ -370,7 +476,7 @@ mod tests {
         "rolloutplugin db has all its steps done already; the remaining pods follow"
     )]
     #[case(
-        Command::PromoteFull,
+        Command::PromoteFull { force: false },
         past_its_steps(),
         "rolloutplugin db has all its steps done already; the remaining pods follow"
     )]
@@ -405,7 +511,7 @@ mod tests {
         "rolloutplugin db is being rolled to db-2; there is nothing to retry"
     )]
     #[case(
-        Command::PromoteFull,
+        Command::PromoteFull { force: false },
         held(),
         "rolloutplugin db is paused by spec.paused; first: stateward resume db --revision db-2"
     )]
@@ -452,9 +558,24 @@ mod tests {
         "db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to db-2"
     )]
     #[case(
-        Command::PromoteFull,
+        Command::PromoteFull { force: false },
         paused(),
-        "db skips its remaining steps; every pod follows to db-2"
+        "db skips steps 2 to 4 of 4; the remaining 4 pods follow to db-2 without pauses or checks"
+    )]
+    #[case(
+        Command::PromoteFull { force: true },
+        broken(),
+        "db skips steps 1 to 4 of 4; the remaining 4 pods follow to db-2 without pauses or checks; Kubernetes waits for pod db-4 to be Ready (CrashLoopBackOff)"
+    )]
+    #[case(
+        Command::Skip,
+        stepping(),
+        "db skips step 1 of 4 (setWeight 20), whatever it waits for; step 2 of 4 is next: pause until promoted"
+    )]
+    #[case(
+        Command::Skip,
+        phased(2),
+        "web skips the rest of the checks of step 3 of 7; step 4 of 7 is next: 2 pods to web-2"
     )]
     #[case(
         Command::Abort,
@@ -488,7 +609,7 @@ mod tests {
 
     #[test]
     fn a_promote_is_bound_to_the_object_the_revision_and_the_step() {
-        let patch = Command::Promote.patch(&paused()).unwrap();
+        let patch = Command::Promote.patch(&paused(), Some("alice")).unwrap();
         assert_eq!(
             serde_json::to_value(patch).unwrap(),
             json!([
@@ -498,8 +619,26 @@ mod tests {
                 {"op": "test", "path": "/status/currentStepStartedAt", "value": "2026-01-01T00:06:50Z"},
                 {"op": "test", "path": "/status/controllerPause", "value": true},
                 {"op": "remove", "path": "/status/pauseConditions"},
+                {"op": "add", "path": "/status/requestedBy", "value": "alice"},
             ])
         );
+    }
+
+    #[rstest]
+    #[case(Command::Skip, &["/status/skipCurrentStep"])]
+    #[case(Command::PromoteFull { force: false }, &["/status/promoteFull"])]
+    #[case(Command::PromoteFull { force: true }, &["/status/promoteFull", "/status/force"])]
+    #[case(Command::Pause, &["/spec/paused"])]
+    fn a_command_asks_for_what_it_says_and_for_no_more(#[case] command: Command, #[case] expected: &[&str]) {
+        let patch = serde_json::to_value(command.patch(&stepping(), None).unwrap()).unwrap();
+        let patch = patch.as_array().unwrap();
+        let set = patch.iter().filter(|operation| operation["op"] != "test");
+        let paths: Vec<_> = set.map(|operation| operation["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, expected);
+        let tested = patch.iter().filter(|operation| operation["op"] == "test");
+        let bound = tested.map(|operation| operation["path"].as_str().unwrap());
+        let step = bound.filter(|path| path.contains("currentStep")).count();
+        assert_eq!(step, if command == Command::Skip { 2 } else { 0 });
     }
 
     /// A PhasedRollout with three pods at this step.
@@ -525,7 +664,7 @@ mod tests {
             Command::Promote.effect(&object, "stateward"),
             "web skips the rest of the checks of step 3 of 7; step 4 of 7 is next: 2 pods to web-2"
         );
-        let patch = Command::Promote.patch(&object).unwrap();
+        let patch = Command::Promote.patch(&object, None).unwrap();
         assert_eq!(
             serde_json::to_value(patch).unwrap(),
             json!([
@@ -554,7 +693,11 @@ mod tests {
     fn what_cannot_be_read_cannot_be_promoted() {
         let mut object = phased(2);
         object.plan = None;
-        for command in [Command::Promote, Command::PromoteFull] {
+        for command in [
+            Command::Promote,
+            Command::Skip,
+            Command::PromoteFull { force: true },
+        ] {
             assert_eq!(
                 command.objection(&object, "stateward").unwrap_err(),
                 "phasedrollout web has a spec that is not valid: on its way"

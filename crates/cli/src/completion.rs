@@ -231,6 +231,7 @@ fn revisions_by(word: fn(&Revision) -> String) -> ArgValueCompleter {
                 client,
                 namespace,
                 clock: Clock::wall(),
+                user: None,
                 program: "stateward",
                 style: Style::default(),
                 terminal: false,
@@ -256,8 +257,8 @@ fn revisions_by(word: fn(&Revision) -> String) -> ArgValueCompleter {
 }
 
 /// The verbs that speak of revisions.
-const WITH_REVISIONS: [&str; 10] = [
-    "undo", "diff", "history", "promote", "abort", "retry", "pause", "resume", "restart", "image",
+const WITH_REVISIONS: [&str; 11] = [
+    "undo", "diff", "history", "promote", "skip", "abort", "retry", "pause", "resume", "restart", "image",
 ];
 
 /// The rollout that such a verb is about, among words that may be anything.

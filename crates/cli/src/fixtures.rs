@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
+use stateward_api::rollout::TakenCommand;
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::rollout::Rollout;
@@ -84,6 +85,28 @@ pub(crate) fn stepping() -> Rollout {
     (status.phase, status.reason) = ("Progressing".into(), "RolloutPluginProgressing".into());
     status.message = "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready".into();
     object
+}
+
+/// The same, and the new pod crashes.
+pub(crate) fn broken() -> Rollout {
+    let mut object = stepping();
+    let status = object.status.as_mut().unwrap();
+    status.phase = "Failed".into();
+    status.message = "pod db-4 is broken on db-2: CrashLoopBackOff; go back with: kubectl stateward abort db -n prod --revision db-2".into();
+    let stalled = json!([{
+        "type": "Stalled", "status": "True", "reason": "PodBroken", "message": "", "lastTransitionTime": NOW,
+    }]);
+    status.conditions = serde_json::from_value(stalled).unwrap();
+    let crashing =
+        json!([{"name": "db-4", "revision": "db-2", "ready": false, "reason": "CrashLoopBackOff"}]);
+    status.pods = serde_json::from_value(crashing).unwrap();
+    object
+}
+
+/// Commands that a rollout of four steps has carried out.
+pub(crate) fn commands(taken: &[(&str, i32, i32, Option<&str>)]) -> Vec<TakenCommand> {
+    let command = |(command, from, to, by): &(&str, i32, i32, Option<&str>)| json!({"command": command, "fromStep": from, "toStep": to, "by": by, "at": NOW});
+    serde_json::from_value(taken.iter().map(command).collect()).unwrap()
 }
 
 /// Nothing to do.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use stateward_core::memory::{Activity, Attempt};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, skipped_in_words};
 use crate::style::{Lines, Style};
 use crate::table::age;
 
@@ -26,15 +26,29 @@ pub(crate) fn lines(
         Some(first) => format!("{}-{}", stage.object.workload, first as usize + pods - 1 - pod),
         None => format!("{} of {pods}", pod + 1),
     };
-    let rows = |mark: &str, from: usize, to: usize| -> Vec<String> {
+    let rows = |mark: &str, from: usize, to: usize, words: &str| -> Vec<String> {
         if pods > UNFOLDED && to > from + 1 {
             let (from, to, count) = (name(from), name(to - 1), to - from);
-            return vec![format!("{mark} gate, pod: {from} to {to}, {count} pods")];
+            return vec![format!("{mark} gate, pod: {from} to {to}, {count} pods{words}")];
         }
-        let row = |pod| format!("{mark} gate, pod {}", name(pod));
+        let row = |pod| format!("{mark} gate, pod {}{words}", name(pod));
         (from..to).map(row).collect()
     };
-    let mut lines = rows(marks.done, 0, done);
+    // The gate before a pod is the step before it.
+    let skipped = |pod: usize| stage.skipped(pod * 2).map(skipped_in_words);
+    let mut lines = Vec::new();
+    let mut at = 0;
+    while at < done {
+        let words = skipped(at);
+        let to = (at..done).find(|pod| skipped(*pod) != words).unwrap_or(done);
+        let mark = if words.is_some() {
+            marks.skipped
+        } else {
+            marks.done
+        };
+        lines.extend(rows(mark, at, to, &words.unwrap_or_default()));
+        at = to;
+    }
     let mut ahead = done;
     let mut after = format!("{} gate after the last pod", marks.ahead);
     if let Activity::Rolling(attempt) = &stage.activity {
@@ -53,9 +67,12 @@ pub(crate) fn lines(
         }
     }
     if behind >= stage.steps() {
-        after = format!("{} gate after the last pod", marks.done);
+        after = match skipped(pods) {
+            Some(words) => format!("{} gate after the last pod{words}", marks.skipped),
+            None => format!("{} gate after the last pod", marks.done),
+        };
     }
-    lines.extend(rows(marks.ahead, ahead, pods));
+    lines.extend(rows(marks.ahead, ahead, pods, ""));
     lines.push(after);
     lines
 }
@@ -80,7 +97,7 @@ fn waits_for(stage: &Stage<'_>, attempt: &Attempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, phased};
+    use crate::fixtures::{NOW, commands, phased};
     use crate::rollout::Rollout;
     use rstest::rstest;
 
@@ -112,6 +129,32 @@ mod tests {
     ])]
     fn a_gate_and_its_pod_are_one_line(#[case] step: i32, #[case] expected: &[&str]) {
         assert_eq!(at(3, step), expected);
+    }
+
+    #[test]
+    fn a_gate_whose_checks_were_skipped_was_not_passed() {
+        let mut rollout = phased(3, 5);
+        let status = rollout.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("promote", 0, 1, Some("alice")), ("skip", 4, 5, None)]);
+        assert_eq!(
+            drawn(&rollout, 5, Some(0))[..3],
+            [
+                "» gate, pod web-2, skipped by alice",
+                "✓ gate, pod web-1",
+                "▶ pod web-0, for 20s: waits for it to be available",
+            ]
+        );
+        let mut rollout = phased(20, 41);
+        let status = rollout.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("promote --full", 10, 41, None)]);
+        assert_eq!(
+            drawn(&rollout, 41, Some(0)),
+            [
+                "✓ gate, pod: web-19 to web-15, 5 pods",
+                "» gate, pod: web-14 to web-0, 15 pods, skipped",
+                "» gate after the last pod, skipped",
+            ]
+        );
     }
 
     #[test]

@@ -7,7 +7,15 @@ use crate::call;
 use crate::stage::Stage;
 
 /// What the operator names in its messages, the longer ones first.
-const VERBS: [&str; 5] = ["promote --full", "promote", "abort", "retry", "resume"];
+const VERBS: [&str; 7] = [
+    "promote --full --force",
+    "promote --full",
+    "promote",
+    "skip",
+    "abort",
+    "retry",
+    "resume",
+];
 
 /// `stateward promote db --full --revision db-2`
 pub(crate) fn command(verb: &str, stage: &Stage<'_>, program: &str) -> String {
@@ -32,11 +40,16 @@ fn typed(verb: &str, stage: &Stage<'_>, program: &str) -> String {
 
 /// What the operator says, with its commands as they are to be typed here. It names the revision itself.
 pub(crate) fn message(stage: &Stage<'_>, program: &str) -> String {
+    localized(stage.message(), stage, program)
+}
+
+/// What the operator says elsewhere, with its commands as they are to be typed here.
+pub(crate) fn localized(text: &str, stage: &Stage<'_>, program: &str) -> String {
     let (name, namespace) = (
         stage.object.name_any(),
         stage.object.namespace().unwrap_or_default(),
     );
-    VERBS.iter().fold(stage.message().to_owned(), |message, verb| {
+    VERBS.iter().fold(text.to_owned(), |message, verb| {
         let said = format!("kubectl stateward {verb} {name} -n {namespace}");
         message.replace(&said, &typed(verb, stage, program))
     })
@@ -97,6 +110,13 @@ mod tests {
             "go back with: kubectl stateward abort db -n prod --revision db-2, or replace it with: kubectl stateward promote --full db -n prod --revision db-2"
         ),
         "go back with: stateward --context x -n prod abort db --revision db-2, or replace it with: stateward --context x -n prod promote db --full --revision db-2"
+    )]
+    #[case::with_more_flags(
+        saying(
+            paused(),
+            "with: kubectl stateward promote --full --force db -n prod --revision db-2"
+        ),
+        "with: stateward --context x -n prod promote db --full --force --revision db-2"
     )]
     #[case::without_any(at_rest(), "every pod runs cache-1")]
     fn what_the_operator_names_is_for_what_was_seen(#[case] rollout: Rollout, #[case] expected: &str) {

@@ -1,6 +1,7 @@
 //! `history`: the revisions of a set, and what became of them.
 
 use serde_json::{Value, json};
+use stateward_core::memory::TakenCommand;
 
 use crate::access::Access;
 use crate::columns::columns;
@@ -93,12 +94,29 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
         let asked = same(&revision.template, &template);
         outcome::of(&revision.name, asked, rollout)
     };
+    let in_words = |revision: &Revision| {
+        let words = outcome_of(revision).in_words(now);
+        match outcome::skips(&revision.name, rollout) {
+            Some(skips) => format!("{words}; {skips}"),
+            None => words,
+        }
+    };
     if let Some(format) = args.output {
         let item = |revision: &Revision| {
             let outcome = outcome_of(revision);
+            let command = |taken: TakenCommand| {
+                json!({
+                    "command": taken.command.as_str(), "fromStep": taken.from.0, "toStep": taken.to.0, "by": taken.by,
+                    "at": taken.at,
+                })
+            };
+            let commands = outcome::commands(&revision.name, rollout)
+                .into_iter()
+                .map(command);
             json!({
                 "revision": revision.number, "name": revision.name, "images": revision.images(), "cause": revision.cause,
-                "created": revision.created, "outcome": outcome.word(), "message": outcome.in_words(now),
+                "created": revision.created, "outcome": outcome.word(), "message": in_words(revision),
+                "commands": commands.collect::<Vec<_>>(),
             })
         };
         let list: Vec<Value> = revisions.iter().map(item).collect();
@@ -113,7 +131,7 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
             revision.images().join(","),
             age(revision.created, now),
             revision.cause.clone().unwrap_or_else(|| "<none>".into()),
-            outcome_of(revision).in_words(now),
+            in_words(revision),
         ]
     };
     let rows = std::iter::once(heading.map(str::to_owned).to_vec()).chain(revisions.iter().map(row));

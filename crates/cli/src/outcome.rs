@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use stateward_api::rollout::{PastRollout, RolloutEnd};
-use stateward_core::memory::Activity;
+use stateward_core::memory::{Activity, TakenCommand};
+use stateward_core::record::{memory, taken_commands};
 
 use crate::rollout::Rollout;
 use crate::session::Session;
@@ -44,6 +45,7 @@ impl Outcome {
             |at: &Option<Timestamp>| at.map_or_else(String::new, |at| format!(" {} ago", age(Some(at), now)));
         let word = self.in_a_word();
         match self {
+            Self::Rolling(place) | Self::Failed(place) if place.is_empty() => word.into(),
             Self::Rolling(place) | Self::Failed(place) => format!("{word}, {place}"),
             Self::TurnedDown(why, at) => format!("{word}{}: {why}", ago(at)),
             Self::LeftOff(_, at) | Self::Completed(at) | Self::TakenOn(at) => format!("{word}{}", ago(at)),
@@ -90,7 +92,9 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     let status = &stage.status;
     match &stage.activity {
         Activity::Rolling(attempt) if attempt.target.as_str() == revision => {
-            let place = stage.progress_in_words().unwrap_or_default();
+            // Where it has none of its steps before it, what was skipped is told with who has done it.
+            let skipped = skips(revision, rollout).is_some() && attempt.step.0 as usize >= stage.steps();
+            let place = stage.progress_in_words().filter(|_| !skipped).unwrap_or_default();
             return if stage.phase() == "Failed" {
                 Outcome::Failed(place)
             } else {
@@ -112,6 +116,40 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
         Some(past) => ended(past),
         None if asked => Outcome::Asked,
         None => Outcome::Unknown,
+    }
+}
+
+/// The steps of a revision's rollout that were not passed, in words: `steps 2 to 4 skipped by alice`.
+pub(crate) fn skips(revision: &str, rollout: &Rollout) -> Option<String> {
+    let words = |taken: &TakenCommand| {
+        let (from, to) = (taken.from.0 + 1, taken.to.0);
+        let steps = if from >= to {
+            format!("step {from}")
+        } else {
+            format!("steps {from} to {to}")
+        };
+        let by = taken.by.as_ref();
+        let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+        format!("{steps} skipped{by}")
+    };
+    let skipped: Vec<_> = commands(revision, rollout)
+        .iter()
+        .filter(|taken| taken.command.skips() && taken.from < taken.to)
+        .map(words)
+        .collect();
+    (!skipped.is_empty()).then(|| skipped.join(", "))
+}
+
+/// The commands that the rollout of a revision has carried out, as far as they are on record.
+pub(crate) fn commands(revision: &str, rollout: &Rollout) -> Vec<TakenCommand> {
+    let status = rollout.status.as_ref();
+    match memory(&status.cloned().unwrap_or_default()).activity {
+        Activity::Rolling(attempt) if attempt.target.as_str() == revision => attempt.commands,
+        _ => {
+            let mut past = status.iter().flat_map(|status| &status.history);
+            let past = past.find(|past| past.revision == revision);
+            past.map_or_else(Vec::new, |past| taken_commands(&past.taken_commands))
+        }
     }
 }
 
@@ -161,7 +199,7 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, aborted, at_rest, paused, returning, stepping};
+    use crate::fixtures::{NOW, aborted, at_rest, commands, paused, returning, stepping};
     use rstest::rstest;
     use serde_json::json;
 
@@ -205,6 +243,29 @@ mod tests {
     ) {
         let outcome = of(revision, false, &experienced(rollout));
         assert_eq!(outcome.in_words(NOW.parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn what_was_skipped_and_by_whom_is_on_record() {
+        let mut rollout = experienced(at_rest());
+        let status = rollout.status.as_mut().unwrap();
+        status.history[0].taken_commands = commands(&[
+            ("promote", 0, 1, Some("bob")),
+            ("skip", 1, 2, Some("alice")),
+            ("promote --full", 2, 5, None),
+        ]);
+        assert_eq!(
+            skips("db-0", &rollout).as_deref(),
+            Some("step 2 skipped by alice, steps 3 to 5 skipped")
+        );
+        assert_eq!(skips("db-7", &rollout), None);
+        let mut rolling = paused();
+        let status = rolling.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("skip", 0, 1, Some("alice"))]);
+        assert_eq!(
+            skips("db-2", &rolling).as_deref(),
+            Some("step 1 skipped by alice")
+        );
     }
 
     #[test]

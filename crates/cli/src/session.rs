@@ -18,6 +18,8 @@ pub struct Session<'a> {
     pub namespace: String,
     /// The time, for ages.
     pub clock: Clock,
+    /// The user that the kubeconfig names, for where the API server does not say who asks.
+    pub user: Option<String>,
     /// How the user calls us, `stateward` or `kubectl stateward`, with the flags that say which cluster and namespace are meant.
     pub program: &'a str,
     /// How output looks.
@@ -37,6 +39,7 @@ impl Session<'_> {
             client: self.client.clone(),
             namespace: self.namespace.clone(),
             clock: self.clock.clone(),
+            user: self.user.clone(),
             program,
             style: self.style,
             terminal: self.terminal,

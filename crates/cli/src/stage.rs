@@ -1,9 +1,9 @@
 //! Where a rollout stands among its steps, read off the object.
 
-use stateward_api::rollout::RolloutStatus;
-use stateward_core::memory::{Activity, Beside};
+use stateward_api::rollout::{PodStatus, RolloutEnd, RolloutStatus};
+use stateward_core::memory::{Activity, Beside, Command, TakenCommand};
 use stateward_core::plan::{Plan, Share, Step};
-use stateward_core::record::{self, memory};
+use stateward_core::record::{self, memory, taken_commands};
 use stateward_core::world::Reason;
 
 use crate::rollout::Rollout;
@@ -15,6 +15,8 @@ pub(crate) struct Stage<'o> {
     pub(crate) status: RolloutStatus,
     pub(crate) plan: Option<&'o Plan>,
     pub(crate) activity: Activity,
+    /// Those of the last rollout, where it was successful.
+    past_commands: Vec<TakenCommand>,
 }
 
 impl<'o> Stage<'o> {
@@ -24,6 +26,10 @@ impl<'o> Stage<'o> {
             object,
             plan: object.plan.as_ref(),
             activity: memory(&status).activity,
+            past_commands: match status.history.first() {
+                Some(past) if past.outcome == RolloutEnd::Successful => taken_commands(&past.taken_commands),
+                _ => Vec::new(),
+            },
             status,
         }
     }
@@ -44,7 +50,11 @@ impl<'o> Stage<'o> {
     /// `step 2 of 4`
     pub(crate) fn progress_in_words(&self) -> Option<String> {
         let (step, steps) = (self.step()?, self.steps());
-        Some(if step >= steps {
+        let last = self.commands().last();
+        let skipped = last.filter(|taken| taken.command.skips() && taken.to.0 as usize >= steps);
+        Some(if let (Some(taken), true) = (skipped, step >= steps) {
+            format!("{} skipped", steps_in_words(taken.from.0 as usize, steps, steps))
+        } else if step >= steps {
             "all steps are done".into()
         } else {
             format!("step {} of {steps}", step + 1)
@@ -58,6 +68,44 @@ impl<'o> Stage<'o> {
             (Activity::Returning(_), _) => Some(Share::NONE),
             _ => None,
         }
+    }
+
+    /// The commands that the rollout has carried out, or the last one that was successful.
+    fn commands(&self) -> &[TakenCommand] {
+        match &self.activity {
+            Activity::Rolling(attempt) => &attempt.commands,
+            Activity::Idle => &self.past_commands,
+            Activity::Returning(_) => &[],
+        }
+    }
+
+    /// The command by which a step was left that was not passed. A user who promotes a pause ends it, but the measurements of an
+    /// analysis are skipped by that.
+    pub(crate) fn skipped(&self, index: usize) -> Option<&TakenCommand> {
+        let step = self.plan.and_then(|plan| plan.steps.get(index));
+        let measures = matches!(step, Some(Step::Analysis(_)));
+        let left = |taken: &&TakenCommand| {
+            let skips = taken.command.skips() || measures && taken.command == Command::Promote;
+            skips && (taken.from.0 as usize..taken.to.0 as usize).contains(&index)
+        };
+        self.commands().iter().find(left)
+    }
+
+    /// Whether a pod of the new version is broken, as the operator sees it.
+    pub(crate) fn is_broken(&self) -> bool {
+        let mut conditions = self.status.conditions.iter();
+        conditions.any(|condition| condition.reason == "PodBroken")
+    }
+
+    /// `; Kubernetes waits for pod db-4 to be Ready (CrashLoopBackOff)`: it replaces no other pod before.
+    pub(crate) fn waits_for_unready(&self) -> String {
+        let new = |pod: &&PodStatus| !pod.ready && pod.revision == self.status.updated_revision;
+        let Some(pod) = self.status.pods.iter().find(new) else {
+            return String::new();
+        };
+        let reason = pod.reason.as_ref();
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        format!("; Kubernetes waits for pod {} to be Ready{reason}", pod.name)
     }
 
     /// Whether it goes one pod after the other.
@@ -122,6 +170,21 @@ impl<'o> Stage<'o> {
             message => message,
         }
     }
+}
+
+/// `step 2 of 4`, or `steps 2 to 4 of 4`: those from an index up to another.
+pub(crate) fn steps_in_words(from: usize, to: usize, all: usize) -> String {
+    if from + 1 >= to {
+        format!("step {} of {all}", from + 1)
+    } else {
+        format!("steps {} to {to} of {all}", from + 1)
+    }
+}
+
+/// `, skipped by alice`
+pub(crate) fn skipped_in_words(taken: &TakenCommand) -> String {
+    let by = taken.by.as_ref();
+    by.map_or_else(|| ", skipped".into(), |by| format!(", skipped by {by}"))
 }
 
 /// `20%` or `2 pods`.

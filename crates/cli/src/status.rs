@@ -169,14 +169,18 @@ pub(crate) fn asks_for_another(set: &StatefulSet, stage: &Stage<'_>) -> bool {
 pub(crate) fn waiting_command(status: &RolloutStatus) -> Option<&'static str> {
     let Commands {
         promote,
+        skip,
         promote_full,
+        force: _,
         abort,
         retry,
+        by: _,
     } = commands(status);
     let given = [
         (abort, "abort"),
         (retry, "retry"),
         (promote_full, "promote --full"),
+        (skip, "skip"),
         (promote, "promote"),
     ];
     given.into_iter().find_map(|(given, verb)| given.then_some(verb))

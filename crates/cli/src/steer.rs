@@ -1,13 +1,13 @@
-//! `promote`, `abort`, `retry`, `pause`, `resume`: look, ask, and wait for the answer.
+//! `promote`, `skip`, `abort`, `retry`, `pause`, `resume`: look, ask, and wait for the answer.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt, Shared};
+use futures::future::{BoxFuture, FutureExt, Shared, join};
 use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, Patch};
 use stateward_api::duration;
-use stateward_client::{ObjectName, Objects};
+use stateward_client::{ObjectName, Objects, whoami};
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -17,10 +17,12 @@ use crate::completion;
 use crate::dry_run::{DryRun, DryRunFlag};
 use crate::error::Error;
 use crate::exit::{self, Exit};
+use crate::hint;
 use crate::name::Name;
 use crate::pin;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
+use crate::stage::Stage;
 use crate::target::Targets;
 use crate::unheard::{may_have_been_made, unheard};
 
@@ -46,9 +48,12 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::COMMAND_HELP)]
 pub struct PromoteArgs {
-    /// Skip all remaining steps
+    /// Skip all remaining steps; refused while a pod of the new version is broken
     #[arg(long)]
     full: bool,
+    /// With --full: also while a pod of the new version is broken
+    #[arg(long, requires = "full")]
+    force: bool,
     #[command(flatten)]
     args: Args,
 }
@@ -58,11 +63,12 @@ impl Args {
         &self.access
     }
 
-    fn manner(&self) -> Manner {
+    fn manner<'m>(&self, by: Option<&'m str>) -> Manner<'m> {
         Manner {
             dry_run: self.dry_run.dry_run,
             timeout: self.timeout,
             pinned: self.revision.is_some(),
+            by,
         }
     }
 }
@@ -74,9 +80,9 @@ impl PromoteArgs {
 }
 
 pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Result<Exit, Error> {
-    let PromoteArgs { full, args } = args;
+    let PromoteArgs { full, force, args } = args;
     let command = if full {
-        Command::PromoteFull
+        Command::PromoteFull { force }
     } else {
         Command::Promote
     };
@@ -85,8 +91,15 @@ pub(crate) async fn promote(args: PromoteArgs, session: &mut Session<'_>) -> Res
 
 pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     let interrupt = interrupt();
-    let deadline = args.manner().deadline();
-    let targets = within(deadline, session.whole_targets(&args.targets)).await;
+    let deadline = args.manner(None).deadline();
+    let by = async {
+        match args.dry_run.dry_run {
+            DryRun::None => within(deadline, session.asking_user()).await.flatten(),
+            DryRun::Client | DryRun::Server => None,
+        }
+    };
+    let (targets, by) = join(within(deadline, session.whole_targets(&args.targets)), by).await;
+    let manner = args.manner(by.as_deref());
     let targets = targets.ok_or_else(|| {
         Error::Late(format!(
             "the API server has not answered within {:?}; nothing was changed",
@@ -111,10 +124,10 @@ pub(crate) async fn run(command: Command, args: Args, session: &mut Session<'_>)
         if let Some(wanted) = revision {
             pin::rolled(wanted, &one)?;
         }
-        let done = give(command, &one, args.manner(), deadline, interrupt, session).await;
-        return tell(command, done, args.manner(), session);
+        let done = give(command, &one, manner, deadline, interrupt, session).await;
+        return tell(command, done, manner, session);
     }
-    several(command, seen, &args, interrupt, session).await
+    several(command, seen, &args, manner, interrupt, session).await
 }
 
 /// Every one is bound to what was seen of it, and none waits for another.
@@ -122,6 +135,7 @@ async fn several(
     command: Command,
     seen: Vec<Result<Rollout, Error>>,
     args: &Args,
+    manner: Manner<'_>,
     interrupt: Interrupt,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
@@ -157,7 +171,6 @@ async fn several(
         let session = &*session;
         let give = |seen: Rollout| {
             let interrupt = interrupt.clone();
-            let manner = args.manner();
             async move { give(command, &seen, manner, manner.deadline(), interrupt, session).await }
         };
         stream::iter(meant)
@@ -167,7 +180,7 @@ async fn several(
             .await
     };
     for done in given {
-        let told = tell(command, done, args.manner(), session);
+        let told = tell(command, done, manner, session);
         exits.push(told.unwrap_or_else(|error| {
             session.complain(&error);
             error.exit()
@@ -175,6 +188,9 @@ async fn several(
     }
     Ok(Exit::worst(&exits))
 }
+
+/// How long the API server may take to say who asks: it is only worth a name.
+const NAMED_WITHIN: Duration = Duration::from_secs(2);
 
 /// How many are asked and waited for together.
 const AT_ONCE: usize = 16;
@@ -207,20 +223,24 @@ fn interrupt() -> Interrupt {
 
 /// How to ask.
 #[derive(Clone, Copy)]
-struct Manner {
+struct Manner<'m> {
     dry_run: DryRun,
     /// How long to wait for the answer.
     timeout: Duration,
     /// For the revision that was named, and no other.
     pinned: bool,
+    /// The user who asks, as far as that is known.
+    by: Option<&'m str>,
 }
 
 /// Asks for what somebody has just confirmed, for the rollout that they saw, and says what came of it.
 pub(crate) async fn order(command: Command, seen: Rollout, session: &Session<'_>) -> String {
+    let by = session.asking_user().await;
     let manner = Manner {
         dry_run: DryRun::None,
         timeout: Duration::from_secs(10),
         pinned: false,
+        by: by.as_deref(),
     };
     // On the whole screen, Ctrl-C is a key like any other.
     let nobody = std::future::pending().boxed().shared();
@@ -239,7 +259,7 @@ async fn within<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> 
     }
 }
 
-impl Manner {
+impl Manner<'_> {
     /// When to give up, if it begins now.
     fn deadline(self) -> Option<Instant> {
         Instant::now()
@@ -259,7 +279,7 @@ impl Manner {
 async fn give(
     command: Command,
     seen: &Rollout,
-    manner: Manner,
+    manner: Manner<'_>,
     deadline: Option<Instant>,
     interrupt: Interrupt,
     session: &Session<'_>,
@@ -302,7 +322,7 @@ async fn give(
     }
     let unknown = |why: &str| unheard(why, &asked(command, seen), seen, dry_run, session.program);
     let written = tokio::select! {
-        sent = within(deadline, send(command, seen, dry_run, session)) => {
+        sent = within(deadline, send(command, seen, manner, session)) => {
             let late = || unknown(&format!("the API server has not answered within {timeout:?}"));
             sent.ok_or_else(late)??
         }
@@ -319,6 +339,7 @@ async fn give(
         Some(Answer::Refused) => {
             let reason = answer::reason(command, &written, session).await;
             let reason = reason.unwrap_or_else(|| "it gives no reason".into());
+            let reason = hint::localized(&reason, &Stage::of(seen), session.program);
             Err(Error::Refused(format!(
                 "the operator has refused to {} {}: {reason}",
                 command.verb(),
@@ -331,6 +352,12 @@ async fn give(
 }
 
 impl Session<'_> {
+    /// The user who asks, as the API server knows them, or as the kubeconfig calls them.
+    async fn asking_user(&self) -> Option<String> {
+        let asked = tokio::time::timeout(NAMED_WITHIN, whoami(&self.client)).await;
+        asked.ok().flatten().or_else(|| self.user.clone())
+    }
+
     /// Refuses what was meant for a version that the template has left, and tells what will come of anything else there.
     async fn look_ahead(
         &self,
@@ -353,7 +380,7 @@ impl Session<'_> {
 fn tell(
     command: Command,
     done: Result<Done, Error>,
-    manner: Manner,
+    manner: Manner<'_>,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let done = done?;
@@ -380,7 +407,13 @@ fn tell(
         return Ok(Exit::Timeout);
     }
     session.say(&dry_run.effect(&done.effect));
-    session.print(&format!("{} {}{}", done.name, command.done(), dry_run.suffix()))?;
+    let by = manner.by.map_or_else(String::new, |by| format!(" by {by}"));
+    session.print(&format!(
+        "{} {}{by}{}",
+        done.name,
+        command.done(),
+        dry_run.suffix()
+    ))?;
     Ok(Exit::Done)
 }
 
@@ -393,12 +426,13 @@ fn asked(command: Command, seen: &Rollout) -> String {
 async fn send(
     command: Command,
     seen: &Rollout,
-    dry_run: DryRun,
+    manner: Manner<'_>,
     session: &Session<'_>,
 ) -> Result<Rollout, Error> {
+    let Manner { dry_run, by, .. } = manner;
     let name = ObjectName::new(seen.name_any())?;
     let doing = format!("{} {}", command.verb(), seen.title());
-    let patch = command.patch(seen).map_err(|error| Error::Format {
+    let patch = command.patch(seen, by).map_err(|error| Error::Format {
         format: "json",
         why: error.to_string(),
     })?;
@@ -504,6 +538,7 @@ mod tests {
             client: cluster.client("somebody"),
             namespace: "default".into(),
             clock,
+            user: None,
             program: "stateward",
             style: Style::default(),
             terminal: false,
@@ -514,6 +549,7 @@ mod tests {
             dry_run: DryRun::None,
             timeout: Duration::from_secs(10),
             pinned: false,
+            by: Some("alice"),
         };
         let pressed = tokio::time::sleep(Duration::from_secs(after)).boxed().shared();
         let done = give(
@@ -564,6 +600,7 @@ mod tests {
             client: kube::Client::new(silent, "prod"),
             namespace: "prod".into(),
             clock: Clock::starting_at(NOW.parse().unwrap(), 1.0),
+            user: None,
             program: "stateward",
             style: Style::default(),
             terminal: false,
@@ -574,6 +611,7 @@ mod tests {
             dry_run: DryRun::None,
             timeout,
             pinned: false,
+            by: Some("alice"),
         };
         let pressed = tokio::time::sleep(Duration::from_secs(2)).boxed().shared();
         let given = give(
@@ -595,7 +633,8 @@ mod tests {
 
     #[rstest]
     #[case(Command::Promote)]
-    #[case(Command::PromoteFull)]
+    #[case(Command::Skip)]
+    #[case(Command::PromoteFull { force: true })]
     #[case(Command::Abort)]
     #[case(Command::Pause)]
     #[tokio::test(start_paused = true)]
@@ -615,18 +654,25 @@ mod tests {
             client: cluster.client("somebody"),
             namespace: "default".into(),
             clock,
+            user: None,
             program: "stateward",
             style: Style::default(),
             terminal: false,
             out: &mut out,
             talk: &mut talk,
         };
-        let refused = send(command, &seen, DryRun::None, &session).await.unwrap_err();
+        let manner = Manner {
+            dry_run: DryRun::None,
+            timeout: Duration::ZERO,
+            pinned: false,
+            by: None,
+        };
+        let refused = send(command, &seen, manner, &session).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
             "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
         );
         assert_eq!(api.get("db").await.unwrap(), stored);
-        assert!(send(command, &now, DryRun::None, &session).await.is_ok());
+        assert!(send(command, &now, manner, &session).await.is_ok());
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Lines {
     pub(crate) done: &'static str,
     pub(crate) here: &'static str,
     pub(crate) ahead: &'static str,
+    /// Left behind, and never passed.
+    pub(crate) skipped: &'static str,
 }
 
 /// Whether a locale has the characters that trees are drawn with. Where none is named, terminals of today have them.
@@ -59,6 +61,7 @@ impl Style {
                 done: "v",
                 here: ">",
                 ahead: ".",
+                skipped: "-",
             }
         } else {
             Lines {
@@ -68,6 +71,7 @@ impl Style {
                 done: "✓",
                 here: "▶",
                 ahead: "·",
+                skipped: "»",
             }
         }
     }

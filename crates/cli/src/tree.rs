@@ -16,7 +16,7 @@ use crate::hint;
 use crate::pod_row::PodRow;
 use crate::rollout::{Rollout, parse};
 use crate::runs;
-use crate::stage::{self, Stage};
+use crate::stage::{self, Stage, skipped_in_words};
 use crate::status::unknown_change;
 use crate::style::{Lines, Style};
 use crate::table::age;
@@ -153,7 +153,10 @@ impl Picture {
         let line = |(index, step): (usize, stateward_core::plan::Step)| {
             let text = stage::describe(&step);
             match here {
-                Some(here) if index < here => format!("{} {text}", lines.done),
+                Some(here) if index < here => match stage.skipped(index) {
+                    Some(taken) => format!("{} {text}{}", lines.skipped, skipped_in_words(taken)),
+                    None => format!("{} {text}", lines.done),
+                },
                 Some(here) if index == here => {
                     let since = stage
                         .status
@@ -277,7 +280,8 @@ fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, paused, phased, pods, returning, set, unseen};
+    use crate::fixtures::{NOW, commands, paused, phased, pods, returning, set, unseen};
+    use rstest::rstest;
     use serde_json::json;
 
     fn draw(picture: &Picture, style: Style) -> String {
@@ -408,6 +412,57 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         assert!(draw(&picture, Style::default()).contains("✓ pause 5m"));
         picture.rollout.status.get_or_insert_default().history = past("Aborted");
         assert!(draw(&picture, Style::default()).contains("· setWeight 20"));
+    }
+
+    /// While it is on its way, and at rest after it.
+    #[rstest]
+    #[case::in_the_middle(&[("promote", 1, 2, None), ("skip", 2, 3, Some("alice"))], Some(3), &[
+        "✓ setWeight 20", "✓ pause until promoted", "» setWeight 60, skipped by alice", "▶ pause 5m, for 3m10s",
+    ])]
+    #[case::at_the_end(&[("promote --full", 1, 4, None)], Some(4), &[
+        "✓ setWeight 20", "» pause until promoted, skipped", "» setWeight 60, skipped", "» pause 5m, skipped",
+    ])]
+    #[case::at_rest(&[("promote --full --force", 0, 4, Some("alice"))], None, &[
+        "» setWeight 20, skipped by alice", "» pause until promoted, skipped by alice", "» setWeight 60, skipped by alice",
+        "» pause 5m, skipped by alice",
+    ])]
+    fn steps_that_were_skipped_are_not_shown_as_passed(
+        #[case] taken: &[(&str, i32, i32, Option<&str>)],
+        #[case] step: Option<i32>,
+        #[case] expected: &[&str],
+    ) {
+        let mut rollout = paused();
+        let status = rollout.status.get_or_insert_default();
+        match step {
+            Some(step) => {
+                status.current_step_index = Some(step);
+                status.taken_commands = commands(taken);
+            }
+            None => {
+                status.current_step_started_at = None;
+                let past = json!([{"revision": "db-2", "outcome": "Successful", "endedAt": NOW}]);
+                status.history = serde_json::from_value(past).unwrap();
+                status.history[0].taken_commands = commands(taken);
+            }
+        }
+        let picture = Picture {
+            rollout,
+            set: None,
+            unread: None,
+            unseen_pods: None,
+            pods: Vec::new(),
+            runs: Vec::new(),
+        };
+        let drawn = draw(&picture, Style::default());
+        let steps = drawn.lines().skip(3).take(4);
+        let steps: Vec<_> = steps.filter_map(|line| line.split("─ ").nth(1)).collect();
+        assert_eq!(steps, expected);
+        if step == Some(4) {
+            assert!(
+                drawn.contains("Paused   steps 2 to 4 of 4 skipped, 100% to db-2"),
+                "{drawn}"
+            );
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum Verb {
     Explain(explain::Args),
     /// End the pause that a rollout stands at, or skip all its remaining steps
     Promote(steer::PromoteArgs),
+    /// Skip the current step, whatever it waits for; no further pod is released while one is not Ready
+    Skip(steer::Args),
     /// End a rollout and return every pod to the stable version
     Abort(steer::Args),
     /// Try a revision again that was aborted
@@ -63,9 +65,11 @@ impl Verb {
             Self::Status(args) => Some(args.access()),
             Self::Explain(args) => Some(args.access()),
             Self::Promote(args) => Some(args.access()),
-            Self::Abort(args) | Self::Retry(args) | Self::Pause(args) | Self::Resume(args) => {
-                Some(args.access())
-            }
+            Self::Skip(args)
+            | Self::Abort(args)
+            | Self::Retry(args)
+            | Self::Pause(args)
+            | Self::Resume(args) => Some(args.access()),
             Self::Undo(args) => Some(args.access()),
             Self::Restart(args) => Some(args.access()),
             Self::Set(Set::Image(args)) => Some(args.access()),
@@ -87,8 +91,10 @@ impl Verb {
                     client,
                     namespace,
                     clock,
+                    user,
                 }) => {
                     let session = Session {
+                        user,
                         client,
                         namespace,
                         clock,
@@ -150,6 +156,7 @@ impl Verb {
             Self::Status(args) => status::run(args, session).await,
             Self::Explain(args) => explain::run(args, session).await,
             Self::Promote(args) => steer::promote(args, session).await,
+            Self::Skip(args) => steer::run(Command::Skip, args, session).await,
             Self::Abort(args) => steer::run(Command::Abort, args, session).await,
             Self::Retry(args) => steer::run(Command::Retry, args, session).await,
             Self::Pause(args) => steer::run(Command::Pause, args, session).await,

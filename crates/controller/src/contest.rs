@@ -103,6 +103,9 @@ fn record(status: &impl Serialize) -> Value {
         for field in ["abort", "restart", "promote", "promoteFull", "history"] {
             fields.remove(field);
         }
+        for field in ["skipCurrentStep", "force", "requestedBy"] {
+            fields.remove(field);
+        }
     }
     record
 }

@@ -199,6 +199,8 @@ fn identity<K: Rollout>(object: &K, notice: &Notice) -> String {
         let record = K::record_mut(&mut status);
         (record.abort, record.restart) = (false, false);
         (record.promote, record.promote_full) = (false, false);
+        (record.skip_current_step, record.force) = (false, false);
+        record.requested_by = None;
         record.pause_conditions.clear();
         json!(status).to_string()
     };

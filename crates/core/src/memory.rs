@@ -86,7 +86,68 @@ pub struct Attempt {
     pub fully_promoted: bool,
     /// The analysis beside the steps.
     pub beside: Beside,
+    /// The commands that it has carried out, oldest first.
+    pub commands: Vec<TakenCommand>,
 }
+
+/// A command that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenCommand {
+    /// Which.
+    pub command: Command,
+    /// The step that the attempt was at.
+    pub from: StepIndex,
+    /// The step that it went to.
+    pub to: StepIndex,
+    /// Who gave it, as far as that is known.
+    pub by: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A command that is on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says itself")]
+pub enum Command {
+    Promote,
+    Skip,
+    PromoteFull,
+    ForcePromoteFull,
+    Retry,
+}
+
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Promote,
+        Self::Skip,
+        Self::PromoteFull,
+        Self::ForcePromoteFull,
+        Self::Retry,
+    ];
+
+    /// Whether the steps that it leaves behind were not passed.
+    pub fn skips(self) -> bool {
+        match self {
+            Self::Skip | Self::PromoteFull | Self::ForcePromoteFull => true,
+            Self::Promote | Self::Retry => false,
+        }
+    }
+
+    /// As it is typed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Promote => "promote",
+            Self::Skip => "skip",
+            Self::PromoteFull => "promote --full",
+            Self::ForcePromoteFull => "promote --full --force",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+/// How many commands are kept on record.
+const MOST_COMMANDS: usize = 100;
 
 /// The analysis beside the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +164,38 @@ pub enum Beside {
 }
 
 impl Attempt {
+    /// Puts a command on record.
+    pub fn record(&mut self, command: TakenCommand) {
+        self.commands.push(command);
+        if self.commands.len() > MOST_COMMANDS {
+            // What was skipped is worth more than what was waited for and ended.
+            let ended = |taken: &TakenCommand| matches!(taken.command, Command::Promote | Command::Retry);
+            let oldest = self.commands.iter().position(ended).unwrap_or(0);
+            self.commands.remove(oldest);
+        }
+    }
+
+    /// Whether it goes on although pods of the new version are broken.
+    pub fn is_forced(&self) -> bool {
+        let mut commands = self.commands.iter();
+        commands.any(|taken| taken.command == Command::ForcePromoteFull)
+    }
+
+    /// Its steps were edited: which ones were skipped says nothing about these.
+    pub fn forget_skipped(&mut self) {
+        for taken in &mut self.commands {
+            taken.to = taken.from;
+        }
+    }
+
+    /// Its steps have other numbers: what was `old` is `new`.
+    pub fn renumber(&mut self, old: StepIndex, new: StepIndex) {
+        let shifted = |step: StepIndex| StepIndex(step.0.saturating_add(new.0).saturating_sub(old.0));
+        for taken in &mut self.commands {
+            (taken.from, taken.to) = (shifted(taken.from), shifted(taken.to));
+        }
+    }
+
     /// Whether it stands still until somebody says go on, or until a pause is over.
     pub fn awaits_a_word(&self) -> bool {
         self.pausing || matches!(self.beside, Beside::InDoubt(_))

@@ -87,16 +87,22 @@ pub enum NoWorkload {
 }
 
 /// One-shot commands. They belong to the attempt that stood in the status they were written to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
     /// End the pause that stands, or the gate.
     pub promote: bool,
+    /// Skip the current step.
+    pub skip: bool,
     /// Skip all steps.
     pub promote_full: bool,
+    /// Skip all steps, also while a pod of the new version is broken.
+    pub force: bool,
     /// Go back.
     pub abort: bool,
     /// Try the rejected revision again.
     pub retry: bool,
+    /// Who says so, as far as that is known.
+    pub by: Option<String>,
 }
 
 /// What to do now.

@@ -264,6 +264,7 @@ async fn look_up(
         client,
         namespace,
         clock,
+        ..
     } = access.connect().await?;
     let elsewhere = namespace != client.default_namespace();
     let program = access.call(program, elsewhere.then_some(namespace.as_str()));
@@ -271,6 +272,7 @@ async fn look_up(
         client: client.clone(),
         namespace: namespace.clone(),
         clock: clock.clone(),
+        user: None,
         program: &program,
         style: Style::default(),
         terminal: false,

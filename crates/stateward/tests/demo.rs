@@ -50,7 +50,7 @@ fn it_tells_its_story_in_plain_lines_and_ends_by_itself() {
         "$ kubectl set image statefulset/db db=db:2.0",
         "pod db-4 is Ready on 2.0",
         "$ stateward promote db",
-        "rolloutplugin.argoproj.io/db promoted",
+        "rolloutplugin.argoproj.io/db promoted by kubernetes-admin",
         "pod db-0 is Ready on 2.0",
         "pod db-4 crashes, is started again, crashes: CrashLoopBackOff",
         "pod db-4 is Ready on 2.0 again",
@@ -168,7 +168,7 @@ fn the_stage_can_be_kept_for_the_users_own_kubectl() {
 /// its cursor is.
 #[rstest]
 #[case::before_any_command("they are Ready", false)]
-#[case::after_one("rolloutplugin.argoproj.io/db promoted", false)]
+#[case::after_one("rolloutplugin.argoproj.io/db promoted by kubernetes-admin", false)]
 #[case::before_the_cursor_is_told("they are Ready", true)]
 fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str, #[case] when_asked: bool) {
     let size = PtySize {

@@ -182,7 +182,10 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
     let (code, out, talk) = plane.run(&plugin, suggested).await;
     assert_eq!(
         (code, out.as_str()),
-        (Some(0), "rolloutplugin.argoproj.io/db promoted\n"),
+        (
+            Some(0),
+            "rolloutplugin.argoproj.io/db promoted by kubernetes-admin\n"
+        ),
         "{talk}"
     );
     let (code, out, talk) = plane.run(&stateward, "status db -w --timeout 60s").await;

@@ -34,6 +34,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         lie: "if false {",
     },
     Mutant {
+        name: "skips a step past a pod that is not available",
+        file: "core/src/engine/command.rs",
+        truth: "if exposes && let Ahead::Waiting",
+        lie: "if false && let Ahead::Waiting",
+    },
+    Mutant {
+        name: "promotes fully past a broken pod without force",
+        file: "core/src/engine/command.rs",
+        truth: "if !force && let Some(broken)",
+        lie: "if false && let Some(broken)",
+    },
+    Mutant {
         name: "promotes fully while paused by hand",
         file: "core/src/engine/command.rs",
         truth: "if self.world.paused {\n            return self.refuse(\"promote --full\",",

@@ -191,7 +191,7 @@ impl Case<'_> {
         let full = || {
             self.command(
                 "promote --full",
-                "every pod follows at once, without further steps",
+                "the remaining steps are skipped, and every pod follows without checks",
             )
         };
         if self.facts.rollout.paused {
@@ -313,6 +313,8 @@ impl Case<'_> {
                 let mut moves = vec!["good answers: it then goes on by itself".to_owned()];
                 if self.stage.is_at_gate() {
                     moves.push(self.command("promote", "it goes on without the rest of these checks"));
+                } else {
+                    moves.push(self.command("skip", "it goes on without this analysis"));
                 }
                 moves.extend([self.abort(), full()]);
                 Explanation {

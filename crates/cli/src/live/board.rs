@@ -196,7 +196,8 @@ impl Board {
         match key {
             KeyCode::Char('q') | KeyCode::Esc => return Some(Effect::Leave),
             KeyCode::Char('p') => self.ask(Command::Promote),
-            KeyCode::Char('P') => self.ask(Command::PromoteFull),
+            KeyCode::Char('P') => self.ask(Command::PromoteFull { force: false }),
+            KeyCode::Char('n') => self.ask(Command::Skip),
             KeyCode::Char('a') => self.ask(Command::Abort),
             KeyCode::Char('r') => self.ask(Command::Retry),
             KeyCode::Char('s') if self.picture.rollout.paused => self.ask(Command::Resume),

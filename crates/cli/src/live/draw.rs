@@ -15,8 +15,9 @@ use crate::table::age;
 /// The timeline takes no more lines than this, and no more than a third of the screen.
 const TIMELINE: u16 = 10;
 
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 11] = [
     ("p", "promote: end the pause, or pass the gate"),
+    ("n", "skip the current step, whatever it waits for"),
     ("P", "promote fully: skip all remaining steps"),
     ("a", "abort: return every pod to the stable version"),
     ("r", "retry what was turned down"),

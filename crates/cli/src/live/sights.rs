@@ -305,6 +305,7 @@ mod tests {
     {
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
+            user: None,
             client: Client::new(tower::service_fn(answer), "prod"),
             namespace: "prod".into(),
             clock: Clock::starting_at(NOW.parse().unwrap(), 1.0),

@@ -210,7 +210,10 @@ async fn a_manifest_names_what_is_meant() {
     let said = world.run(&format!("get -f {} -o name", file.display())).await;
     assert_eq!(said.out, "rolloutplugin.argoproj.io/db\n", "{said:?}");
     let said = world.run(&format!("pause -f {}", file.display())).await;
-    assert_eq!(said.out, "rolloutplugin.argoproj.io/db paused\n", "{said:?}");
+    assert_eq!(
+        said.out, "rolloutplugin.argoproj.io/db paused by somebody\n",
+        "{said:?}"
+    );
     std::fs::write(&file, "kind: Service\nmetadata: {name: db}\n").unwrap();
     let said = world.run(&format!("abort -f {}", file.display())).await;
     assert_eq!(said.exit, Exit::Error);

@@ -2,7 +2,9 @@
 
 use insta::assert_snapshot;
 use rstest::rstest;
+use serde_json::json;
 use stateward_cli::Exit;
+use stateward_kubelet::Behaviour;
 
 use crate::world::{Fate, World};
 
@@ -35,7 +37,10 @@ async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
 
     let promoted = world.run("promote db").await;
     assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
-    assert_eq!(promoted.out, "rolloutplugin.argoproj.io/db promoted\n");
+    assert_eq!(
+        promoted.out,
+        "rolloutplugin.argoproj.io/db promoted by somebody\n"
+    );
     assert!(
         promoted
             .talk
@@ -62,8 +67,60 @@ async fn promote_full_skips_every_step() {
     world.until("Paused").await;
     let promoted = world.run("promote db --full").await;
     assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
-    assert_eq!(promoted.out, "rolloutplugin.argoproj.io/db fully promoted\n");
+    assert_eq!(
+        promoted.out,
+        "rolloutplugin.argoproj.io/db fully promoted by somebody\n"
+    );
     assert_eq!(world.run("status db -w").await.exit, Exit::Done);
+}
+
+/// Nothing is recommended that makes it worse, and no step is shown as passed that was not.
+#[tokio::test(start_paused = true)]
+async fn a_broken_version_is_promoted_fully_by_force_only() {
+    let world = World::with_operator().await;
+    world.spec(json!({"brokenPods": "Hold"})).await;
+    world.program("db:v2", Behaviour::crash_loop());
+    world.image("v2").await;
+    world.until("Failed").await;
+    let before = world.version().await;
+    let promoted = world.run("promote db").await;
+    assert_eq!(promoted.exit, Exit::Error, "{promoted:?}");
+    assert!(
+        promoted.talk.contains("pod db-4 is broken on ") && promoted.talk.contains("abort db"),
+        "{promoted:?}"
+    );
+    assert!(!promoted.talk.contains("--full"), "{promoted:?}");
+    let full = world.run("promote db --full").await;
+    assert_eq!(full.exit, Exit::Error, "{full:?}");
+    assert!(full.talk.contains("promote db --full --force"), "{full:?}");
+    assert_eq!(world.version().await, before);
+    assert_snapshot!(
+        world
+            .transcript(&["promote db --full --force", "get db", "status db", "history db"])
+            .await
+    );
+}
+
+/// What the command line cannot see, the operator refuses, in words that can be pasted.
+#[tokio::test(start_paused = true)]
+async fn a_skip_past_a_pod_that_is_not_ready_is_refused() {
+    let world = World::with_operator().await;
+    world.program("db:v2", Behaviour::never_ready());
+    world.image("v2").await;
+    world.until("Progressing").await;
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert_snapshot!(
+        world
+            .transcript(&[
+                "promote db",
+                "skip db --dry-run=client",
+                "skip db",
+                "get db",
+                "skip db",
+                "skip db --revision db-0",
+            ])
+            .await
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +131,7 @@ async fn an_abort_is_watched_until_every_pod_is_back_and_can_be_retried() {
     let aborted = world.run("abort db").await;
     assert_eq!(
         (aborted.exit, aborted.out.as_str()),
-        (Exit::Done, "rolloutplugin.argoproj.io/db aborted\n")
+        (Exit::Done, "rolloutplugin.argoproj.io/db aborted by somebody\n")
     );
     let ended = world.run("status db --watch").await;
     assert_eq!(ended.exit, Exit::Failed, "{ended:?}");
@@ -86,7 +143,7 @@ async fn an_abort_is_watched_until_every_pod_is_back_and_can_be_retried() {
     let retried = world.run("retry db").await;
     assert_eq!(
         (retried.exit, retried.out.as_str()),
-        (Exit::Done, "rolloutplugin.argoproj.io/db retried\n")
+        (Exit::Done, "rolloutplugin.argoproj.io/db retried by somebody\n")
     );
     world.until("Paused").await;
 }
@@ -99,14 +156,14 @@ async fn pause_and_resume_hold_and_release() {
     let paused = world.run("pause db").await;
     assert_eq!(
         (paused.exit, paused.out.as_str()),
-        (Exit::Done, "rolloutplugin.argoproj.io/db paused\n")
+        (Exit::Done, "rolloutplugin.argoproj.io/db paused by somebody\n")
     );
     let full = world.run("promote db --full").await;
     assert_eq!(full.exit, Exit::Error);
     let resumed = world.run("resume db").await;
     assert_eq!(
         (resumed.exit, resumed.out.as_str()),
-        (Exit::Done, "rolloutplugin.argoproj.io/db resumed\n")
+        (Exit::Done, "rolloutplugin.argoproj.io/db resumed by somebody\n")
     );
 }
 
@@ -116,7 +173,7 @@ async fn a_workload_is_frozen_before_it_is_changed() {
     let paused = world.run("pause db").await;
     assert_eq!(
         (paused.exit, paused.out.as_str()),
-        (Exit::Done, "rolloutplugin.argoproj.io/db paused\n")
+        (Exit::Done, "rolloutplugin.argoproj.io/db paused by somebody\n")
     );
     assert_eq!(
         paused.talk,
@@ -406,7 +463,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let retried = world.run("retry web").await;
     assert_eq!(
         (retried.exit, retried.out.as_str()),
-        (Exit::Done, "phasedrollout.sts.plus/web retried\n"),
+        (Exit::Done, "phasedrollout.sts.plus/web retried by somebody\n"),
         "{retried:?}"
     );
     assert!(
@@ -428,7 +485,10 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     assert!(said.out.contains("the gate before pod web-0 failed"), "{said:?}");
 
     let paused = world.run("pause web").await;
-    assert_eq!(paused.out, "phasedrollout.sts.plus/web paused\n", "{paused:?}");
+    assert_eq!(
+        paused.out, "phasedrollout.sts.plus/web paused by somebody\n",
+        "{paused:?}"
+    );
     assert_eq!(world.run("status web").await.exit, Exit::Paused);
     assert_eq!(world.run("resume web").await.exit, Exit::Done);
     let aborted = world.run("abort web").await;

@@ -552,6 +552,7 @@ impl World {
         };
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let session = Session {
+            user: None,
             client,
             namespace: "default".into(),
             clock: self.clock.clone(),

@@ -1,12 +1,11 @@
 //! What people ask for: once, for the attempt they saw, and answered (rule 10).
 
 use super::Turn;
-use super::gate::Ahead;
+use super::gate::{Ahead, released_pods, unready};
 use super::step::{begin, enter};
-use crate::memory::{Activity, Attempt, Beside, Cause, Rejection};
-use crate::plan::{OnFailure, Plan, Step};
+use crate::memory::{Activity, Attempt, Beside, Cause, Command, Rejection, TakenCommand};
+use crate::plan::{OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
-use crate::world::Commands;
 
 /// Carries one command out, or says why not.
 type Obey<T> = fn(&mut T, &Workload);
@@ -15,17 +14,13 @@ impl<'w> Turn<'w> {
     /// Carries out what was asked, or says why not. Either way it is done with: whoever writes the memory down takes the
     /// commands away in the same write.
     pub(super) fn obey(&mut self, workload: &Workload) {
-        let Commands {
-            promote,
-            promote_full,
-            abort,
-            retry,
-        } = self.world.commands;
-        let asked: [(bool, &str, Obey<Self>); 4] = [
-            (abort, "abort", Self::abort),
-            (retry, "retry", Self::retry),
-            (promote_full, "promote --full", Self::promote_full),
-            (promote, "promote", Self::promote),
+        let commands = &self.world.commands;
+        let asked: [(bool, &str, Obey<Self>); 5] = [
+            (commands.abort, "abort", Self::abort),
+            (commands.retry, "retry", Self::retry),
+            (commands.promote_full, "promote --full", Self::promote_full),
+            (commands.skip, "skip", Self::skip),
+            (commands.promote, "promote", Self::promote),
         ];
         let before = self.memory.clone();
         for (_, command, obey) in asked.into_iter().filter(|(asked, ..)| *asked) {
@@ -43,17 +38,13 @@ impl<'w> Turn<'w> {
 
     /// Answers every command with no.
     pub(super) fn refuse_commands(&mut self, why: &str) {
-        let Commands {
-            promote,
-            promote_full,
-            abort,
-            retry,
-        } = self.world.commands;
+        let commands = &self.world.commands;
         let asked = [
-            (promote, "promote"),
-            (promote_full, "promote --full"),
-            (abort, "abort"),
-            (retry, "retry"),
+            (commands.promote, "promote"),
+            (commands.skip, "skip"),
+            (commands.promote_full, "promote --full"),
+            (commands.abort, "abort"),
+            (commands.retry, "retry"),
         ];
         for (_, command) in asked.into_iter().filter(|(asked, _)| *asked) {
             self.refuse(command, why);
@@ -62,6 +53,30 @@ impl<'w> Turn<'w> {
 
     fn refuse(&mut self, command: &str, why: &str) {
         self.warn("CommandRefused", format!("{command}: {why}"));
+    }
+
+    /// Who gave the command: a name where one is known.
+    fn user(&self) -> &'w str {
+        self.world.commands.by.as_deref().unwrap_or("a user")
+    }
+
+    /// A command that takes the attempt from one step to another, for the record.
+    fn taken(&self, command: Command, from: StepIndex, to: StepIndex) -> TakenCommand {
+        TakenCommand {
+            command,
+            from,
+            to,
+            by: self.world.commands.by.clone(),
+            at: self.world.now,
+        }
+    }
+
+    /// The attempt after a command that takes it to another step.
+    fn sent(&self, command: Command, attempt: Attempt, to: StepIndex, plan: &Plan) -> Attempt {
+        let taken = self.taken(command, attempt.step, to);
+        let mut attempt = enter(attempt, to, plan, self.world.now);
+        attempt.record(taken);
+        attempt
     }
 
     /// Whether the attempt that a command was given for is still the one the template asks for.
@@ -85,7 +100,7 @@ impl<'w> Turn<'w> {
             return;
         }
         match self.memory.activity {
-            Activity::Rolling(_) => self.reject("aborted by a user".into()),
+            Activity::Rolling(_) => self.reject(format!("aborted by {}", self.user())),
             Activity::Returning(_) => {
                 self.refuse("abort", "pods are already returning to the stable version")
             }
@@ -124,8 +139,12 @@ impl<'w> Turn<'w> {
                 self.memory.rejected = None;
                 self.memory.retries += 1;
                 self.memory.retried_at = Some(self.world.now);
-                self.memory.activity = Activity::Rolling(begin(plan, workload, self.world.now));
-                self.notice("RolloutRetried", format!("trying {} again", workload.update));
+                let mut attempt = begin(plan, workload, self.world.now);
+                attempt.record(self.taken(Command::Retry, attempt.step, attempt.step));
+                self.memory.activity = Activity::Rolling(attempt);
+                let by = self.world.commands.by.as_ref();
+                let by = by.map_or_else(String::new, |by| format!(", as {by} asks"));
+                self.notice("RolloutRetried", format!("trying {} again{by}", workload.update));
             }
         }
     }
@@ -142,10 +161,10 @@ impl<'w> Turn<'w> {
         if !self.overtaken("retry", workload)
             && let Activity::Rolling(attempt) = &self.memory.activity
         {
-            let attempt = enter(attempt.clone(), attempt.step, plan, self.world.now);
+            let attempt = self.sent(Command::Retry, attempt.clone(), attempt.step, plan);
             self.notice(
                 "ChecksRestarted",
-                format!("{}: a user has the checks made again", attempt.target),
+                format!("{}: {} has the checks made again", attempt.target, self.user()),
             );
             self.memory.activity = Activity::Rolling(attempt);
         }
@@ -177,7 +196,23 @@ impl<'w> Turn<'w> {
         if attempt.step == plan.end() {
             return self.refuse("promote --full", "all steps are already done");
         }
-        let mut attempt = enter(attempt, plan.end(), plan, self.world.now);
+        let force = self.world.commands.force;
+        if !force && let Some(broken) = self.broken_release(&attempt, workload) {
+            let why = format!(
+                "{broken}; go back with: {}, or skip the remaining steps all the same with: {} (status.force together with \
+                 status.promoteFull)",
+                self.command_for(&attempt.target, "abort"),
+                self.command_for(&attempt.target, "promote --full --force"),
+            );
+            return self.refuse("promote --full", &why);
+        }
+        let command = if force {
+            Command::ForcePromoteFull
+        } else {
+            Command::PromoteFull
+        };
+        let skipped = steps(attempt.step, plan.end(), plan);
+        let mut attempt = self.sent(command, attempt, plan.end(), plan);
         attempt.fully_promoted = true;
         // Kubernetes may wait for them, and give the new version to none before they are well.
         let unwell = workload.members().filter(|pod| !pod.ready());
@@ -189,8 +224,72 @@ impl<'w> Turn<'w> {
         }
         self.notice(
             "RolloutPromoted",
-            format!("{}: the remaining steps are skipped", attempt.target),
+            format!("{}: {} skips {skipped}", attempt.target, self.user()),
         );
+        self.memory.activity = Activity::Rolling(attempt);
+    }
+
+    /// A pod of the new version that is broken: its containers cannot begin, or crash again and again, also where it is Ready for a
+    /// moment between.
+    fn broken_release(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
+        let now = self.world.now;
+        let available = |at: Option<jiff::Timestamp>| at.is_some_and(|at| at <= now);
+        let broken = self.broken(attempt, workload);
+        broken.or_else(|| {
+            let mut new = workload
+                .members()
+                .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
+            let crashes = new.find(|pod| {
+                pod.has_crashed_lately(now) && !available(pod.available_at(workload.min_ready))
+            })?;
+            Some(format!("{}, and it has crashed lately", unready(crashes)))
+        })
+    }
+
+    /// Leaves the current step, whatever it waits for. What comes next is not released past a pod that is not available.
+    fn skip(&mut self, workload: &Workload) {
+        if self.overtaken("skip", workload) {
+            return;
+        }
+        let (attempt, plan) = match self.under_way() {
+            Ok(under_way) => under_way,
+            Err(why) => return self.refuse("skip", why),
+        };
+        if self.world.paused {
+            return self.refuse("skip", "spec.paused is true; resume first");
+        }
+        if attempt.step >= plan.end() {
+            return self.refuse("skip", "all steps are already done");
+        }
+        if let Beside::InDoubt(_) = attempt.beside {
+            return self.refuse(
+                "skip",
+                "the background analysis came to no verdict, which is not a step; promote goes on without one",
+            );
+        }
+        if plan.by_pod {
+            return match plan.step(attempt.step) {
+                Some(Step::Analysis(_)) => self.pass_gate(Command::Skip, &attempt, plan, workload),
+                _ => self.refuse(
+                    "skip",
+                    "the next gate waits for the same pod, so there is nothing to skip",
+                ),
+            };
+        }
+        let next = attempt.step.next();
+        let due = plan.share_at(next).of(workload.replicas).max(attempt.floor);
+        let exposes = i64::from(due.min(workload.replicas)) > workload.released;
+        if exposes && let Ahead::Waiting { what, .. } = released_pods(workload, &attempt, self.world.now) {
+            let why = format!("what follows would release further pods: {what}");
+            return self.refuse("skip", &why);
+        }
+        let skipped = steps(attempt.step, next, plan);
+        let attempt = self.sent(Command::Skip, attempt, next, plan);
+        self.notice(
+            "StepSkipped",
+            format!("{}: {} skips {skipped}", attempt.target, self.user()),
+        );
+        self.entered(&attempt, plan);
         self.memory.activity = Activity::Rolling(attempt);
     }
 
@@ -203,60 +302,87 @@ impl<'w> Turn<'w> {
             Err(why) => return self.refuse("promote", why),
         };
         if let Beside::InDoubt(_) = attempt.beside {
-            let attempt = Attempt {
+            let taken = self.taken(Command::Promote, attempt.step, attempt.step);
+            let mut attempt = Attempt {
                 beside: Beside::Waived,
                 pausing: matches!(plan.step(attempt.step), Some(Step::Pause(_))),
                 progressed: self.world.now,
                 ..attempt
             };
+            attempt.record(taken);
             self.notice(
                 "RolloutResumed",
                 format!(
-                    "{}: a user goes on without a verdict of the analysis beside the steps",
-                    attempt.target
+                    "{}: {} goes on without a verdict of the analysis beside the steps",
+                    attempt.target,
+                    self.user()
                 ),
             );
             self.memory.activity = Activity::Rolling(attempt);
             return;
         }
         if plan.by_pod {
-            return self.pass_gate(&attempt, plan, workload);
+            return self.pass_gate(Command::Promote, &attempt, plan, workload);
         }
         if !attempt.pausing {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }
         let next = attempt.step.next();
-        let attempt = enter(attempt, next, plan, self.world.now);
+        let attempt = self.sent(Command::Promote, attempt, next, plan);
         self.notice(
             "RolloutResumed",
-            format!("{}: the pause was ended by a user", attempt.target),
+            format!("{}: the pause was ended by {}", attempt.target, self.user()),
         );
         self.memory.activity = Activity::Rolling(attempt);
     }
 
     /// One pod after the other: goes on without the rest of the checks of the gate that stands, and of no other. Only checks can be
     /// skipped: every pod has to be available all the same, or the gate would only begin anew.
-    fn pass_gate(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) {
+    fn pass_gate(&mut self, command: Command, attempt: &Attempt, plan: &Plan, workload: &Workload) {
         let at_gate = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
         // What nobody has seen yet nobody can mean.
         let seen =
             self.memory.activity == self.world.memory.activity && attempt.counted == Some(workload.replicas);
         if self.world.paused {
-            return self.refuse("promote", "spec.paused is true; resume first");
+            return self.refuse(command.as_str(), "spec.paused is true; resume first");
         }
         if !at_gate || !seen {
-            return self.refuse("promote", "the rollout does not stand at a gate");
+            return self.refuse(command.as_str(), "the rollout does not stand at a gate");
         }
         if let Ahead::Waiting { what, .. } = self.gate_of_step(workload, attempt, plan) {
-            return self.refuse("promote", &format!("only checks can be skipped: {what}"));
+            return self.refuse(command.as_str(), &format!("only checks can be skipped: {what}"));
         }
-        let next = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
+        let next = self.sent(command, attempt.clone(), attempt.step.next(), plan);
         let what = if attempt.pausing {
-            "a user goes on although the checks have failed"
+            "goes on although the checks have failed"
         } else {
-            "a user goes on without the rest of the checks of this gate"
+            "goes on without the rest of the checks of this gate"
         };
-        self.notice("RolloutResumed", format!("{}: {what}", attempt.target));
+        self.notice(
+            "RolloutResumed",
+            format!("{}: {} {what}", attempt.target, self.user()),
+        );
         self.memory.activity = Activity::Rolling(next);
+    }
+}
+
+/// That every step is behind an attempt, and which ones were skipped at its end: `all steps are done`, `steps 2 to 4 of 4 were skipped`.
+pub(super) fn steps_behind(attempt: &Attempt, plan: &Plan) -> String {
+    let last = attempt.commands.last();
+    match last.filter(|taken| taken.command.skips() && taken.to == plan.end() && taken.from < taken.to) {
+        Some(taken) if taken.from.next() == taken.to => {
+            format!("step {0} of {0} was skipped", taken.to.0)
+        }
+        Some(taken) => format!("{} were skipped", steps(taken.from, taken.to, plan)),
+        None => "all steps are done".into(),
+    }
+}
+
+/// `step 2 of 4 (pause until promoted)`, or `steps 2 to 4 of 4`.
+fn steps(from: StepIndex, to: StepIndex, plan: &Plan) -> String {
+    let all = plan.end().0;
+    match plan.step(from) {
+        Some(step) if from.next() == to => format!("step {} of {all} ({step})", to.0),
+        _ => format!("steps {} to {} of {all}", from.0 + 1, to.0),
     }
 }

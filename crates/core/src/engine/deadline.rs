@@ -32,6 +32,8 @@ impl Turn<'_> {
             return None;
         }
         let broken = match plan.on_broken_pod {
+            // A user goes on all the same.
+            _ if attempt.is_forced() => None,
             OnBrokenPod::Fail(policy) => self.broken(attempt, workload).map(|why| (policy, why)),
             OnBrokenPod::Wait => None,
         };
@@ -60,17 +62,22 @@ impl Turn<'_> {
         };
         Some(Verdict {
             abort: policy == OnFailure::Abort,
-            report: report(Phase::Failed, reason, self.ways_out(attempt, workload, &why)),
+            report: report(
+                Phase::Failed,
+                reason,
+                self.ways_out(attempt, workload, reason, &why),
+            ),
             why,
         })
     }
 
     /// An old pod that is not well may hold up every step, and the way back just as well: in order it does, and where Kubernetes
     /// counts it as the one that may be unavailable (k/k#137409). No step mends it before its turn; going on to the end does.
-    fn ways_out(&self, attempt: &Attempt, workload: &Workload, why: &str) -> String {
+    fn ways_out(&self, attempt: &Attempt, workload: &Workload, reason: Reason, why: &str) -> String {
         let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
         let abort = self.command_for(&attempt.target, "abort");
-        if workload.members().any(unwell) {
+        // A version that is broken itself cures none.
+        if reason != Reason::PodBroken && workload.members().any(unwell) {
             let replace = self.command_for(&attempt.target, "promote --full");
             format!(
                 "{why}; replace it and every other old pod without checks with: {replace}, or give up with: {abort}"
@@ -80,7 +87,8 @@ impl Turn<'_> {
         }
     }
 
-    fn broken(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
+    /// A pod of the new version that is not Ready, and that waiting does not mend.
+    pub(super) fn broken(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
         let new = workload
             .members()
             .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);

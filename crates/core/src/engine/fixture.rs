@@ -107,6 +107,7 @@ pub(crate) fn rolling(step: u32) -> World {
         pausing,
         fully_promoted: false,
         beside: Beside::NotYet,
+        commands: Vec::new(),
     });
     world
 }

@@ -100,6 +100,7 @@ impl Turn<'_> {
                 let gone = counted.saturating_sub(workload.replicas);
                 attempt.step.0.saturating_sub(gone.saturating_mul(2))
             };
+            attempt.renumber(attempt.step, StepIndex(step));
             *attempt = enter(attempt.clone(), StepIndex(step), plan, self.world.now);
         }
         let replicas = workload.replicas;
@@ -136,6 +137,7 @@ impl Turn<'_> {
         let lost = (before - attempt.kept.len()) as u32;
         if plan.by_pod && lost > 0 {
             let step = StepIndex(attempt.step.0.saturating_sub(lost.saturating_mul(2)));
+            attempt.renumber(attempt.step, step);
             *attempt = enter(attempt.clone(), step, plan, self.world.now);
         }
     }

@@ -36,6 +36,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         pausing: false,
         fully_promoted: false,
         beside: Beside::NotYet,
+        commands: Vec::new(),
     };
     enter(attempt, StepIndex::default(), plan, now)
 }
@@ -180,7 +181,11 @@ impl Turn<'_> {
                 Some(what) => report(
                     Phase::Progressing,
                     Reason::Analysing,
-                    format!("all steps are done and every pod runs {}: {what}", attempt.target),
+                    format!(
+                        "{} and every pod runs {}: {what}",
+                        super::command::steps_behind(&attempt, plan),
+                        attempt.target
+                    ),
                 ),
                 None => return self.complete(attempt, workload),
             },
@@ -226,6 +231,7 @@ impl Turn<'_> {
         let exposed = exposed as usize + kept;
         attempt.steps = plan.fingerprint();
         *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
+        attempt.forget_skipped();
         self.notice(
             "StepsChanged",
             format!("the steps were changed: beginning at the first, {exposed} pods stay on the new version"),
@@ -369,7 +375,8 @@ impl Turn<'_> {
                 Phase::Progressing,
                 Reason::Converging,
                 format!(
-                    "all steps are done, the remaining pods follow to {}{waiting}",
+                    "{}, the remaining pods follow to {}{waiting}",
+                    super::command::steps_behind(attempt, plan),
                     attempt.target
                 ),
             ),

@@ -156,14 +156,15 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
 
 /// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
 /// the reason of its conditions.
-pub const EVENTS: [Event; 34] = [
+pub const EVENTS: [Event; 35] = [
     normal(
         "RolloutStarted",
         "a new version is rolled out, or takes the place of another one",
     ),
     normal("RolloutPaused", "a step pauses, or `spec.paused` is set"),
     normal("RolloutResumed", "the pause is over, or somebody has ended it"),
-    normal("RolloutPromoted", "somebody skips the remaining steps"),
+    normal("RolloutPromoted", "a user skips the remaining steps"),
+    normal("StepSkipped", "a user skips the current step"),
     normal("RolloutCompleted", "every pod runs the new version"),
     warning(
         "RolloutAborted",

@@ -2,6 +2,7 @@
 
 use stateward_api::rollout::{PastRollout, RolloutEnd, RolloutStatus};
 
+use super::status::taken_commands;
 use crate::memory::{Activity, Cause};
 use crate::world::{Decision, World};
 
@@ -57,6 +58,7 @@ fn found(revision: String, world: &World) -> PastRollout {
         outcome: RolloutEnd::TakenOn,
         message: None,
         ended_at: world.now,
+        taken_commands: Vec::new(),
     }
 }
 
@@ -110,6 +112,7 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
         outcome,
         message,
         ended_at: world.now,
+        taken_commands: taken_commands(&attempt.commands),
     })
 }
 
@@ -171,6 +174,7 @@ mod tests {
             outcome: RolloutEnd::Aborted,
             message: Some("no good".into()),
             ended_at: world.now,
+            taken_commands: Vec::new(),
         };
         let old = RolloutStatus {
             history: vec![past("db-b"), past("db-x")],
@@ -206,6 +210,7 @@ mod tests {
             outcome: RolloutEnd::Successful,
             message: None,
             ended_at: world.now,
+            taken_commands: Vec::new(),
         };
         let old = RolloutStatus {
             history: (0..KEPT).map(past).collect(),
@@ -237,6 +242,7 @@ mod tests {
             },
             message: None,
             ended_at: world.now,
+            taken_commands: Vec::new(),
         };
         let old = RolloutStatus {
             history: (0..KEPT).map(past).collect(),
@@ -271,6 +277,7 @@ mod tests {
                 outcome: RolloutEnd::Successful,
                 message: None,
                 ended_at: world.now,
+                taken_commands: Vec::new(),
             }],
             ..RolloutStatus::default()
         };

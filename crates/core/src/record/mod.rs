@@ -5,9 +5,12 @@ pub mod glossary;
 mod history;
 mod status;
 
-use stateward_api::rollout::RolloutStatus;
+use stateward_api::rollout::{self as api, RolloutStatus};
 
-use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Rejection, Return, Stable};
+use crate::engine::shortened;
+use crate::memory::{
+    Activity, Attempt, Beside, Cause, Command, Memory, Rejection, Return, Stable, TakenCommand,
+};
 use crate::plan::{Fingerprint, StepIndex};
 use crate::revision::RevisionName;
 use crate::world::Commands;
@@ -19,13 +22,26 @@ pub use self::status::{next_status, stall};
 
 /// What was asked for through the status subresource.
 pub fn commands(status: &RolloutStatus) -> Commands {
-    Commands {
+    let commands = Commands {
         promote: status.promote || (status.controller_pause && status.pause_conditions.is_empty()),
+        skip: status.skip_current_step,
         promote_full: status.promote_full,
+        force: status.promote_full && status.force,
         abort: status.abort,
         retry: status.restart,
+        by: None,
+    };
+    // A name alone asks for nothing.
+    let by = status.requested_by.as_ref().filter(|by| !by.is_empty());
+    let by = by.filter(|_| commands != Commands::default());
+    Commands {
+        by: by.map(|by| shortened(by, LONGEST_USER).into_owned()),
+        ..commands
     }
 }
+
+/// The longest name of a user that is kept.
+const LONGEST_USER: usize = 255;
 
 /// What the status remembers.
 pub fn memory(status: &RolloutStatus) -> Memory {
@@ -72,6 +88,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
             .collect(),
         held: status.manual_pause,
         fully_promoted: status.fully_promoted,
+        commands: taken_commands(&status.taken_commands),
         pausing: status.controller_pause && !status.background_paused,
         beside: match status.background_started_at {
             None if status.background_waived => Beside::Waived,
@@ -79,6 +96,25 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
             Some(since) if status.background_paused => Beside::InDoubt(since),
             Some(since) => Beside::Since(since),
         },
+    })
+}
+
+/// The commands on record.
+pub fn taken_commands(record: &[api::TakenCommand]) -> Vec<TakenCommand> {
+    record.iter().filter_map(taken).collect()
+}
+
+/// A command on record; one that this version does not know is none.
+fn taken(record: &api::TakenCommand) -> Option<TakenCommand> {
+    let command = Command::ALL
+        .into_iter()
+        .find(|command| command.as_str() == record.command)?;
+    Some(TakenCommand {
+        command,
+        from: StepIndex(count(Some(record.from_step))),
+        to: StepIndex(count(Some(record.to_step))),
+        by: record.by.clone(),
+        at: record.at,
     })
 }
 

@@ -1,10 +1,12 @@
 //! The next status of a rollout.
 
-use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
+use stateward_api::rollout::{
+    self as api, AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus,
+};
 
 use super::{conditions, history};
 use crate::engine::{LONGEST_RUN_MESSAGE, name_beside, name_of_step, shortened};
-use crate::memory::{Activity, Attempt, Beside, Cause, Memory};
+use crate::memory::{Activity, Attempt, Beside, Cause, Memory, TakenCommand};
 use crate::plan::Step;
 use crate::workload::{Pod, Unready, Workload};
 use crate::world::{Decision, Notice, Phase, Reason, World};
@@ -283,6 +285,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         pausing,
         fully_promoted,
         beside,
+        commands,
     } = attempt;
     status.updated_revision = Some(target.to_string());
     status.current_step_index = Some(number(step.0));
@@ -298,6 +301,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
     status.fully_promoted = *fully_promoted;
+    status.taken_commands = taken_commands(commands);
     let in_doubt = match beside {
         Beside::NotYet | Beside::Since(_) | Beside::Waived => false,
         Beside::InDoubt(_) => true,
@@ -315,6 +319,18 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
             start_time: *entered,
         }];
     }
+}
+
+/// Commands as they are written down.
+pub(super) fn taken_commands(commands: &[TakenCommand]) -> Vec<api::TakenCommand> {
+    let written = |taken: &TakenCommand| api::TakenCommand {
+        command: taken.command.as_str().into(),
+        from_step: number(taken.from.0),
+        to_step: number(taken.to.0),
+        by: taken.by.clone(),
+        at: taken.at,
+    };
+    commands.iter().map(written).collect()
 }
 
 /// The runs of analysis of an attempt. What they came to stays to be seen until the next one begins.
@@ -472,6 +488,13 @@ mod tests {
         pausing: true,
         fully_promoted: true,
         beside: Beside::Since(at(10)),
+        commands: vec![crate::memory::TakenCommand {
+            command: crate::memory::Command::Skip,
+            from: crate::plan::StepIndex(2),
+            to: crate::plan::StepIndex(3),
+            by: Some("alice".into()),
+            at: at(11),
+        }],
     }))]
     #[case::and_back(Activity::Returning(crate::memory::Return {
         from: RevisionName::from_api("b"),

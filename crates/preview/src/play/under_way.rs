@@ -32,13 +32,21 @@ impl Play {
     pub(super) async fn give_what_waits(&mut self) -> Result<(), Error> {
         let Commands {
             promote,
+            skip,
             promote_full,
+            force,
             abort,
             retry: _,
+            by: _,
         } = record::commands(&self.cast.subject.status());
         let given = [
             (abort, "abort", json!({"abort": true})),
-            (promote_full, "promote --full", json!({"promoteFull": true})),
+            (
+                promote_full,
+                "promote --full",
+                json!({"promoteFull": true, "force": force}),
+            ),
+            (skip, "skip", json!({"skipCurrentStep": true})),
             (
                 promote,
                 "promote",

@@ -284,8 +284,17 @@ impl<K: Kind> Rollout<'_, K> {
 
     /// Goes on from where it waits, also where no pause stands, and waits for the answer. Whether it was a yes.
     pub async fn go_on(&self) -> Outcome<bool> {
+        self.leaves_its_step(json!({"promote": true})).await
+    }
+
+    /// Skips the current step, and waits for the answer. Whether it was a yes.
+    pub async fn skip(&self) -> Outcome<bool> {
+        self.leaves_its_step(json!({"skipCurrentStep": true})).await
+    }
+
+    async fn leaves_its_step(&self, command: Value) -> Outcome<bool> {
         let before = self.get().await?;
-        self.overwrite(json!({"promote": true})).await?;
+        self.overwrite(command).await?;
         self.expect_no_command().await?;
         let after = self.get().await?;
         let step = |object: &K| {
@@ -299,6 +308,15 @@ impl<K: Kind> Rollout<'_, K> {
     /// Skips the remaining steps.
     pub async fn promote_full(&self) -> Outcome {
         self.command("promote fully", json!({"promoteFull": true})).await
+    }
+
+    /// The same while a pod of the new version is broken.
+    pub async fn force_promote_full(&self) -> Outcome {
+        self.command(
+            "promote fully, by force,",
+            json!({"promoteFull": true, "force": true}),
+        )
+        .await
     }
 
     /// Goes back.
@@ -516,7 +534,9 @@ impl<K: Kind> Rollout<'_, K> {
     pub async fn expect_no_command(&self) -> Outcome {
         self.eventually("no command is left", |status| {
             let record = K::record(status);
-            if record.abort || record.promote || record.promote_full || record.restart {
+            let steers = record.promote || record.promote_full || record.skip_current_step;
+            let with = record.force || record.requested_by.is_some();
+            if record.abort || record.restart || steers || with {
                 Err("a command is there".into())
             } else {
                 Ok(())

@@ -26,6 +26,7 @@ scenarios![
     a_pod_that_comes_and_goes_is_told_only_so_often,
     a_gate_that_waits_can_be_passed_by_hand,
     a_gate_whose_checks_fail_can_be_passed_by_hand,
+    a_gate_is_skipped_and_its_pod_is_not,
     no_gate_is_passed_by_hand_while_a_pod_is_unwell,
     pods_have_to_be_ready_for_long_enough,
     a_pod_that_is_not_broken_but_slow_is_waited_for,
@@ -233,6 +234,41 @@ async fn a_gate_that_waits_can_be_passed_by_hand(cluster: &mut Cluster) -> Outco
     rollout.expect_no_command().await?;
     expect_partition(&db, 2).await?;
     cluster.expect("nobody was asked", cluster.metrics().asked("errors") == 0)
+}
+
+async fn a_gate_is_skipped_and_its_pod_is_not(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"initialDelaySeconds": 3600})).await?;
+    let new = || Match::image("example.com/db:v2");
+    cluster.pods().program(new(), Behaviour::never_ready());
+    db.set_image("v2").await?;
+    rollout.expect_message("the gate before pod db-1").await?;
+    while !rollout.skip().await? {}
+    rollout.expect_message("waiting for pod db-1 to be Ready").await?;
+    cluster.expect("a pod is waited for", !rollout.skip().await?)?;
+    rollout
+        .expect_event("CommandRefused", "skip: the next gate waits for the same pod")
+        .await?;
+    cluster.pods().program(new(), Behaviour::default());
+    for gate in ["the gate before pod db-0", "the gate after the last pod"] {
+        rollout.expect_message(gate).await?;
+        while !rollout.skip().await? {
+            rollout.expect_message("the gate").await?;
+        }
+    }
+    expect_out::<2>(&db, &rollout, "v2").await?;
+    cluster.expect("nobody was asked", cluster.metrics().asked("errors") == 0)?;
+    let status = rollout.get().await?.status.unwrap_or_default().rollout;
+    let taken = status.history.first().map(|past| &past.taken_commands);
+    let skips: Vec<_> = taken
+        .into_iter()
+        .flatten()
+        .map(|taken| (taken.command.as_str(), taken.from_step))
+        .collect();
+    cluster.expect(
+        "three gates that were skipped",
+        skips == [("skip", 0), ("skip", 2), ("skip", 4)],
+    )
 }
 
 async fn a_gate_whose_checks_fail_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {

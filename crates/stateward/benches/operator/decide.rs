@@ -98,6 +98,7 @@ fn half_way() -> World {
                 pausing: true,
                 fully_promoted: false,
                 beside: Beside::NotYet,
+                commands: Vec::new(),
             }),
             ..Memory::default()
         },

@@ -12,6 +12,7 @@ mod pause;
 mod returning;
 mod scale;
 mod size;
+mod skip;
 mod step;
 mod target;
 

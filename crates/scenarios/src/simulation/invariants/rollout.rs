@@ -75,6 +75,8 @@ impl Replay {
             ));
         }
         match plan.step(old.step) {
+            // A user may skip the step that stands. One pod after the other that is the checks of a gate, and nothing else.
+            Some(_) if before.commands.skip && !plan.by_pod => {}
             Some(Step::Share(_)) => self.check_gate(name, before, old, new),
             // A user may end a pause while the set is being scaled: its pods passed their gate before.
             Some(Step::Pause(_)) if before.commands.promote => {}
@@ -85,7 +87,7 @@ impl Replay {
                 new.entered.duration_since(old.entered)
             )),
             // A user may skip checks, and nothing else.
-            Some(Step::Analysis(_)) if before.commands.promote && plan.by_pod => {
+            Some(Step::Analysis(_)) if (before.commands.promote || before.commands.skip) && plan.by_pod => {
                 self.check_gate(name, before, old, new);
             }
             Some(Step::Analysis(_)) if before.commands.promote && old.pausing => {}

@@ -280,6 +280,11 @@ fn at(second: i64) -> String {
     story.status(OTHERS, json!({"pauseConditions": null}));
     story.step(2, 30);
 })]
+#[case::skipped(|story: &mut Story| {
+    story.pause();
+    story.status(OTHERS, json!({"skipCurrentStep": true}));
+    story.step(2, 25);
+})]
 #[case::promoted(|story: &mut Story| {
     story.pause();
     story.status(OTHERS, json!({"promoteFull": true}));

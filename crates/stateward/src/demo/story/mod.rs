@@ -146,6 +146,7 @@ impl Story<'_> {
             client: self.scene.client.clone(),
             namespace: NAMESPACE.into(),
             clock: self.scene.clock.clone(),
+            user: None,
             program: "stateward",
             style: Style {
                 colour: false,
