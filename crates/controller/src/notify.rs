@@ -118,10 +118,12 @@ pub(crate) async fn notify(
     };
     let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
     for notice in notices {
+        // What a message repeats from a status may be anything; it must not look like a line of its own.
+        let line = stateward_terminal::plain(&notice.message);
         if notice.warning {
-            tracing::warn!(reason = notice.reason, "{}", notice.message);
+            tracing::warn!(reason = notice.reason, "{line}");
         } else {
-            tracing::info!(reason = notice.reason, "{}", notice.message);
+            tracing::info!(reason = notice.reason, "{line}");
         }
         let name = name(object, notice);
         let uid = object.uid().unwrap_or_default();

@@ -46,7 +46,8 @@ pub(crate) fn retry_transient_errors(client: Client) -> Client {
                 };
                 let uri = request.uri().clone();
                 let answer = client.send(request).await;
-                let Some(wait) = retry_after(&answer, jittered(wait, &uri)) else {
+                let attempt = wait.0;
+                let Some(wait) = retry_after(&answer, jittered(wait, &uri), attempt) else {
                     return answer.map_err(BoxError::from);
                 };
                 sleep(wait).await;
@@ -66,7 +67,10 @@ fn jittered((attempt, wait): (usize, Duration), uri: &Uri) -> Duration {
 }
 
 /// How long to wait before the next attempt; `None` for an answer that is final.
-fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration) -> Option<Duration> {
+///
+/// A 500 is tried once more only: a write that is too large for etcd gets one every time, and an object that a tenant has made so large
+/// must not keep a reconcile waiting that others need.
+fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration, attempt: usize) -> Option<Duration> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(kube::Error::Service(error)) if error.is::<Fenced>() => return None,
@@ -79,6 +83,7 @@ fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration) -> Option<
     match answer.status() {
         StatusCode::TOO_MANY_REQUESTS => asked,
         StatusCode::NOT_IMPLEMENTED => None,
+        StatusCode::INTERNAL_SERVER_ERROR if attempt > 0 => None,
         status if status.is_server_error() => Some(asked.unwrap_or(wait)),
         _ => None,
     }
@@ -151,7 +156,8 @@ mod tests {
     #[case::conflict(&[Answer::Status(409, None)], 1, Some(409))]
     #[case::not_the_leader(&[Answer::Fenced], 1, None)]
     #[case::bounded(&[Answer::Reset], 4, None)]
-    #[case::bounded_too(&[Answer::Status(500, None)], 4, Some(500))]
+    #[case::bounded_too(&[Answer::Status(503, None)], 4, Some(503))]
+    #[case::permanent(&[Answer::Status(500, None)], 2, Some(500))]
     #[tokio::test(start_paused = true)]
     async fn transient_errors_are_retried_a_few_times(
         #[case] answers: &'static [Answer],
