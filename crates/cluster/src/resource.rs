@@ -207,7 +207,7 @@ fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
                 verbs: part.verbs.clone(),
             })
         });
-        let name = builtin_type(group, version, &row.kind);
+        let name = stateward_schema::type_name(group, version, &row.kind);
         Resource {
             subresources: subresources.collect(),
             id: id(group, &row.name),
@@ -234,20 +234,6 @@ fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
         }
     };
     wholes.into_iter().map(resource).collect()
-}
-
-/// The type's name in the table of types.
-pub(crate) fn builtin_type(group: &str, version: &str, kind: &str) -> String {
-    match group {
-        "" => format!("io.k8s.api.core.{version}.{kind}"),
-        "apiextensions.k8s.io" => {
-            format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}")
-        }
-        _ => {
-            let short = group.split_once('.').map_or(group, |(short, _)| short);
-            format!("io.k8s.api.{short}.{version}.{kind}")
-        }
-    }
 }
 
 fn id(group: &str, plural: &str) -> Arc<str> {

@@ -4,8 +4,10 @@
 //! from them, and `lint` checks manifests against them, so both say the same of a field. No client, no server, no IO.
 
 mod quantity;
+mod structural;
 
 pub use self::quantity::Quantity;
+pub use self::structural::{Kind, job_spec, kinds, object_meta, resolve, type_name};
 
 /// The types: each field with its type, whether it is required, and how lists of it merge.
 pub const TYPES: &str = include_str!("../data/types.json");

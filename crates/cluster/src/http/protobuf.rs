@@ -7,7 +7,6 @@
 use crate::json::{List, Map, Value};
 use base64::Engine;
 
-use crate::resource::builtin_type;
 use crate::status::Status;
 use crate::types::{Field, Kind, builtin};
 
@@ -52,7 +51,7 @@ fn read(bytes: &[u8]) -> Read<Value> {
         }
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let name = builtin_type(group, version, &kind);
+    let name = stateward_schema::type_name(group, version, &kind);
     let mut object = message(&name, raw, 0)?;
     object["apiVersion"] = api_version.into();
     object["kind"] = kind.into();

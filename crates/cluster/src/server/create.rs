@@ -12,7 +12,7 @@ use crate::events;
 use crate::object::{self, Object};
 use crate::patch::Managers;
 use crate::patch::managed::{self, Write};
-use crate::resource::{Model, Resource, builtin_type};
+use crate::resource::{Model, Resource};
 use crate::status::{About, FieldError, Status};
 use crate::store::{Key, Shelf, Transaction};
 use crate::types;
@@ -317,7 +317,9 @@ pub(super) fn check_kind(resource: &Resource, body: &Value) -> Result<(), Status
     }
     if !kind.is_empty() && !resource.is_custom() {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        if !api_version.is_empty() && types::builtin(&builtin_type(group, version, kind)).is_none() {
+        if !api_version.is_empty()
+            && types::builtin(&stateward_schema::type_name(group, version, kind)).is_none()
+        {
             return Err(Status::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {}: no kind {kind:?} is registered for version \
                  {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"",
