@@ -242,11 +242,13 @@ fn text(path: &Path) -> Result<String> {
 
 /// The objects of a file.
 fn objects(file: &Path, text: &str) -> Result<Vec<Value>> {
-    let documents = serde_saphyr::from_multiple::<Value>(text).map_err(|error| {
-        let mistakes = stateward_cli::mistakes(&[(file.to_owned(), text.to_owned())]);
-        let mistake = mistakes.into_iter().next();
-        anyhow!(mistake.unwrap_or_else(|| format!("{}: {}", file.display(), error.without_snippet())))
-    })?;
+    let documents =
+        serde_saphyr::from_multiple::<Value>(text).map_err(|error| {
+            match stateward_cli::mistakes(&[(file.to_owned(), text.to_owned())]) {
+                none if none.is_empty() => anyhow!("{}: {}", file.display(), error.without_snippet()),
+                mistakes => Mistakes(mistakes).into(),
+            }
+        })?;
     Ok(documents
         .into_iter()
         .filter(|document| !document.is_null())

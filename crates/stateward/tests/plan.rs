@@ -172,10 +172,10 @@ fn the_committed_picture_is_what_plan_draws() {
 #[case::two_names(&["db", "web"], "stateward: there is no file db; plan takes files, or the NAME of one rollout\n")]
 #[case::neither_a_name_nor_a_file(&["none/db"], "stateward: \"none\" is not a kind of rollout")]
 #[case::not_yaml(&["broken.yaml"], "stateward: broken.yaml:1: unclosed bracket '['")]
-#[case::twice(&["twice.yaml"], "stateward: twice.yaml:3: name is there twice\n")]
+#[case::twice(&["twice.yaml"], "stateward: twice.yaml:3: duplicate key \"name\"\n")]
 #[case::a_text_for_a_number(
     &["text.yaml", "set.yaml"],
-    "stateward: text.yaml:7: spec.strategy.canary.steps[0].setWeight: \"50\" is not a whole number\n"
+    "stateward: text.yaml:7: spec.strategy.canary.steps[0].setWeight: \"50\" is not an integer\n"
 )]
 #[case::out_of_range(
     &["range.yaml", "set.yaml"],

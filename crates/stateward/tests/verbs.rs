@@ -7,6 +7,7 @@
     reason = "what a test cannot set up fails it"
 )]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -309,4 +310,26 @@ fn what_needs_no_cluster_asks_for_none() {
         "/../cli/tests/verbs/manifests/good.yaml"
     );
     assert_eq!(run(&["lint", manifest]), (Some(0), String::new()));
+}
+
+#[test]
+fn lint_reads_a_rendered_chart_from_standard_input() {
+    let lint = |manifest: &str, arguments: &[&str]| {
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/verbs");
+        let ended = Command::new(env!("CARGO_BIN_EXE_stateward"))
+            .arg("lint")
+            .args(arguments)
+            .stdin(File::open(manifests.join(manifest)).unwrap())
+            .output()
+            .unwrap();
+        (ended.status.code(), String::from_utf8(ended.stdout).unwrap())
+    };
+    let (code, found) = lint("rendered/chart.yaml", &["-"]);
+    assert_eq!(code, Some(1), "{found}");
+    let replicas = "-:84: spec.replicas: \"5\" is not an integer [db/templates/statefulset.yaml]";
+    assert!(found.lines().any(|line| line == replicas), "{found}");
+    assert_eq!(
+        lint("manifests/good.yaml", &["--strict", "-f", "-"]),
+        (Some(0), String::new())
+    );
 }

@@ -1,5 +1,5 @@
-//! What every object has: a name, a namespace, labels; and of a StatefulSet, that its selector means its own pods. The server checks
-//! these without any schema.
+//! What every object has: a name, a namespace, labels; and of a workload, that its selector means its own pods. The server checks these
+//! without any schema.
 
 use serde_json::{Map, Value};
 use stateward_api::Problem;
@@ -10,7 +10,17 @@ use crate::name::{is_label, is_subdomain};
 pub(super) fn problems(value: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     let metadata = &value["metadata"];
+    let is_named = |field: &str| metadata[field].as_str().is_some_and(|name| !name.is_empty());
+    if !is_named("name") && !is_named("generateName") {
+        problems.push(problem("metadata.name", "is missing"));
+    }
+    // Roles may be called `system:node`.
+    let is_a_role = value["apiVersion"]
+        .as_str()
+        .is_some_and(|version| version.starts_with("rbac."));
     if let Some(name) = metadata["name"].as_str()
+        && !name.is_empty()
+        && !is_a_role
         && !is_subdomain(name)
     {
         problems.push(problem(
@@ -29,11 +39,13 @@ pub(super) fn problems(value: &Value) -> Vec<Problem> {
         ));
     }
     problems.extend(texts(metadata, "metadata"));
-    if value["kind"] == "StatefulSet" {
-        problems.extend(texts(
-            &value["spec"]["template"]["metadata"],
-            "spec.template.metadata",
-        ));
+    problems.extend(texts(
+        &value["spec"]["template"]["metadata"],
+        "spec.template.metadata",
+    ));
+    let selects = ["StatefulSet", "Deployment", "DaemonSet", "ReplicaSet"];
+    let has_pods = value["spec"]["template"].is_object();
+    if has_pods && value["apiVersion"] == "apps/v1" && selects.iter().any(|kind| value["kind"] == *kind) {
         problems.extend(selector(&value["spec"]));
     }
     problems
@@ -65,11 +77,8 @@ fn texts(metadata: &Value, path: &str) -> Vec<Problem> {
                 Value::String(text) if kind == "labels" && !text.is_empty() && !is_word(text) => {
                     problems.push(problem(&field, format!("{text:?} is neither empty nor {WORD}")));
                 }
-                Value::String(_) => {}
-                other => problems.push(problem(
-                    &field,
-                    format!("{other} is not a text; put it in quotes"),
-                )),
+                // What is no text is the schema's to tell.
+                _ => {}
             }
         }
     }
@@ -110,8 +119,9 @@ fn selector(spec: &Value) -> Vec<Problem> {
     };
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     for (key, value) in wanted {
-        if there(key) != Some(value) {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // What is no text is the schema's to tell.
+        let matches = there(key).is_some_and(|label| label == value || !label.is_string());
+        if let Some(value) = value.as_str().filter(|_| !matches) {
             missing(
                 format!("spec.selector.matchLabels.{key}"),
                 format!("{key}={value}"),
@@ -154,9 +164,11 @@ mod tests {
     #[case(json!({"metadata": {"name": "db.x-1", "namespace": "prod"}}), &[])]
     #[case(json!({"metadata": {"generateName": "db-"}}), &[])]
     #[case(json!({"metadata": {"name": "Bad_Name", "namespace": "a.b"}}), &["metadata.name", "metadata.namespace"])]
-    #[case(json!({"metadata": {"labels": {"app": "db", "a.b/c": "", "x": "V_1.2"}}}), &[])]
-    #[case(json!({"metadata": {"labels": {"app": "not this", "-a": "x", "n": 1}}}), &["metadata.labels.-a", "metadata.labels.app", "metadata.labels.n"])]
-    #[case(json!({"metadata": {"annotations": {"a": "what you like, really"}}}), &[])]
+    #[case(json!({"metadata": {}}), &["metadata.name"])]
+    #[case(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "system:db"}}), &[])]
+    #[case(json!({"metadata": {"name": "db", "labels": {"app": "db", "a.b/c": "", "x": "V_1.2"}}}), &[])]
+    #[case(json!({"metadata": {"name": "db", "labels": {"app": "not this", "-a": "x", "n": 1}}}), &["metadata.labels.-a", "metadata.labels.app"])]
+    #[case(json!({"metadata": {"name": "db", "annotations": {"a": "what you like, really"}}}), &[])]
     fn what_the_server_refuses_is_found(#[case] value: Value, #[case] expected: &[&str]) {
         let mut fields: Vec<_> = problems(&value)
             .into_iter()
@@ -167,11 +179,12 @@ mod tests {
     }
 
     fn set(selector: Value) -> Vec<String> {
-        let set = json!({"kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {
+        let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {
             "selector": selector, "template": {"metadata": {"labels": {"app": "db"}}},
         }});
-        let told = problems(&set).into_iter();
-        told.map(|problem| format!("{}: {}", problem.field, problem.message))
+        let found = problems(&set).into_iter();
+        found
+            .map(|problem| format!("{}: {}", problem.field, problem.message))
             .collect()
     }
 

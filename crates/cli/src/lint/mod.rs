@@ -1,20 +1,26 @@
 //! `lint`: manifests checked without a cluster, by what the server and the operator would say.
 //!
-//! `yaml` reads what is written with its lines, `schema` and `meta` are what the server checks by itself, `object` adds what the operator says,
-//! `neighbours` looks at what the objects of the files mean to each other. No cluster is asked.
+//! `yaml` reads what is written with its lines, `kinds` says what it is of, `schema` and `meta` are what the server checks by itself, `object`
+//! and `addresses` add what the operator says, `neighbours` looks at what the objects of the files mean to each other, `success_on` at what a
+//! PhasedRollout leaves open; what comes out is a `finding`. Everything is checked in one pass, whatever else is wrong. No cluster is asked.
 
+mod addresses;
+mod finding;
+mod kinds;
 mod meta;
+mod near;
 mod neighbours;
 mod object;
 mod schema;
+mod success_on;
 mod yaml;
 
-use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-use stateward_api::analysis::{AnalysisTemplate, ClusterAnalysisTemplate};
+use serde_json::Value;
+use stateward_api::Problem;
+use stateward_egress::{Cidr, Egress};
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -23,18 +29,23 @@ use crate::output::to_json;
 use crate::session::write_line;
 use crate::style::Style;
 
+use self::finding::{Finding, Severity, for_machines, sort, summary};
+use self::kinds::Class;
+use self::schema::Checked;
 use self::yaml::{Data, Node, Unreadable};
 
 /// `lint …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 RolloutPlugins, PhasedRollouts, AnalysisTemplates, ClusterAnalysisTemplates and AnalysisRuns are checked as the API server and the \
-operator check them; StatefulSets for what keeps them from being rolled, names, labels and selectors of all of these too. Everything else is passed over. Notes tell what could not \
-be looked at, and warnings what may be meant otherwise.
+operator check them, and built-in kinds (StatefulSets, Services, ConfigMaps and others) by Kubernetes' own schema. Other kinds are not \
+checked, and are named. Warnings are about what may be meant otherwise, notes about what is not in the files.
+
+A chart is checked as it is rendered: helm template CHART | stateward lint --strict -
 
 Exit codes:
-  0  nothing is wrong
-  1  something is, or a file cannot be read")]
+  0  no errors; with --strict no warnings and no notes either
+  1  there are, or a file cannot be read")]
 pub struct Args {
     /// Manifests, or directories of them; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "filename")]
@@ -45,48 +56,22 @@ pub struct Args {
     /// Look into the directories of directories too
     #[arg(short = 'R', long)]
     recursive: bool,
+    /// Report warnings and notes as errors
+    #[arg(long)]
+    strict: bool,
+    /// Accept addresses of metrics in this range, which the operator refuses unless it runs with the same flag; repeat it
+    #[arg(long, value_name = "CIDR")]
+    allow_egress: Vec<Cidr>,
     /// Another form: json
     #[arg(short, long, value_parser = ["json"], hide_possible_values = true, value_name = "json")]
     output: Option<String>,
-}
-
-/// How much it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
-    Error,
-    Warning,
-    Note,
-}
-
-/// Something to tell.
-#[derive(Clone, Debug)]
-struct Finding {
-    file: String,
-    line: u64,
-    severity: Severity,
-    field: String,
-    message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
-        match self.severity {
-            Severity::Error => {}
-            Severity::Warning => f.write_str("warning: ")?,
-            Severity::Note => f.write_str("note: ")?,
-        }
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        f.write_str(&self.message)
-    }
 }
 
 impl Unreadable {
     fn finding(self, file: &Path) -> Finding {
         Finding {
             file: file.display().to_string(),
+            source: self.source,
             line: self.line,
             severity: Severity::Error,
             field: String::new(),
@@ -98,11 +83,48 @@ impl Unreadable {
 /// An object of a file.
 struct Document {
     file: String,
+    source: Option<String>,
     node: Node,
     value: Value,
+    class: Class,
+    /// What is wrong with how it says of which kind it is.
+    misnamed: Option<Problem>,
+    /// What its schema says of it.
+    checked: Checked,
 }
 
 impl Document {
+    fn new(file: &Path, source: Option<String>, node: Node, value: Value) -> Self {
+        let (class, misnamed) = kinds::classify(&value);
+        let checked = match &class {
+            Class::Ours(definition) => {
+                let version = definition.spec.versions.first();
+                let schema = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
+                let schema = schema.and_then(|schema| serde_json::to_value(schema).ok());
+                schema::checked(&schema.unwrap_or_default(), &value, false)
+            }
+            Class::BuiltIn(kind) => schema::checked(kind.schema(), &value, kind.kind == "Secret"),
+            Class::Foreign | Class::NoObject => Checked::default(),
+        };
+        Self {
+            file: file.display().to_string(),
+            source,
+            node,
+            value,
+            class,
+            misnamed,
+            checked,
+        }
+    }
+
+    /// The kind of ours that it is of, or was meant to be.
+    fn our_kind(&self) -> &str {
+        match &self.class {
+            Class::Ours(definition) => &definition.spec.names.kind,
+            Class::BuiltIn(_) | Class::Foreign | Class::NoObject => "",
+        }
+    }
+
     fn text(&self, pointer: &str) -> &str {
         self.value
             .pointer(pointer)
@@ -113,6 +135,7 @@ impl Document {
     fn finding(&self, severity: Severity, field: &str, message: impl Into<String>) -> Finding {
         Finding {
             file: self.file.clone(),
+            source: self.source.clone(),
             line: self.node.line_of(field),
             severity,
             field: field.to_owned(),
@@ -127,7 +150,7 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
     for (file, text) in read {
         take(file, text, &mut documents, &mut findings);
     }
-    check(&documents, &mut findings);
+    check(&documents, &Egress::default(), &mut findings);
     sort(&mut findings, read.iter().map(|(file, _)| file));
     let wrong = findings
         .iter()
@@ -161,35 +184,32 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
         tell(&unread, talk);
         return Err(error);
     }
-    let checked = check(&documents, &mut findings);
+    let egress = Egress {
+        allow: args.allow_egress.clone(),
+        ..Egress::default()
+    };
+    check(&documents, &egress, &mut findings);
+    if args.strict {
+        let all = findings.iter_mut();
+        all.for_each(|finding| finding.severity = Severity::Error);
+    }
     sort(&mut findings, &files);
-    let style = Style::of_the_terminal();
-    let wrong = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error)
-        .count();
     if args.output.is_some() {
         writeln!(out, "{}", to_json(&for_machines(&findings))?).map_err(Error::Output)?;
     } else {
         for finding in &findings {
-            write_line(out, &finding.to_string(), style)?;
+            write_line(out, &finding.to_string(), Style::of_the_terminal())?;
         }
     }
-    let _ = match (checked, wrong) {
-        (0, 0) => writeln!(talk, "nothing to check in {}", count(files.len(), "file")),
-        (checked, 0) => writeln!(talk, "nothing is wrong with {}", count(checked, "object")),
-        (checked, wrong) => writeln!(
-            talk,
-            "{} in {}",
-            count(wrong, "mistake"),
-            count(checked, "object")
-        ),
-    };
+    let summary = summary(&documents, &findings, files.len());
+    // A closed standard error is no failure.
+    let _ = write_line(talk, &summary, Style::of_the_terminal());
     tell(&unread, talk);
-    Ok(if wrong == 0 && unread.is_empty() {
-        Exit::Done
-    } else {
+    let is_wrong = findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(if is_wrong || !unread.is_empty() {
         Exit::Error
+    } else {
+        Exit::Done
     })
 }
 
@@ -219,107 +239,128 @@ fn manifests(path: &Path, recursive: bool, unread: &mut Vec<Error>) -> Result<Ve
 
 /// What can be read of a file, and what cannot.
 fn take(file: &Path, text: &str, documents: &mut Vec<Document>, findings: &mut Vec<Finding>) {
-    let (nodes, unreadable) = yaml::documents(text);
-    documents.extend(nodes.into_iter().flat_map(|node| objects(file, node)));
+    let (read, unreadable) = yaml::documents(text);
+    for yaml::Document { node, source } in read {
+        objects(file, source.as_ref(), node, documents);
+    }
     findings.extend(unreadable.into_iter().map(|unreadable| unreadable.finding(file)));
 }
 
-/// File by file as they were read, and from the first line on.
-fn sort<'f>(findings: &mut [Finding], files: impl IntoIterator<Item = &'f PathBuf>) {
-    let files: Vec<_> = files.into_iter().map(|file| file.display().to_string()).collect();
-    findings.sort_by_key(|finding| {
-        let place = files.iter().position(|file| *file == finding.file);
-        (place, finding.line)
-    });
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{number} {what}s")
-    }
-}
-
 /// The objects of a document: itself, or the items of a list.
-fn objects(file: &Path, node: Node) -> Vec<Document> {
-    let value = node.value();
+fn objects(file: &Path, source: Option<&String>, node: Node, found: &mut Vec<Document>) {
+    objects_of(file, source, node, &Value::Null, found);
+}
+
+/// The same for an item of a list, which says what its items are.
+fn objects_of(file: &Path, source: Option<&String>, node: Node, list: &Value, found: &mut Vec<Document>) {
+    let mut value = node.value();
+    if let (Some(fields), Some(kind)) = (value.as_object_mut(), kinds::of_items(list)) {
+        for (name, of_all) in [("apiVersion", &list["apiVersion"]), ("kind", &kind.into())] {
+            fields.entry(name).or_insert_with(|| of_all.clone());
+        }
+    }
+    let is_a_list = value["kind"] == "List" || kinds::of_items(&value).is_some();
     let items = node.field("items").map(|items| items.value.clone());
-    match (value["kind"].as_str(), items) {
-        (
-            Some("List"),
-            Some(Node {
-                data: Data::List(items),
-                ..
-            }),
-        ) => items.into_iter().flat_map(|item| objects(file, item)).collect(),
-        _ => vec![Document {
-            file: file.display().to_string(),
-            node,
-            value,
-        }],
+    match items {
+        Some(Node {
+            data: Data::List(items),
+            ..
+        }) if is_a_list => {
+            for item in items {
+                objects_of(file, source, item, &value, found);
+            }
+        }
+        _ => found.push(Document::new(file, source.cloned(), node, value)),
     }
 }
 
-/// Checks all of them; how many were looked at.
-fn check(documents: &[Document], findings: &mut Vec<Finding>) -> usize {
-    let mut known = object::Known::new();
+/// Checks all of them.
+fn check(documents: &[Document], egress: &Egress, findings: &mut Vec<Finding>) {
+    let templates = documents
+        .iter()
+        .filter_map(|document| object::template(document.our_kind(), &document.checked.readable));
+    let known = templates.collect();
     for document in documents {
-        let value = || document.value.clone();
-        let name = document.text("/metadata/name").to_owned();
-        match document.text("/kind") {
-            "AnalysisTemplate" => {
-                let parsed = serde_json::from_value::<AnalysisTemplate>(value());
-                known.extend(parsed.map(|template| ((false, name), template.spec)));
-            }
-            "ClusterAnalysisTemplate" => {
-                let parsed = serde_json::from_value::<ClusterAnalysisTemplate>(value());
-                known.extend(parsed.map(|template| ((true, name), template.spec.0)));
-            }
-            _ => {}
+        let mut found = Vec::new();
+        let error =
+            |problem: &Problem| document.finding(Severity::Error, &problem.field, problem.message.clone());
+        found.extend(document.misnamed.iter().map(error));
+        if matches!(document.class, Class::NoObject) {
+            let none = "is not a Kubernetes object: it has no kind; it is not checked";
+            found.push(document.finding(Severity::Note, "", none));
         }
+        found.extend(problems(document, &known, egress).iter().map(error));
+        found.extend(refused_jobs(document));
+        found.extend(success_on::finding(document));
+        found.extend(neighbours::findings(document, documents, &known));
+        found.sort_by_key(|finding| finding.line);
+        findings.extend(found);
     }
-    let mut checked = 0;
-    for document in documents {
-        let mut told = Vec::new();
-        let finding = |problem: &stateward_api::Problem| {
-            document.finding(Severity::Error, &problem.field, problem.message.clone())
-        };
-        let set = document.text("/kind") == "StatefulSet";
-        if let Some(definition) = object::definition(document.text("/kind")) {
-            checked += 1;
-            let problems = object::problems(&definition, &document.value, &known);
-            told.extend(problems.iter().map(finding));
-            told.extend(meta::problems(&document.value).iter().map(finding));
-            told.extend(refused_jobs(document));
-        } else if let Some(problem) = object::misspelt(&document.value) {
-            checked += 1;
-            told.push(finding(&problem));
-        } else if set {
-            checked += 1;
-            told.extend(meta::problems(&document.value).iter().map(finding));
-        } else if document.text("/kind").is_empty() && !document.value.is_null() {
-            let none = "no object of Kubernetes, which has a kind; it was passed over";
-            told.push(document.finding(Severity::Note, "", none));
-        }
-        told.extend(neighbours::findings(document, documents, &known));
-        told.sort_by_key(|finding| finding.line);
-        findings.extend(told);
-    }
-    checked
 }
 
-/// What the Jobs of an analysis ask for that an operator refuses unless it is told otherwise.
-fn refused_jobs(document: &Document) -> Vec<Finding> {
-    let metrics = document.value.pointer("/spec/metrics").and_then(Value::as_array);
-    let refused = |(index, metric): (usize, &Value)| {
-        let template = metric.pointer("/provider/job/spec/template");
-        let path = format!("spec.metrics[{index}].provider.job.spec.template");
-        template.map_or_else(Vec::new, |template| {
-            stateward_pod_security::violations(template, &path)
-        })
+/// What the server and the operator refuse.
+fn problems(document: &Document, known: &object::Known, egress: &Egress) -> Vec<Problem> {
+    let (kind, checked) = (document.our_kind(), &document.checked);
+    let mut problems = match &document.class {
+        Class::Foreign | Class::NoObject => return Vec::new(),
+        Class::BuiltIn(_) | Class::Ours(_) => meta::problems(&document.value),
     };
-    let refused = metrics.into_iter().flatten().enumerate().flat_map(refused);
+    // What was taken out is reported once, and not again as what is missing without it.
+    let of_itself = |problem: &Problem| !checked.explains(problem);
+    let by_operator = match object::problems(kind, &checked.readable, known) {
+        Ok(problems) => problems.into_iter().filter(of_itself).collect(),
+        Err(why) if checked.problems.is_empty() => vec![Problem {
+            field: "spec".into(),
+            message: format!("cannot be read: {why}"),
+        }],
+        Err(_) => Vec::new(),
+    };
+    // The operator's words where both have some.
+    let silent = |problem: &Problem| by_operator.iter().all(|theirs| theirs.field != problem.field);
+    let by_schema = checked.problems.iter().cloned().chain(jobs(document));
+    problems.extend(by_schema.filter(silent));
+    problems.extend(by_operator);
+    problems.extend(addresses::problems(kind, &checked.readable, known, egress));
+    problems
+}
+
+/// The Jobs of the metrics of an analysis, and where they stand.
+fn metric_jobs(document: &Document) -> impl Iterator<Item = (String, &Value)> {
+    let metrics = document.value.pointer("/spec/metrics").and_then(Value::as_array);
+    let metrics = metrics.filter(|_| !document.our_kind().is_empty());
+    let metrics = metrics.into_iter().flatten().enumerate();
+    metrics.filter_map(|(index, metric)| {
+        let job = metric.pointer("/provider/job")?;
+        Some((format!("spec.metrics[{index}].provider.job"), job))
+    })
+}
+
+/// What the server would refuse of the Jobs of an analysis when they are made.
+fn jobs(document: &Document) -> Vec<Problem> {
+    let of_a_job = |(path, job): (String, &Value)| {
+        let metadata = schema::part(
+            stateward_schema::object_meta(),
+            &job["metadata"],
+            &format!("{path}.metadata"),
+        );
+        let spec = schema::part(
+            stateward_schema::job_spec(),
+            &job["spec"],
+            &format!("{path}.spec"),
+        );
+        metadata.into_iter().chain(spec)
+    };
+    metric_jobs(document).flat_map(of_a_job).collect()
+}
+
+/// What the Jobs of an analysis ask for that an operator refuses unless a flag allows it.
+fn refused_jobs(document: &Document) -> Vec<Finding> {
+    let refused = metric_jobs(document).flat_map(|(path, job)| {
+        let template = job.pointer("/spec/template");
+        template.map_or_else(Vec::new, |template| {
+            stateward_pod_security::violations(template, &format!("{path}.spec.template"))
+        })
+    });
     // What args come to is not known here.
     let refused = refused.filter(|violation| !violation.value.contains("{{"));
     let finding = |violation: stateward_pod_security::Violation| {
@@ -330,14 +371,4 @@ fn refused_jobs(document: &Document) -> Vec<Finding> {
         document.finding(Severity::Warning, &violation.path, message)
     };
     refused.map(finding).collect()
-}
-
-fn for_machines(findings: &[Finding]) -> Value {
-    let item = |finding: &Finding| {
-        json!({
-            "file": finding.file, "line": finding.line, "field": finding.field, "message": finding.message,
-            "severity": format!("{:?}", finding.severity).to_lowercase(),
-        })
-    };
-    findings.iter().map(item).collect()
 }

@@ -4,26 +4,41 @@ use serde_json::Value;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::analysis::template::Templates;
 
+use super::near::nearest;
 use super::object::{Known, analyses};
 use super::{Document, Finding, Severity};
 
-/// What there is to say about a document beside the others.
+/// What there is to say about a document among the others.
 pub(super) fn findings(document: &Document, all: &[Document], known: &Known) -> Vec<Finding> {
     match document.text("/kind") {
         "RolloutPlugin" => {
-            let mut told = workload(document, all, "spec.workloadRef.name", "/spec/workloadRef/name");
-            told.extend(templates(document, known));
-            told
+            let mut found = workload(document, all, "spec.workloadRef.name", "/spec/workloadRef/name");
+            found.extend(templates(document, known));
+            found
         }
         "PhasedRollout" => workload(document, all, "spec.targetRef", "/spec/targetRef"),
-        "StatefulSet" => set(document, all),
+        "StatefulSet" if is_a_set(document) => set(document, all),
         _ => Vec::new(),
     }
+}
+
+/// Whether it is a StatefulSet of Kubernetes' own: others have that kind too.
+fn is_a_set(document: &Document) -> bool {
+    document.text("/kind") == "StatefulSet" && document.text("/apiVersion") == "apps/v1"
 }
 
 fn is_beside(one: &Document, other: &Document) -> bool {
     let (one, other) = (one.text("/metadata/namespace"), other.text("/metadata/namespace"));
     one == other || one.is_empty() || other.is_empty()
+}
+
+/// The name of the StatefulSet that an object rolls, if it rolls one.
+fn rolled(document: &Document) -> &str {
+    match document.text("/kind") {
+        "RolloutPlugin" => document.text("/spec/workloadRef/name"),
+        "PhasedRollout" => document.text("/spec/targetRef"),
+        _ => "",
+    }
 }
 
 /// The set that a rollout names.
@@ -32,23 +47,20 @@ fn workload(document: &Document, all: &[Document], field: &str, pointer: &str) -
     if name.is_empty() {
         return Vec::new();
     }
-    let mut sets = all.iter().filter(|other| other.text("/kind") == "StatefulSet");
-    let mut told = Vec::new();
-    if !sets.any(|set| set.text("/metadata/name") == name && is_beside(document, set)) {
-        let message = format!("StatefulSet {name} is in none of the files");
-        told.push(document.finding(Severity::Note, field, message));
+    let sets = all
+        .iter()
+        .filter(|other| is_a_set(other) && is_beside(document, other));
+    let names: Vec<_> = sets.map(|set| set.text("/metadata/name")).collect();
+    let mut found = Vec::new();
+    if !names.contains(&name) {
+        found.push(document.finding(Severity::Note, field, absent("StatefulSet", name, names)));
     }
     let rival = all.iter().find(|other| {
-        let theirs = match other.text("/kind") {
-            "RolloutPlugin" => other.text("/spec/workloadRef/name"),
-            "PhasedRollout" => other.text("/spec/targetRef"),
-            _ => "",
-        };
         // The same object in another file is another version of it.
         let itself = ["/kind", "/metadata/name"]
             .iter()
             .all(|at| other.text(at) == document.text(at));
-        !itself && theirs == name && is_beside(document, other)
+        !itself && rolled(other) == name && is_beside(document, other)
     });
     if let Some(rival) = rival {
         let message = format!(
@@ -56,66 +68,87 @@ fn workload(document: &Document, all: &[Document], field: &str, pointer: &str) -
             rival.text("/kind"),
             rival.text("/metadata/name")
         );
-        told.push(document.finding(Severity::Error, field, message));
+        found.push(document.finding(Severity::Error, field, message));
     }
-    told
+    found
+}
+
+fn absent<'n>(kind: &str, name: &str, there: impl IntoIterator<Item = &'n str>) -> String {
+    let hint = nearest(name, there).map_or_else(String::new, |near| format!("; did you mean {near}"));
+    format!("{kind} {name} is in none of the files{hint}")
 }
 
 /// The templates that a rollout names.
 fn templates(document: &Document, known: &Known) -> Vec<Finding> {
-    let Ok(object) = serde_json::from_value::<RolloutPlugin>(document.value.clone()) else {
+    let Ok(object) = serde_json::from_value::<RolloutPlugin>(document.checked.readable.clone()) else {
         return Vec::new();
     };
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for (path, _, analysis) in analyses(&object) {
         for (index, template) in analysis.templates.iter().enumerate() {
-            if known.find(template).is_none() {
-                let kind = if template.cluster_scope {
-                    "ClusterAnalysisTemplate"
-                } else {
-                    "AnalysisTemplate"
-                };
-                let message = format!("{kind} {} is in none of the files", template.template_name);
-                let field = format!("{path}.templates[{index}].templateName");
-                told.push(document.finding(Severity::Note, &field, message));
+            if template.template_name.is_empty() || known.find(template).is_some() {
+                continue;
             }
+            let kind = if template.cluster_scope {
+                "ClusterAnalysisTemplate"
+            } else {
+                "AnalysisTemplate"
+            };
+            let there = known
+                .keys()
+                .filter(|(of_all, _)| *of_all == template.cluster_scope);
+            let message = absent(
+                kind,
+                &template.template_name,
+                there.map(|(_, name)| name.as_str()),
+            );
+            let field = format!("{path}.templates[{index}].templateName");
+            found.push(document.finding(Severity::Note, &field, message));
         }
     }
-    told
+    found
 }
 
 /// What keeps a set from being rolled, where a rollout of the files is for it.
 fn set(document: &Document, all: &[Document]) -> Vec<Finding> {
     let name = document.text("/metadata/name");
-    let ours = all.iter().any(|other| {
-        let meant = match other.text("/kind") {
-            "RolloutPlugin" => other.text("/spec/workloadRef/name"),
-            "PhasedRollout" => other.text("/spec/targetRef"),
-            _ => "",
-        };
-        meant == name && is_beside(document, other)
-    });
-    if !ours || name.is_empty() {
+    let rollout = all
+        .iter()
+        .find(|other| rolled(other) == name && is_beside(document, other));
+    let Some(rollout) = rollout.filter(|_| !name.is_empty()) else {
         return Vec::new();
-    }
-    let mut told = Vec::new();
+    };
+    let mut found = Vec::new();
     let strategy = document.text("/spec/updateStrategy/type");
     if !strategy.is_empty() && strategy != "RollingUpdate" {
         let message = format!("{strategy} cannot be rolled in steps; only RollingUpdate can");
-        told.push(document.finding(Severity::Error, "spec.updateStrategy.type", message));
+        found.push(document.finding(Severity::Error, "spec.updateStrategy.type", message));
     }
+    let field = "spec.updateStrategy.rollingUpdate.partition";
     let partition = document
         .value
         .pointer("/spec/updateStrategy/rollingUpdate/partition");
-    if partition.is_some() {
-        let field = "spec.updateStrategy.rollingUpdate.partition";
-        let message = "is the operator's while it has the set; whoever applies this again contends with it";
-        told.push(document.finding(Severity::Warning, field, message));
+    if let Some(partition) = partition.filter(|partition| !partition.is_null())
+        && !is_left_to_kubernetes(rollout)
+    {
+        let message = format!(
+            "{} {} sets the partition of this StatefulSet; a Git tool that keeps applying {partition} fights the operator and can \
+             release pods that no step has released; leave this field out of the manifest",
+            rollout.text("/kind"),
+            rollout.text("/metadata/name"),
+        );
+        found.push(document.finding(Severity::Warning, field, message));
     }
     let replicas = document.value.pointer("/spec/replicas").and_then(Value::as_i64);
     if replicas == Some(0) {
         let message = "0: without pods a new version is taken on without steps";
-        told.push(document.finding(Severity::Warning, "spec.replicas", message));
+        found.push(document.finding(Severity::Warning, "spec.replicas", message));
     }
-    told
+    found
+}
+
+/// Whether a rollout leaves its set to Kubernetes' own rolling update, under either name of that field.
+pub(super) fn is_left_to_kubernetes(rollout: &Document) -> bool {
+    let is_true = |field: &str| rollout.value["spec"][field] == true;
+    rollout.text("/kind") == "PhasedRollout" && (is_true("skipCheck") || is_true("standardRollingUpdate"))
 }

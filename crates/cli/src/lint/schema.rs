@@ -1,158 +1,303 @@
 //! What the server checks by itself: types, limits, and fields that it does not know.
+//!
+//! Everything is checked, whatever else is wrong. What cannot be read is taken out on the way, so that the operator's own checks can look
+//! at the rest.
 
-use serde_json::Value;
+use base64::alphabet::STANDARD;
+use base64::engine::Engine;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
 use stateward_api::Problem;
+use stateward_schema::{Quantity, resolve};
 
-/// Everything in `value` that the schema of its kind does not allow. What belongs to every object is taken as it is.
-pub(super) fn problems(schema: &Value, value: &Value) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let fields = value.as_object().into_iter().flatten();
-    for (name, value) in fields {
-        match schema.pointer(&format!("/properties/{name}")) {
-            // The server leaves it out where it has a place of its own, and checks it where it has not.
-            _ if name == "status" => {}
-            Some(schema) if name != "metadata" => check(schema, value, name, &mut problems),
-            _ if ["apiVersion", "kind", "metadata"].contains(&name.as_str()) => {}
-            _ => problems.push(unknown(schema, name, name)),
-        }
-    }
-    required(schema, value, "", &mut problems);
-    problems
+use super::near::nearest;
+
+/// What came of a check.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// What the schema does not allow.
+    pub(super) problems: Vec<Problem>,
+    /// What of the object can be read.
+    pub(super) readable: Value,
+    /// Where something is missing in that, or stands for what could not be read.
+    taken_out: Vec<String>,
 }
 
-fn check(schema: &Value, value: &Value, path: &str, problems: &mut Vec<Problem>) {
-    let problem = |message: String| Problem {
-        field: path.to_owned(),
-        message,
+impl Checked {
+    /// Whether a problem with what can be read only comes of what could not be.
+    pub(super) fn explains(&self, problem: &Problem) -> bool {
+        let field = problem.field.as_str();
+        let inside = |outer: &str, inner: &str| {
+            let rest = inner.strip_prefix(outer);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let parent = |path: &str| path.rfind(['.', '[']).map_or(0, |end| end);
+        self.taken_out
+            .iter()
+            .any(|path| inside(path, field) || &path[..parent(path)] == field)
+    }
+}
+
+/// Holds an object against the schema of its kind. What a Secret holds is never shown.
+pub(super) fn checked(schema: &Value, value: &Value, is_secret: bool) -> Checked {
+    let mut checker = Checker {
+        is_secret,
+        ..Checker::default()
     };
-    if value.is_null() {
-        // The server takes it for not given.
-        return;
+    let mut readable = Map::new();
+    readable.insert("metadata".into(), Value::Object(Map::new()));
+    let schema = resolve(schema);
+    for (name, inner) in value.as_object().into_iter().flatten() {
+        let read = match name.as_str() {
+            // Said elsewhere.
+            "apiVersion" | "kind" => Some(inner.clone()),
+            "metadata" => checker.check(stateward_schema::object_meta(), inner, name),
+            // The server leaves it out where it has a place of its own, and checks it where it has not.
+            "status" => None,
+            _ => match schema["properties"].get(name) {
+                Some(schema) => checker.check(schema, inner, name),
+                None => {
+                    checker.unknown(schema, name, name);
+                    None
+                }
+            },
+        };
+        readable.extend(read.map(|read| (name.clone(), read)));
     }
-    if schema["x-kubernetes-int-or-string"] == true {
-        if !(value.is_i64() || value.is_string()) {
-            problems.push(problem(format!("{value} is not a whole number or a text")));
-            return;
-        }
-    } else if let Some(wanted) = schema["type"].as_str()
-        && !is_a(wanted, value)
-    {
-        problems.push(problem(format!("{} is not {}", shown(value), article(wanted))));
-        return;
+    checker.required(schema, value, "", &mut readable);
+    Checked {
+        problems: checker.problems,
+        readable: Value::Object(readable),
+        taken_out: checker.taken_out,
     }
-    if let Some(allowed) = schema["enum"].as_array()
-        && !allowed.contains(value)
-    {
-        let allowed: Vec<_> = allowed.iter().map(ToString::to_string).collect();
-        problems.push(problem(format!("{value} is not one of {}", allowed.join(", "))));
+}
+
+/// The same for a part of an object that stands at `path`. Texts with `{{args.name}}` may become anything.
+pub(super) fn part(schema: &Value, value: &Value, path: &str) -> Vec<Problem> {
+    let mut checker = Checker {
+        has_args: true,
+        ..Checker::default()
+    };
+    checker.check(schema, value, path);
+    checker.problems
+}
+
+#[derive(Default)]
+struct Checker {
+    problems: Vec<Problem>,
+    taken_out: Vec<String>,
+    is_secret: bool,
+    has_args: bool,
+}
+
+impl Checker {
+    fn problem(&mut self, path: &str, message: impl Into<String>) {
+        self.problems.push(Problem {
+            field: path.to_owned(),
+            message: message.into(),
+        });
     }
-    limits(schema, value, path, problems);
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                check(&schema["items"], item, &format!("{path}[{index}]"), problems);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let inner = format!("{path}.{name}");
-                let known = schema["properties"].get(name);
-                let any = &schema["additionalProperties"];
-                match known {
-                    Some(schema) => check(schema, value, &inner, problems),
-                    None if any.is_object() => check(any, value, &inner, problems),
-                    None if any == true || schema["x-kubernetes-preserve-unknown-fields"] == true => {}
-                    None if schema.is_null() => {}
-                    None => problems.push(unknown(schema, name, &inner)),
+
+    /// What of a value can be read; `None` where it cannot be, or is not given.
+    fn check(&mut self, schema: &Value, value: &Value, path: &str) -> Option<Value> {
+        let schema = resolve(schema);
+        let waits = |value: &Value| value.as_str().is_some_and(|text| text.contains("{{"));
+        match value {
+            // The server takes it for not given.
+            Value::Null => return None,
+            value if self.has_args && waits(value) => return Some(value.clone()),
+            value => {
+                if let Some(wrong) = self.mismatch(schema, value, path) {
+                    self.problem(path, wrong);
+                    self.taken_out.push(path.to_owned());
+                    return None;
                 }
             }
-            required(schema, value, path, problems);
         }
-        _ => {}
+        self.lengths(schema, value, path);
+        match value {
+            Value::Array(items) => {
+                let items = items.iter().enumerate().map(|(index, item)| {
+                    let inner = format!("{path}[{index}]");
+                    let read = self.check(&schema["items"], item, &inner);
+                    // The others keep their places.
+                    read.unwrap_or_else(|| placeholder(&schema["items"]))
+                });
+                Some(items.collect())
+            }
+            Value::Object(fields) => Some(Value::Object(self.fields(schema, fields, value, path))),
+            value => Some(value.clone()),
+        }
     }
-}
 
-fn limits(schema: &Value, value: &Value, path: &str, problems: &mut Vec<Problem>) {
-    let mut problem = |message: String| {
-        problems.push(Problem {
-            field: path.to_owned(),
-            message,
-        });
-    };
-    let length = match value {
-        Value::String(text) => Some(("Length", text.chars().count())),
-        Value::Array(items) => Some(("Items", items.len())),
-        _ => None,
-    };
-    if let Some((what, length)) = length {
+    fn fields(
+        &mut self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        whole: &Value,
+        path: &str,
+    ) -> Map<String, Value> {
+        let mut readable = Map::new();
+        let any = &schema["additionalProperties"];
+        for (name, value) in fields {
+            let inner = format!("{path}.{name}");
+            let read = match schema["properties"].get(name) {
+                Some(schema) => self.check(schema, value, &inner),
+                None if any.is_object() => self.check(any, value, &inner),
+                None if any == true || schema["x-kubernetes-preserve-unknown-fields"] == true => {
+                    Some(value.clone())
+                }
+                None if schema.is_null() => Some(value.clone()),
+                None => {
+                    self.unknown(schema, name, &inner);
+                    None
+                }
+            };
+            readable.extend(read.map(|read| (name.clone(), read)));
+        }
+        self.required(schema, whole, path, &mut readable);
+        readable
+    }
+
+    fn required(&mut self, schema: &Value, value: &Value, path: &str, readable: &mut Map<String, Value>) {
+        let names = |list: &str| -> Vec<&str> {
+            let names = schema[list].as_array().into_iter().flatten();
+            names.filter_map(Value::as_str).collect()
+        };
+        let inner = |name: &str| match path {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        let is_missing = |name: &str| value.get(name).is_none_or(Value::is_null);
+        let required = names("required");
+        for name in &required {
+            if is_missing(name) {
+                self.problem(&inner(name), "is missing");
+                self.taken_out.push(inner(name));
+            }
+            let stands_for = || placeholder(&schema["properties"][*name]);
+            readable.entry(*name).or_insert_with(stands_for);
+        }
+        for name in names("x-implied") {
+            // Of the metadata nothing is required.
+            if is_missing(name) && !required.contains(&name) && !["metadata", "status"].contains(&name) {
+                let schema = resolve(&schema["properties"][name]);
+                let nothing = Value::Object(Map::new());
+                self.required(schema, &nothing, &inner(name), &mut Map::new());
+            }
+        }
+    }
+
+    /// A field that unknown field, with the one that may have been meant.
+    fn unknown(&mut self, schema: &Value, name: &str, path: &str) {
+        let known = schema["properties"].as_object().into_iter().flatten();
+        let hint = match nearest(name, known.map(|(known, _)| known.as_str())) {
+            Some(near) => format!("; did you mean {near}"),
+            None => String::new(),
+        };
+        self.problem(path, format!("unknown field{hint}"));
+        self.taken_out.push(path.to_owned());
+    }
+
+    /// Why a value cannot be read as what the schema says.
+    fn mismatch(&self, schema: &Value, value: &Value, path: &str) -> Option<String> {
+        let shown = |value: &Value| match value {
+            Value::Array(_) => "a list".into(),
+            Value::Object(_) => "an object".into(),
+            _ if self.is_secret && (path.starts_with("data.") || path.starts_with("stringData.")) => {
+                "the value".into()
+            }
+            other => other.to_string(),
+        };
+        if schema["x-kubernetes-int-or-string"] == true {
+            let fits = value.is_i64() || value.is_string();
+            return (!fits).then(|| format!("{} is not an integer or a string", shown(value)));
+        }
+        if let Some(wanted) = schema["type"].as_str()
+            && !is_a(wanted, value)
+        {
+            return Some(format!("{} is not {}", shown(value), article(wanted, value)));
+        }
+        if let Some(allowed) = schema["enum"].as_array()
+            && !allowed.contains(value)
+        {
+            let allowed = allowed.iter().filter(|allowed| **allowed != "");
+            let allowed: Vec<_> = allowed.map(ToString::to_string).collect();
+            return Some(format!("{value} is not one of {}", allowed.join(", ")));
+        }
+        if let Some(wrong) = out_of_range(schema, value) {
+            return Some(wrong);
+        }
+        let text = value.as_str();
+        match schema["format"].as_str()? {
+            "quantity" => {
+                let fits = text.map_or(value.is_number(), |text| Quantity::parse(text).is_some());
+                (!fits).then(|| format!("{} is not a quantity such as 500m, 2 or 1Gi", shown(value)))
+            }
+            "byte" if !text.is_some_and(is_base64) => Some(match self.is_secret {
+                true => "the value is not base64; plain text goes into stringData".into(),
+                false => "the value is not base64".into(),
+            }),
+            "date-time" if text.is_none_or(|text| text.parse::<Timestamp>().is_err()) => {
+                Some(format!("{value} is not a time such as 2026-01-02T03:04:05Z"))
+            }
+            _ => None,
+        }
+    }
+
+    fn lengths(&mut self, schema: &Value, value: &Value, path: &str) {
+        let (what, unit, length) = match value {
+            Value::String(text) => ("Length", "characters", text.chars().count()),
+            Value::Array(items) => ("Items", "items", items.len()),
+            _ => return,
+        };
         let limit = |least: &str| schema[format!("{least}{what}")].as_u64();
-        let unit = if what == "Length" { "characters" } else { "items" };
         if let Some(least) = limit("min").filter(|least| (length as u64) < *least) {
-            problem(format!("has {length} {unit}; {least} is the least"));
+            self.problem(path, format!("has {length} {unit}; {least} is the least"));
         }
         if let Some(most) = limit("max").filter(|most| length as u64 > *most) {
-            problem(format!("has {length} {unit}; {most} is the most"));
+            self.problem(path, format!("has {length} {unit}; {most} is the most"));
         }
     }
-    let (least, most) = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
-    let Some(number) = value.as_f64() else {
-        return;
-    };
-    match (least, most) {
+}
+
+/// As Go reads it: with line breaks anywhere.
+fn is_base64(text: &str) -> bool {
+    const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    const ENGINE: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
+    ENGINE.decode(text.replace(['\r', '\n'], "")).is_ok()
+}
+
+/// What stands for a value that cannot be read, where there must be one.
+fn placeholder(schema: &Value) -> Value {
+    let schema = resolve(schema);
+    match schema["type"].as_str() {
+        Some("object") => {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let required = required.filter_map(Value::as_str);
+            let fields = required.map(|name| (name.to_owned(), placeholder(&schema["properties"][name])));
+            Value::Object(fields.collect())
+        }
+        Some("array") => Value::Array(Vec::new()),
+        Some("string") => schema["enum"].get(0).cloned().unwrap_or_else(|| "".into()),
+        Some("integer" | "number") => 0.into(),
+        Some("boolean") => false.into(),
+        _ if schema["x-kubernetes-int-or-string"] == true => 0.into(),
+        _ => Value::Null,
+    }
+}
+
+fn out_of_range(schema: &Value, value: &Value) -> Option<String> {
+    let number = value.as_f64()?;
+    match (schema["minimum"].as_f64(), schema["maximum"].as_f64()) {
         (Some(least), Some(most)) if number < least || number > most => {
-            problem(format!("{value} is not between {least} and {most}"));
+            Some(format!("{value} is not between {least} and {most}"))
         }
-        (Some(least), None) if number < least => problem(format!("{value} is less than {least}")),
-        (None, Some(most)) if number > most => problem(format!("{value} is more than {most}")),
-        _ => {}
+        (Some(least), None) if number < least => Some(format!("{value} is less than {least}")),
+        (None, Some(most)) if number > most => Some(format!("{value} is more than {most}")),
+        _ => None,
     }
-}
-
-fn required(schema: &Value, value: &Value, path: &str, problems: &mut Vec<Problem>) {
-    for name in schema["required"].as_array().into_iter().flatten() {
-        let Some(name) = name.as_str() else {
-            continue;
-        };
-        if value.get(name).is_none_or(Value::is_null) {
-            let dot = if path.is_empty() { "" } else { "." };
-            problems.push(Problem {
-                field: format!("{path}{dot}{name}"),
-                message: "is missing".into(),
-            });
-        }
-    }
-}
-
-/// A field that is not known, with the one that may have been meant.
-fn unknown(schema: &Value, name: &str, path: &str) -> Problem {
-    let known = schema["properties"].as_object().into_iter().flatten();
-    let near = known
-        .map(|(known, _)| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
-        .min();
-    let hint = match near {
-        Some((distance, near)) if distance <= 2 => format!("; did you mean {near}"),
-        _ => String::new(),
-    };
-    Problem {
-        field: path.to_owned(),
-        message: format!("is not known{hint}"),
-    }
-}
-
-/// How many letters have to be changed, added or left out.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = index + 1;
-        for (column, theirs) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != *theirs);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 fn is_a(wanted: &str, value: &Value) -> bool {
@@ -167,23 +312,18 @@ fn is_a(wanted: &str, value: &Value) -> bool {
     }
 }
 
-fn article(wanted: &str) -> &str {
+fn article<'w>(wanted: &'w str, found: &Value) -> &'w str {
     match wanted {
-        "object" => "a set of fields",
+        "object" => "an object",
         "array" => "a list",
-        "string" => "a text; put it in quotes",
+        // The writer may not have seen one.
+        "string" if found.is_boolean() => "a string; put it in quotes, also yes, no, on and off",
+        "string" if found.is_number() => "a string; put it in quotes",
+        "string" => "a string",
         "boolean" => "true or false",
-        "integer" => "a whole number",
+        "integer" => "an integer",
         "number" => "a number",
         other => other,
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(_) => "a list".into(),
-        Value::Object(_) => "a set of fields".into(),
-        other => other.to_string(),
     }
 }
 
@@ -193,26 +333,26 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    #[rstest]
-    #[case("setweight", "setWeight", 0)]
-    #[case("steps", "step", 1)]
-    #[case("abc", "xyz", 3)]
-    #[case("", "ab", 2)]
-    fn letters_are_counted(#[case] one: &str, #[case] other: &str, #[case] expected: usize) {
-        assert_eq!(distance(one, &other.to_lowercase()), expected);
+    fn found(schema: &Value, value: &Value, is_secret: bool) -> Vec<String> {
+        let problems = checked(schema, value, is_secret).problems;
+        problems.iter().map(ToString::to_string).collect()
     }
 
     #[rstest]
     #[case(json!({"spec": {"n": 3}}), &[])]
-    #[case(json!({"spec": {"n": "3"}}), &["spec.n: \"3\" is not a whole number"])]
+    #[case(json!({"spec": {"n": "3"}}), &["spec.n: \"3\" is not an integer"])]
     #[case(json!({"spec": {"n": 300}}), &["spec.n: 300 is not between 0 and 100"])]
-    #[case(json!({"spec": {"N": 3}}), &["spec.N: is not known; did you mean n", "spec.n: is missing"])]
-    #[case(json!({"spec": {"n": 1, "list": [1, "a"]}}), &["spec.list[0]: 1 is not a text; put it in quotes"])]
+    #[case(json!({"spec": {"N": 3}}), &["spec.N: unknown field; did you mean n", "spec.n: is missing"])]
+    #[case(json!({"spec": {"n": 1, "list": [1, "a"]}}), &["spec.list[0]: 1 is not a string; put it in quotes"])]
     #[case(json!({"spec": {"n": 1, "any": {"thing": 1}, "when": "5m"}}), &[])]
-    #[case(json!({"spec": {"n": 1, "when": true}}), &["spec.when: true is not a whole number or a text"])]
+    #[case(json!({"spec": {"n": 1, "when": true}}), &["spec.when: true is not an integer or a string"])]
     #[case(json!({"spec": {"n": null}}), &["spec.n: is missing"])]
     #[case(json!({}), &["spec: is missing"])]
-    #[case(json!({"spec": {"n": 1}, "sepc": {}, "status": {"x": 1}, "metadata": {"y": 1}}), &["sepc: is not known; did you mean spec"])]
+    #[case(json!({"spec": {"n": 1}, "sepc": {}, "status": {"x": 1}}), &["sepc: unknown field; did you mean spec"])]
+    #[case(json!({"spec": {"n": 1}, "metadata": {"lables": {"a": "b"}, "annotations": {"a": true}}}), &[
+        "metadata.annotations.a: true is not a string; put it in quotes, also yes, no, on and off",
+        "metadata.lables: unknown field; did you mean labels",
+    ])]
     fn a_schema_is_held_against_an_object(#[case] value: Value, #[case] expected: &[&str]) {
         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": {
             "type": "object", "required": ["n"], "properties": {
@@ -222,10 +362,108 @@ mod tests {
                 "when": {"x-kubernetes-int-or-string": true},
             },
         }}});
-        let told: Vec<_> = problems(&schema, &value)
+        assert_eq!(found(&schema, &value, false), expected);
+    }
+
+    fn built_in(api_version: &str, kind: &str, value: &Value) -> Vec<String> {
+        let mut kinds = stateward_schema::kinds().iter();
+        let kind = kinds.find(|known| known.api_version == api_version && known.kind == kind);
+        let kind = kind.unwrap();
+        found(kind.schema(), value, kind.kind == "Secret")
+    }
+
+    #[rstest]
+    #[case(json!({"replicas": "5"}), &["spec.replicas: \"5\" is not an integer"])]
+    #[case(json!({"replicas": 3_000_000_000_i64}), &["spec.replicas: 3000000000 is not between -2147483648 and 2147483647"])]
+    #[case(json!({"updateStrategy": {"type": "rolling"}}), &["spec.updateStrategy.type: \"rolling\" is not one of \"OnDelete\", \"RollingUpdate\""])]
+    #[case(json!({"updateStrategy": {"type": "", "rollingUpdate": {"maxUnavailable": "50%"}}}), &[])]
+    #[case(json!({"podManagmentPolicy": "Parallel"}), &["spec.podManagmentPolicy: unknown field; did you mean podManagementPolicy"])]
+    #[case(json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1 GB"}}}}]}),
+        &["spec.volumeClaimTemplates[0].spec.resources.requests.storage: \"1 GB\" is not a quantity such as 500m, 2 or 1Gi"])]
+    #[case(json!({"template": null}), &["spec.template: is missing"])]
+    #[case(json!({"template": {"metadata": {}}}), &["spec.template.spec.containers: is missing"])]
+    #[case(json!({"template": {"spec": {"containers": {"name": "db"}}}}), &["spec.template.spec.containers: an object is not a list"])]
+    #[case(json!({"template": {"spec": {"containers": [{"name": "db", "imagee": "db:1", "env": [{"name": "A", "value": 1}]}]}}}), &[
+        "spec.template.spec.containers[0].env[0].value: 1 is not a string; put it in quotes",
+        "spec.template.spec.containers[0].imagee: unknown field; did you mean image",
+    ])]
+    fn a_built_in_kind_is_checked_as_any_other(#[case] patch: Value, #[case] expected: &[&str]) {
+        let mut spec = json!({"selector": {}, "template": {"spec": {"containers": []}}});
+        for (name, value) in patch.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        let set = json!({"metadata": {"name": "db"}, "spec": spec});
+        assert_eq!(built_in("apps/v1", "StatefulSet", &set), expected);
+    }
+
+    #[test]
+    fn what_a_struct_requires_is_missing_with_it() {
+        assert_eq!(
+            built_in("apps/v1", "StatefulSet", &json!({"metadata": {"name": "db"}})),
+            ["spec.selector: is missing", "spec.template: is missing"]
+        );
+    }
+
+    #[test]
+    fn what_a_secret_holds_is_not_shown() {
+        let secret = json!({"data": {"a": "hunter2", "b": 4711, "c": "aHVu\nd GVy"}, "stringData": {"d": 4711, "e": [4711]}});
+        let found = built_in("v1", "Secret", &secret);
+        assert_eq!(
+            found,
+            [
+                "data.a: the value is not base64; plain text goes into stringData",
+                "data.b: the value is not a string; put it in quotes",
+                "data.c: the value is not base64; plain text goes into stringData",
+                "stringData.d: the value is not a string; put it in quotes",
+                "stringData.e: a list is not a string",
+            ]
+        );
+        assert_eq!(
+            built_in("v1", "Secret", &json!({"data": {"a": "aHVu\ndGVy\n"}})),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn what_waits_for_its_args_may_become_anything() {
+        let job = json!({"backoffLimit": "{{args.tries}}", "parallelism": "many", "template": {"spec": {"containers": [], "image": "x"}}});
+        let found: Vec<_> = part(stateward_schema::job_spec(), &job, "job")
             .iter()
             .map(ToString::to_string)
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(
+            found,
+            [
+                "job.parallelism: \"many\" is not an integer",
+                "job.template.spec.image: unknown field"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_taken_out_and_explains_what_comes_of_it() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["ref", "n"], "properties": {
+            "ref": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+            "n": {"type": "integer"},
+            "steps": {"type": "array", "items": {"type": "object", "properties": {"weight": {"type": "integer"}, "x": {"type": "string"}}}},
+        }}}});
+        let checked = checked(
+            &schema,
+            &json!({"spec": {"ref": {}, "n": "one", "steps": [{"weight": "9"}, "step", {"x": "y"}]}}),
+            false,
+        );
+        assert_eq!(
+            checked.readable,
+            json!({"metadata": {}, "spec": {"ref": {"name": ""}, "n": 0, "steps": [{}, {}, {"x": "y"}]}})
+        );
+        let explains = |field: &str| {
+            checked.explains(&Problem {
+                field: field.into(),
+                message: "is empty".into(),
+            })
+        };
+        assert!(explains("spec.ref.name") && explains("spec.ref") && explains("spec.n"));
+        assert!(explains("spec.steps[0]") && explains("spec.steps[1].weight"));
+        assert!(!explains("spec.steps[2]") && !explains("spec.nn") && !explains("spec.steps[10]"));
     }
 }

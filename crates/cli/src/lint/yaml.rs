@@ -1,11 +1,12 @@
 //! Manifests as they are written: every value with the line it stands on.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-use serde_saphyr::Spanned;
+use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,40 +29,107 @@ pub(super) enum Data {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) line: u64,
+    /// Where it is written, if it is only named at its line.
+    written: u64,
     pub(super) value: Node,
+}
+
+/// A document of a file.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) node: Node,
+    /// The file of a chart that it was rendered from, if that is said.
+    pub(super) source: Option<String>,
 }
 
 /// What cannot be read, and where.
 #[derive(Debug)]
 pub(super) struct Unreadable {
+    /// As that of a document.
+    pub(super) source: Option<String>,
     pub(super) line: u64,
     pub(super) why: String,
 }
 
-/// The documents of a file, without those that are empty, and those that cannot be read.
-pub(super) fn documents(text: &str) -> (Vec<Node>, Vec<Unreadable>) {
-    if let Ok(documents) = read(text) {
-        return (documents, Vec::new());
-    }
-    // One that is broken says nothing about those beside it.
+/// The documents of a file, without those that are empty, and what cannot be read of it. Each is read by itself: one that is broken
+/// says nothing about the others.
+pub(super) fn documents(text: &str) -> (Vec<Document>, Vec<Unreadable>) {
     let (mut documents, mut unreadable) = (Vec::new(), Vec::new());
-    for (before, document) in apart(text) {
-        // As many empty lines keep every line its number.
-        match read(&format!("{}{document}", "\n".repeat(before))) {
-            Ok(read) => documents.extend(read),
-            Err(error) => unreadable.push(Unreadable {
-                line: error.location().map_or(1, |place| place.line()),
-                why: words(&error),
-            }),
+    for (before, text) in apart(text) {
+        let source = source(text);
+        let mut wrong = BTreeSet::new();
+        match read(text, DuplicateKeyPolicy::LastWins) {
+            Ok(read) => {
+                for mut node in read {
+                    node.shift(before as u64);
+                    node.duplicates(&mut wrong);
+                    let source = source.clone();
+                    documents.push(Document { node, source });
+                }
+                // Keys that are numbers are compared by worth, and only the last of them is read.
+                if wrong.is_empty()
+                    && let Err(error) = self::read(text, DuplicateKeyPolicy::Error)
+                {
+                    wrong.insert(unread(before, text, DuplicateKeyPolicy::Error, &error));
+                }
+            }
+            Err(error) => {
+                wrong.insert(unread(before, text, DuplicateKeyPolicy::LastWins, &error));
+            }
         }
+        unreadable.extend(wrong.into_iter().map(|(line, why)| Unreadable {
+            source: source.clone(),
+            line,
+            why,
+        }));
     }
     (documents, unreadable)
 }
 
-fn read(text: &str) -> Result<Vec<Node>, serde_saphyr::Error> {
-    let options = serde_saphyr::options! { with_snippet: false };
+fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Vec<Node>, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        duplicate_keys: duplicate_keys,
+        // As Kubernetes reads them: 0644 is octal, and what is too large for a number is a string.
+        legacy_octal_numbers: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+    };
     let documents: Vec<Spanned<Data>> = serde_saphyr::from_multiple_with_options(text, options)?;
-    Ok(documents.into_iter().map(Node::from).collect())
+    let documents = documents.into_iter().map(Node::from);
+    Ok(documents
+        .filter(|node| node.data != Data::Scalar(Value::Null))
+        .collect())
+}
+
+/// The line of an error and what it says, as lines of the file.
+fn unread(
+    before: usize,
+    text: &str,
+    policy: DuplicateKeyPolicy,
+    error: &serde_saphyr::Error,
+) -> (u64, String) {
+    // It says its line in its words. As many empty lines before keep every line its number.
+    let again = read(&format!("{}{text}", "\n".repeat(before)), policy);
+    let again = again.err();
+    let error = again.as_ref().unwrap_or(error);
+    // Args of metrics are written in braces too, and stay in what is rendered.
+    let is_arg = |rest: &str| rest.trim_start().starts_with("args.");
+    let template = if text.split("{{").skip(1).any(|rest| !is_arg(rest)) {
+        "; a Helm template is checked when it is rendered: helm template CHART | stateward lint -"
+    } else {
+        ""
+    };
+    let line = error.location().map_or(1, |place| place.line());
+    (line, format!("{}{template}", words(error)))
+}
+
+/// `# Source: chart/templates/statefulset.yaml`, as `helm template` writes it before each document.
+fn source(text: &str) -> Option<String> {
+    let is_before =
+        |line: &&str| line.trim().is_empty() || line.starts_with(['#', '%']) || line.starts_with("---");
+    let mut before = text.lines().take_while(is_before);
+    let source = before.find_map(|line| line.strip_prefix("# Source: "))?;
+    Some(source.trim().to_owned())
 }
 
 /// The texts of the documents, each with the number of lines before it. `---` at the beginning of a line stands inside of no value.
@@ -87,10 +155,14 @@ fn apart(text: &str) -> Vec<(usize, &str)> {
 /// Without what only a program could do about it.
 fn words(error: &serde_saphyr::Error) -> String {
     match error.without_snippet() {
-        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("{key} is there twice"),
-        serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => "a key is there twice".to_owned(),
+        serde_saphyr::Error::DuplicateMappingKey { key, .. } => duplicate(key.as_deref().unwrap_or("a key")),
+        serde_saphyr::Error::NullIntoString { .. } => "a key is null; it must be a string".to_owned(),
         other => other.to_string(),
     }
+}
+
+fn duplicate(key: &str) -> String {
+    format!("duplicate key {key:?}")
 }
 
 impl From<Spanned<Data>> for Node {
@@ -105,8 +177,40 @@ impl From<Spanned<Data>> for Node {
 impl Node {
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         match &self.data {
-            Data::Fields(fields) => fields.iter().find(|field| field.name == name),
+            // Of one that is there twice the last counts.
+            Data::Fields(fields) => fields.iter().rfind(|field| field.name == name),
             Data::Scalar(_) | Data::List(_) => None,
+        }
+    }
+
+    /// Moves it down by as many lines.
+    fn shift(&mut self, lines: u64) {
+        self.line += lines;
+        match &mut self.data {
+            Data::Scalar(_) => {}
+            Data::List(items) => items.iter_mut().for_each(|item| item.shift(lines)),
+            Data::Fields(fields) => fields.iter_mut().for_each(|field| {
+                field.line += lines;
+                field.written += lines;
+                field.value.shift(lines);
+            }),
+        }
+    }
+
+    /// What there is to say of fields that are there twice, by the line of the later one.
+    fn duplicates(&self, found: &mut BTreeSet<(u64, String)>) {
+        match &self.data {
+            Data::Scalar(_) => {}
+            Data::List(items) => items.iter().for_each(|item| item.duplicates(found)),
+            Data::Fields(fields) => {
+                let mut names = BTreeSet::new();
+                for field in fields {
+                    if !names.insert(&field.name) {
+                        found.insert((field.written, duplicate(&field.name)));
+                    }
+                    field.value.duplicates(found);
+                }
+            }
         }
     }
 
@@ -202,6 +306,11 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Data, E> {
+        // 5.0 and 1e3 are whole numbers by the time that Kubernetes sees them.
+        #[allow(clippy::cast_possible_truncation, reason = "it is whole and within the range")]
+        if value.fract() == 0.0 && value.abs() < i64::MAX as f64 {
+            return Ok(Data::Scalar((value as i64).into()));
+        }
         Ok(Data::Scalar(
             Number::from_f64(value).map_or(Value::Null, Value::Number),
         ))
@@ -224,6 +333,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some((name, value)) = map.next_entry::<Spanned<String>, Spanned<Data>>()? {
             fields.push(Field {
                 line: name.referenced.line(),
+                written: name.defined.line(),
                 name: name.value,
                 value: value.into(),
             });
@@ -261,34 +371,137 @@ kind: B
     #[case("spec.labels.a.b/c", 9)]
     #[case("nothing", 2)]
     fn a_path_leads_to_its_line(#[case] path: &str, #[case] line: u64) {
-        assert_eq!(documents(TEXT).0[0].line_of(path), line);
+        assert_eq!(documents(TEXT).0[0].node.line_of(path), line);
     }
 
     #[test]
     fn every_document_has_its_own_place() {
         let documents = documents(TEXT).0;
-        assert_eq!(documents[1].line_of("kind"), 11);
-        assert_eq!(documents[0].value()["spec"]["steps"][0]["setWeight"], 20);
+        assert_eq!(documents[1].node.line_of("kind"), 11);
+        assert_eq!(documents[0].node.value()["spec"]["steps"][0]["setWeight"], 20);
+    }
+
+    fn found(text: &str) -> Vec<(u64, String)> {
+        let unreadable = documents(text).1.into_iter();
+        unreadable
+            .map(|unreadable| (unreadable.line, unreadable.why))
+            .collect()
     }
 
     #[test]
     fn what_cannot_be_read_says_where() {
-        let unreadable = documents("a: 1\nb: [1\nc: 2\n").1.remove(0);
-        assert!((2..=4).contains(&unreadable.line), "{unreadable:?}");
-        assert_eq!(documents("a: 1\na: 2\n").1[0].line, 2);
+        let (line, why) = found("a: 1\nb: [1\nc: 2\n").remove(0);
+        assert!((2..=4).contains(&line), "{line}: {why}");
+        assert_eq!(
+            found("a: 1\n---\n~: 2\n"),
+            [(3, "a key is null; it must be a string".to_owned())]
+        );
+    }
+
+    #[rstest]
+    #[case("kind: A\n---\nreplicas: {{ .Values.replicas }}\n", true)]
+    #[case("kind: A\n---\nname: {{ include \"name\" . }}\n", true)]
+    #[case("kind: A\n---\n{{- if .Values.enabled }}\nkind: B\n{{- end }}\n", true)]
+    #[case("kind: A\n---\nquery: [\"{{args.query}}\"\n", false)]
+    #[case("kind: A\n---\nquery: [\n", false)]
+    fn a_template_of_a_chart_is_to_be_rendered_first(#[case] text: &str, #[case] expected: bool) {
+        let (line, why) = found(text).remove(0);
+        assert!(line >= 3, "{line}: {why}");
+        assert_eq!(
+            why.contains("helm template CHART | stateward lint -"),
+            expected,
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn what_is_there_twice_is_told_and_the_rest_is_read() {
+        let text = "kind: A\n---\nx: &x\n  a: 1\n  a: 2\ny: *x\nz: *x\nx: 3\n---\n1: a\n0x1: b\n";
+        let twice = |line, name: &str| (line, format!("duplicate key {name:?}"));
+        assert_eq!(found(text), [twice(5, "a"), twice(8, "x"), twice(11, "0x1")]);
+        let documents = documents(text).0;
+        assert_eq!(documents[1].node.value()["x"], 3);
+        assert_eq!(documents[1].node.line_of("x"), 8);
+        assert_eq!(documents.len(), 3);
     }
 
     #[test]
     fn what_is_broken_takes_nothing_with_it() {
         let text = "# first\n%YAML 1.2\n---\nkind: A\n---\nkind: [\n---\nkind: B\ntext: |\n  --- not a mark\n--- # again\nkind: B\nkind: B\n";
-        let (read, unreadable) = documents(text);
+        let (read, _) = documents(text);
         let kinds: Vec<_> = read
             .iter()
-            .map(|node| (node.value()["kind"].clone(), node.line_of("kind")))
+            .map(|document| {
+                (
+                    document.node.value()["kind"].clone(),
+                    document.node.line_of("kind"),
+                )
+            })
             .collect();
-        assert_eq!(kinds, [("A".into(), 4), ("B".into(), 8)]);
-        let lines: Vec<_> = unreadable.iter().map(|unreadable| unreadable.line).collect();
+        assert_eq!(kinds, [("A".into(), 4), ("B".into(), 8), ("B".into(), 13)]);
+        let unreadable = found(text);
+        let lines: Vec<_> = unreadable.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [6, 13]);
-        assert!(unreadable[0].why.contains("line 6"), "{}", unreadable[0].why);
+        assert!(unreadable[0].1.contains("line 6"), "{}", unreadable[0].1);
+    }
+
+    #[rstest]
+    #[case("---\n# Source: db/templates/set.yaml\nkind: A\n", &[(Some("db/templates/set.yaml"), 3)])]
+    #[case("---\n# Source: a\n---\n\n---\n# Source: b\n# a comment\n\nkind: A\n---\nkind: B\n...\n---\n", &[(Some("b"), 9), (None, 11)])]
+    #[case("\u{feff}# Source: a\nkind: A\n", &[(None, 2)])]
+    #[case("\u{feff}---\r\n# Source: a\r\nkind: A\r\n---\r\n# Source: b\r\nkind: B\r\n", &[(None, 3), (Some("b"), 6)])]
+    #[case("kind: A\n...\nkind: B\n", &[(None, 1), (None, 3)])]
+    #[case("kind: A\ntext: |\n  # Source: b\n", &[(None, 1)])]
+    #[case("{\n\t\"a\": 1,\n\t\"kind\": \"A\"\n}\n", &[(None, 3)])]
+    #[case("# nothing\n", &[])]
+    #[case("", &[])]
+    fn a_stream_says_where_its_documents_come_from(
+        #[case] text: &str,
+        #[case] expected: &[(Option<&str>, u64)],
+    ) {
+        let (documents, unreadable) = documents(text);
+        assert!(unreadable.is_empty(), "{unreadable:?}");
+        let found: Vec<_> = documents
+            .iter()
+            .map(|document| (document.source.as_deref(), document.node.line_of("kind")))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case("0644", "420")]
+    #[case("0o644", "420")]
+    #[case("08", "8")]
+    #[case("0x1F", "31")]
+    #[case("1_000", "1000")]
+    #[case("5.0", "5")]
+    #[case("1e3", "1000")]
+    #[case("0.5", "0.5")]
+    #[case("-0", "0")]
+    #[case("18446744073709551615", "18446744073709551615")]
+    #[case("99999999999999999999", "1e+20")]
+    #[case("1e400", "\".inf\"")]
+    #[case("yes", "true")]
+    #[case("Off", "false")]
+    #[case("'yes'", "\"yes\"")]
+    #[case("~", "null")]
+    #[case("2026-01-02", "\"2026-01-02\"")]
+    #[case("12:30", "\"12:30\"")]
+    #[case("!!str 5", "\"5\"")]
+    fn scalars_are_read_as_kubernetes_reads_them(#[case] text: &str, #[case] expected: &str) {
+        let documents = documents(&format!("a: {text}\n")).0;
+        assert_eq!(documents[0].node.value()["a"].to_string(), expected);
+    }
+
+    #[test]
+    fn a_bomb_and_a_well_end_in_an_error() {
+        let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..9 {
+            let before = format!("*a{},", level - 1).repeat(9);
+            bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+        }
+        assert_eq!(found(&bomb).len(), 1);
+        let well = format!("a: {}{}\n", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(found(&well).len(), 1);
     }
 }

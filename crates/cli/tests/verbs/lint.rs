@@ -6,13 +6,17 @@ use crate::world::World;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verbs/manifests");
 
+/// What is looked at by itself.
+const RENDERED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verbs/rendered");
+
 async fn transcript(lines: &[&str]) -> String {
     // No cluster is asked.
     let world = World::bare();
     let mut seen = String::new();
     for line in lines {
-        let said = world.run(&line.replace("@", HERE)).await;
-        seen.push_str(&said.shown(line).replace(&format!("{HERE}/"), ""));
+        let said = world.run(&line.replace("@", HERE).replace("%", RENDERED)).await;
+        let shown = said.shown(line).replace(&format!("{HERE}/"), "");
+        seen.push_str(&shown.replace(&format!("{RENDERED}/"), ""));
     }
     seen
 }
@@ -40,6 +44,46 @@ async fn what_is_wrong_is_told_with_file_line_and_field() {
         ])
         .await
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rendered_chart_is_checked_as_a_whole() {
+    assert_snapshot!(transcript(&["lint %/chart.yaml", "lint %/chart.yaml -o json"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_the_operator_refuses_is_an_error() {
+    assert_snapshot!(
+        transcript(&[
+            "lint %/addresses.yaml",
+            "lint %/addresses.yaml --allow-egress 127.0.0.0/8 --allow-egress ::1 --allow-egress 169.254.169.254",
+            "lint %/addresses.yaml --allow-egress local",
+        ])
+        .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fights_the_operator_is_a_warning_and_an_error_if_that_is_asked_for() {
+    assert_snapshot!(
+        transcript(&[
+            "lint %/managed.yaml",
+            "lint %/managed.yaml --strict",
+            "lint %/managed.yaml --strict -o json",
+            "lint @/good.yaml --strict",
+        ])
+        .await
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_checked_before_it_is_made() {
+    assert_snapshot!(transcript(&["lint %/jobs.yaml"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_of_lists_and_duplicate_keys_do_not_hide_anything() {
+    assert_snapshot!(transcript(&["lint %/lists.yaml"]).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +118,8 @@ async fn a_kind_that_is_misspelt_is_not_passed_over() {
         (said.exit, said.out.replace(&path, "db.yaml").as_str()),
         (
             stateward_cli::Exit::Error,
-            "db.yaml:2: kind: RolloutPlugins is no kind of argoproj.io; RolloutPlugin is\n"
+            "db.yaml:1: spec: is missing\n\
+             db.yaml:2: kind: RolloutPlugins is not a kind of argoproj.io/v1alpha1; did you mean RolloutPlugin\n"
         ),
         "{said:?}"
     );

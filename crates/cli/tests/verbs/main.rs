@@ -17,6 +17,7 @@ mod help;
 mod history;
 mod hostile;
 mod lint;
+mod lint_server;
 mod steering;
 mod template;
 mod world;

@@ -453,6 +453,18 @@ impl World {
         self.run_on(client, line, Style::default(), None).await
     }
 
+    /// What the server answers to a new object that it is to check strictly and not to keep.
+    pub(crate) async fn dry_run(&self, path: &str, object: &serde_json::Value) -> (u16, String) {
+        let request = http::Request::post(format!("{path}?dryRun=All&fieldValidation=Strict"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(kube::client::Body::from(object.to_string().into_bytes()))
+            .unwrap();
+        let response = self.client.send(request).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await.unwrap();
+        (code, String::from_utf8(body.to_vec()).unwrap())
+    }
+
     /// Waits for a phase.
     pub(crate) async fn until(&self, phase: &str) {
         let there = |rollout: Option<&RolloutPlugin>| {
