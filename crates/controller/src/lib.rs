@@ -34,6 +34,7 @@ mod kind;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
+mod namespace_slots;
 mod notify;
 pub mod operator;
 pub mod overlap;

@@ -31,13 +31,11 @@ use crate::index::{Gone, Index};
 use crate::invalid_objects;
 use crate::kind::{Checks, Rollout};
 use crate::metrics::Metrics;
+use crate::namespace_slots::{self, NamespaceSlots};
 use crate::phased::Inquiry;
 use crate::reconcile::{Context, has_left, reconcile, retry, target};
 use crate::retry::retry_transient_errors;
 use crate::roster::{self, Roster};
-
-/// How many objects may have their turn at the same time.
-const AT_ONCE: u16 = 16;
 
 /// What an operator is started with.
 #[derive(Clone, Debug)]
@@ -258,6 +256,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
     workloads: mpsc::UnboundedReceiver<Changed>,
     told: impl FnOnce(Store<K>) -> S,
 ) {
+    let (queue, queued) = mpsc::unbounded_channel();
     let mut context = Context::new(
         steering.client.clone(),
         steering.clock.clone(),
@@ -265,6 +264,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         steering.metrics.clone(),
         checks,
         steering.roster.clone(),
+        NamespaceSlots::new(queue),
     );
     context.contain_panics = steering.contain_panics;
     let context = Arc::new(context);
@@ -311,14 +311,15 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         )
     });
     let told = told(reader.clone());
-    let metrics = context.metrics.clone();
+    let noted = context.clone();
     Controller::for_stream(objects, reader)
-        .with_config(controller::Config::default().concurrency(AT_ONCE))
+        .with_config(controller::Config::default().concurrency(namespace_slots::TOTAL))
         .reconcile_on(concerned)
         .reconcile_on(told)
+        .reconcile_on(UnboundedReceiverStream::new(queued))
         .run(reconcile, retry, context)
         .for_each(|ended| {
-            note(&ended, &metrics);
+            note(&ended, &noted);
             future::ready(())
         })
         .await;
@@ -347,13 +348,15 @@ fn analysed_or_instructed(
 /// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
 fn note<K: Rollout, Q>(
     ended: &Result<(ObjectRef<K>, controller::Action), controller::Error<Error, Q>>,
-    metrics: &Metrics,
+    context: &Context<K>,
 ) {
     match ended {
         Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
         // It was deleted while it waited for its turn.
         Err(controller::Error::ObjectNotFound(object)) => {
-            metrics.begun::<K>(object.namespace.as_deref(), &object.name);
+            let namespace = object.namespace.as_deref();
+            context.metrics.begun::<K>(namespace, &object.name);
+            context.slots.queue_next(namespace.unwrap_or_default());
         }
         Err(controller::Error::RunnerError(error)) => tracing::error!(%error, "no object gets its turn"),
     }

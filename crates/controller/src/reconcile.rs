@@ -25,6 +25,7 @@ use crate::contest::{Contest, reduces_exposure};
 use crate::error::{Error, backoff, contain_panics};
 use crate::kind::{Checks, Rollout, full_name};
 use crate::metrics::Metrics;
+use crate::namespace_slots::NamespaceSlots;
 use crate::notify::{Told, notify};
 use crate::roster::Roster;
 use crate::stable_template;
@@ -57,6 +58,7 @@ pub(crate) struct Context<K: Rollout> {
     pub(crate) metrics: Metrics,
     pub(crate) checks: Arc<dyn Checks<K>>,
     pub(crate) roster: Roster,
+    pub(crate) slots: NamespaceSlots<K>,
     latest: Latest<K>,
     failures: Failures,
     contest: Contest,
@@ -77,6 +79,7 @@ impl<K: Rollout> Context<K> {
         metrics: Metrics,
         checks: Arc<dyn Checks<K>>,
         roster: Roster,
+        slots: NamespaceSlots<K>,
     ) -> Self {
         Self {
             client,
@@ -85,6 +88,7 @@ impl<K: Rollout> Context<K> {
             metrics,
             checks,
             roster,
+            slots,
             latest: Latest::default(),
             failures: Failures::default(),
             contest: Contest::default(),
@@ -174,6 +178,10 @@ impl<K: Rollout> Context<K> {
 pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>) -> Result<Next, Error> {
     // Who holds a workload is not known before everybody who may hold one is.
     context.roster.complete().await;
+    let namespace = seen.namespace().unwrap_or_default();
+    let Some(_slot) = context.slots.take(&namespace, &seen.name_any()) else {
+        return Ok(Next::await_change());
+    };
     let _measured = context.metrics.turn(&*seen);
     let object = context.latest.newest(&seen);
     let span = span(&object);
@@ -721,7 +729,8 @@ mod tests {
         let (runs, templates) = (Runs::default(), Templates::new().0);
         let starter = Starter::new(client.clone(), runs, templates, Workers::default(), changed);
         let (metrics, roster) = (Metrics::default(), Roster::default());
-        let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster);
+        let slots = NamespaceSlots::new(tokio::sync::mpsc::unbounded_channel().0);
+        let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster, slots);
         let shown = |seen: &str| version(&context.latest.newest(&object(seen)));
         assert_eq!(shown("7"), 7);
         context.latest.remember(&object("9"));

@@ -209,9 +209,11 @@ impl Egress {
         if self.refuse_names.iter().any(|refused| canonical(refused) == name) {
             return Err("is a name of the API server");
         }
-        let refused = NAMES.iter().find(|(refused, _)| {
+        let refused = NAMES.iter().find(|(refused, why)| {
+            // `prometheus.metadata` is a Service in a namespace.
+            let whole = *why == METADATA_NAME && !refused.contains('.');
             let below = name.strip_suffix(refused).is_some_and(|rest| rest.ends_with('.'));
-            name == *refused || below
+            name == *refused || below && !whole
         });
         let service = matches!(
             name.strip_prefix("kubernetes.default"),
@@ -219,6 +221,7 @@ impl Egress {
         );
         match refused {
             Some((_, why)) => Err(why),
+            None if is_instance_data(&name) => Err(METADATA_NAME),
             None if service || name == "kubernetes" => Err("is a name of the API server"),
             None => Ok(()),
         }
@@ -236,7 +239,7 @@ impl Egress {
             Host::Ipv4(address) => self.refusal_of(address.into()),
             Host::Ipv6(address) => self.refusal_of(address.into()),
             Host::Domain(name) => {
-                let why = self.check_name(name).err()?;
+                let why = self.check_name(name).err().filter(|why| *why != PROXY_NAME)?;
                 // A name is open where the address is that it leads to.
                 let address = match why {
                     MACHINE_NAME => Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
@@ -276,19 +279,34 @@ impl Egress {
 }
 
 /// Names that lead to this machine or to a metadata service, and everything below them.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 16] = [
     ("ip6-localhost", MACHINE_NAME),
     ("ip6-loopback", MACHINE_NAME),
+    ("localdomain4", MACHINE_NAME),
+    ("localdomain6", MACHINE_NAME),
     ("localhost", MACHINE_NAME),
     ("localhost.localdomain", MACHINE_NAME),
-    ("metadata.google.internal", METADATA_NAME),
-    ("metadata", METADATA_NAME),
+    ("localhost4", MACHINE_NAME),
+    ("localhost6", MACHINE_NAME),
+    ("docker.internal", PROXY_NAME),
+    ("containers.internal", PROXY_NAME),
     ("instance-data", METADATA_NAME),
-    ("instance-data.ec2.internal", METADATA_NAME),
+    ("metadata", METADATA_NAME),
+    ("metadata.azure.internal", METADATA_NAME),
+    ("metadata.goog", METADATA_NAME),
+    ("metadata.google.internal", METADATA_NAME),
+    ("metadata.tencentyun.com", METADATA_NAME),
 ];
+
+/// Of every region of EC2: `instance-data.ec2.internal`, `instance-data.eu-west-1.compute.internal`
+fn is_instance_data(name: &str) -> bool {
+    name.starts_with("instance-data.") && name.ends_with(".internal")
+}
 
 const MACHINE_NAME: &str = "is a name of the machine itself";
 const METADATA_NAME: &str = "is a name of a cloud's metadata service";
+/// As Docker and Podman call it. Without a proxy its address decides.
+const PROXY_NAME: &str = "is a name of the machine that a container runs on, which may be that of the proxy";
 
 /// Of the metadata service of nearly all clouds.
 const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
@@ -529,6 +547,19 @@ mod tests {
     #[case("kubernetes.default.svc.cluster.local", true)]
     #[case("kubernetes", true)]
     #[case("kubernetes.default.example.com", false)]
+    #[case("localhost4", true)]
+    #[case("localhost6.localdomain6", true)]
+    #[case("metadata.goog", true)]
+    #[case("metadata.tencentyun.com", true)]
+    #[case("metadata.azure.internal", true)]
+    #[case("instance-data.ec2.internal", true)]
+    #[case("instance-data.eu-west-1.compute.internal", true)]
+    #[case("host.docker.internal", true)]
+    #[case("gateway.docker.internal", true)]
+    #[case("host.containers.internal", true)]
+    #[case("metadata.example.com", false)]
+    #[case("instance-data.example.com", false)]
+    #[case("docker.example.com", false)]
     #[case("mylocalhost", false)]
     #[case("prometheus", false)]
     fn behind_a_proxy_names_are_refused_that_lead_to_what_is_refused(
@@ -585,6 +616,8 @@ mod tests {
     )]
     #[case("http://prometheus.monitoring:9090", None)]
     #[case("http://10.0.0.7:9090", None)]
+    #[case("http://prometheus.metadata:9090", None)]
+    #[case("http://host.docker.internal:9090", None)]
     #[case("http://{{args.host}}:9090", None)]
     #[case("", None)]
     fn what_can_never_be_connected_to_is_known_before(#[case] url: &str, #[case] expected: Option<&str>) {

@@ -1,6 +1,6 @@
 //! Arguments whose flag says that they are secret: `--password X`, `redis-cli -a X`, `curl -u me:X`.
 
-use super::name::is_secret;
+use stateward_redact::is_secret;
 
 /// Programs whose `-p` is something else: a port, a path.
 const OTHER_P: [&str; 19] = [

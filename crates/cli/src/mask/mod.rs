@@ -2,15 +2,13 @@
 //!
 //! References to Secrets hold no secret and are shown. Literal values are hidden by their names (environment, annotations, labels,
 //! headers, `--password=…`), by the look of them, and by the flag before them. What is secret and looks like nothing in particular,
-//! under a name that says nothing, cannot be known. `name`, `value` and `flag` say what is one.
+//! under a name that says nothing, cannot be known. `stateward-redact`, `value` and `flag` say what is one.
 
 mod flag;
-mod name;
 mod value;
 
 use serde_json::{Map, Value};
-
-use self::name::{is_secret, is_webhook};
+use stateward_redact::{is_secret, is_webhook};
 
 /// Two templates for people to compare, without what may be secret.
 pub(crate) fn mask(before: &Value, after: &Value) -> (Value, Value) {

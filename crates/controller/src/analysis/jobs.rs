@@ -12,6 +12,7 @@ use futures::{StreamExt, future};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, LogParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
@@ -33,7 +34,7 @@ const OF_RUN: &str = "stateward.dev/analysis-run";
 /// The annotation of their pods: the name of the run.
 const RUN_OF_POD: &str = "stateward.dev/analysis-run-name";
 
-/// The label by which Kubernetes tells the Job of a pod.
+/// The label of a pod with the name of its Job. Anyone who may create pods can set it: the controller reference counts.
 const JOB_OF_POD: &str = "batch.kubernetes.io/job-name";
 
 /// Where a measurement notes its Job.
@@ -111,19 +112,20 @@ pub(crate) struct Jobs {
     known: Arc<Mutex<Known>>,
 }
 
-/// Namespace and name of a Job.
+/// Namespace and name of a Job, or its UID.
 type Key = (String, String);
 
 #[derive(Default)]
 struct Known {
     jobs: HashMap<Key, Seen>,
-    /// What keeps the pod of a Job from running.
+    /// What keeps the pod of a Job from running, by namespace and UID of the Job.
     pods: HashMap<Key, Trouble>,
 }
 
 /// A Job as the watch shows it.
 #[derive(Clone, Debug)]
 struct Seen {
+    uid: String,
     /// The UID of its run.
     run: Option<String>,
     state: State,
@@ -208,7 +210,7 @@ impl Jobs {
                     continue;
                 }
                 Ok(watcher::Event::InitApply(pod)) => {
-                    listed.insert(job_of(&pod));
+                    listed.extend(job_of(&pod));
                     let trouble = trouble(&pod);
                     (pod, trouble)
                 }
@@ -223,9 +225,10 @@ impl Jobs {
                 Ok(watcher::Event::Delete(pod)) => (pod, None),
                 Err(_) => continue,
             };
+            let Some(job) = job_of(&pod) else { continue };
             let before = match trouble.clone() {
-                Some(trouble) => self.lock().pods.insert(job_of(&pod), trouble),
-                None => self.lock().pods.remove(&job_of(&pod)),
+                Some(trouble) => self.lock().pods.insert(job, trouble),
+                None => self.lock().pods.remove(&job),
             };
             let run = pod.annotations().get(RUN_OF_POD);
             if let Some(run) = run.filter(|_| before != trouble) {
@@ -347,10 +350,7 @@ impl Jobs {
     ) -> Result<Course, Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
         let here = (run.namespace().unwrap_or_default(), name.clone());
-        let (known, trouble) = {
-            let known = self.lock();
-            (known.jobs.get(&here).cloned(), known.pods.get(&here).cloned())
-        };
+        let known = self.lock().jobs.get(&here).cloned();
         let lost = |message: String| {
             Course::Lost(Measurement {
                 phase: Phase::Error,
@@ -380,6 +380,7 @@ impl Jobs {
                 Err(error) => return Err(Error::api("cannot read a Job")(error)),
             },
         };
+        let trouble = self.lock().pods.get(&(here.0.clone(), seen.uid.clone())).cloned();
         let mut metadata = measurement.metadata.clone();
         let (phase, message) = match seen.state {
             State::Running => {
@@ -408,7 +409,7 @@ impl Jobs {
             }
             State::Complete => (Phase::Successful, String::new()),
             State::Failed(why) => {
-                let tail = self.log_tail(run, &name).await;
+                let tail = self.log_tail(run, &name, &seen.uid).await;
                 metadata.extend(tail.map(|tail| (LOG_TAIL.to_owned(), tail)));
                 (Phase::Failed, format!("Job {name} failed{why}"))
             }
@@ -471,12 +472,13 @@ impl Jobs {
     }
 
     /// The end of the log of a failed Job's last pod, where it can be had.
-    async fn log_tail(&self, run: &AnalysisRun, job: &str) -> Option<String> {
+    async fn log_tail(&self, run: &AnalysisRun, job: &str, uid: &str) -> Option<String> {
         let pods = Objects::<Pod>::in_namespace_of(&self.client, run).ok()?;
         let labels = format!("{JOB_OF_POD}={job}");
         let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
         let last = pods_of_job
             .iter()
+            .filter(|pod| job_of(pod).is_some_and(|(_, job)| job == uid))
             .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
         let params = LogParams {
             tail_lines: Some(LOG_LINES),
@@ -500,10 +502,19 @@ impl Jobs {
     }
 }
 
-/// Namespace and name of the Job of a pod.
-fn job_of(pod: &Pod) -> Key {
-    let job = pod.labels().get(JOB_OF_POD).cloned().unwrap_or_default();
-    (pod.namespace().unwrap_or_default(), job)
+/// Namespace and UID of the Job that controls a pod.
+fn job_of(pod: &Pod) -> Option<Key> {
+    let job = controller::<Job>(pod.owner_references())?;
+    Some((pod.namespace().unwrap_or_default(), job.uid.clone()))
+}
+
+/// The controller of an object, if it is of this kind.
+fn controller<K: Resource<DynamicType = ()>>(owners: &[OwnerReference]) -> Option<&OwnerReference> {
+    let mut owners = owners.iter();
+    owners.find(|owner| {
+        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        owner.controller == Some(true) && owner.kind == K::kind(&()) && group == K::group(&())
+    })
 }
 
 /// What keeps a pod from running, if something does.
@@ -549,16 +560,17 @@ fn key(job: &Job) -> Key {
 }
 
 fn is_of(job: &Job, run: &AnalysisRun) -> bool {
-    let mut owners = job.owner_references().iter();
-    let owned = owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == run.uid().as_ref());
-    owned && job.labels().get(OF_RUN) == run.uid().as_ref()
+    run_uid(job).is_some() && run_uid(job) == run.uid()
+}
+
+/// The UID of the run that controls a Job, if the label says the same.
+fn run_uid(job: &Job) -> Option<String> {
+    let run = controller::<AnalysisRun>(job.owner_references())?;
+    Some(run.uid.clone()).filter(|uid| job.labels().get(OF_RUN) == Some(uid))
 }
 
 fn run_of(job: &Job) -> Option<ObjectRef<AnalysisRun>> {
-    let owners = job.metadata.owner_references.iter().flatten();
-    let group = |version: &str| version.split('/').next() == Some(AnalysisRun::group(&()).as_ref());
-    let mut runs = owners.filter(|owner| owner.kind == "AnalysisRun" && group(&owner.api_version));
-    let run = runs.next()?;
+    let run = controller::<AnalysisRun>(job.owner_references())?;
     Some(ObjectRef::new(&run.name).within(&job.namespace()?))
 }
 
@@ -572,7 +584,8 @@ fn seen(job: &Job) -> Seen {
         status.terminating,
     ];
     Seen {
-        run: job.labels().get(OF_RUN).cloned(),
+        uid: job.uid().unwrap_or_default(),
+        run: run_uid(job),
         state: state(job),
         without_pod: pods.into_iter().flatten().all(|count| count == 0),
     }

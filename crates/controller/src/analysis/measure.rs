@@ -30,11 +30,9 @@ use super::templates::Templates;
 use crate::error::{Error, backoff, contain_panics};
 use crate::invalid_objects;
 use crate::metrics::Metrics;
+use crate::namespace_slots::{self, NamespaceSlots};
 use crate::status::difference;
 use crate::turn::{Failures, Latest, at};
-
-/// How many runs may have their turn at the same time.
-const AT_ONCE: u16 = 16;
 
 /// What a turn of a run needs.
 pub(crate) struct Lab {
@@ -46,6 +44,7 @@ pub(crate) struct Lab {
     pub(crate) jobs: Jobs,
     /// Runs that are ready to be measured, or what is wrong with them, by namespace and UID.
     prepared: Prepared<(String, String), AnalysisRunSpec, Result<AnalysisRunSpec, Vec<Problem>>>,
+    slots: NamespaceSlots<AnalysisRun>,
     /// Queues a run for another reconcile.
     due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     latest: Latest<AnalysisRun>,
@@ -73,6 +72,7 @@ impl Lab {
             runs,
             asks,
             prepared: Prepared::new(workers),
+            slots: NamespaceSlots::new(due.clone()),
             due,
             latest: Latest::default(),
             failures: Failures::default(),
@@ -140,11 +140,18 @@ pub(crate) async fn measure(
         })
         .reflect(writer)
         .touched_objects();
+    let noted = lab.clone();
     Controller::for_stream(runs, reader)
-        .with_config(controller::Config::default().concurrency(AT_ONCE))
+        .with_config(controller::Config::default().concurrency(namespace_slots::TOTAL))
         .reconcile_on(UnboundedReceiverStream::new(due))
         .run(reconcile, retry, lab)
-        .for_each(|_| future::ready(()))
+        .for_each(move |ended| {
+            // It was deleted while it was queued.
+            if let Err(controller::Error::ObjectNotFound(run)) = ended {
+                noted.slots.queue_next(run.namespace.as_deref().unwrap_or_default());
+            }
+            future::ready(())
+        })
         .await;
 }
 
@@ -185,6 +192,10 @@ fn retry(run: Arc<AnalysisRun>, error: &Error, lab: Arc<Lab>) -> Next {
 }
 
 async fn reconcile(seen: Arc<AnalysisRun>, lab: Arc<Lab>) -> Result<Next, Error> {
+    let namespace = seen.namespace().unwrap_or_default();
+    let Some(_slot) = lab.slots.take(&namespace, &seen.name_any()) else {
+        return Ok(Next::await_change());
+    };
     let run = lab.latest.newest(&seen);
     let next = contain_panics(lab.contain_panics, turn(&run, &lab)).await?;
     lab.failures.forget(&run.uid().unwrap_or_default());

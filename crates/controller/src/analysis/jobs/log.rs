@@ -8,24 +8,6 @@ pub(super) const SHOWN: usize = 256;
 /// Stands for a credential.
 const REDACTED: &str = "*****";
 
-/// Words in the name of a field that holds a credential.
-const NAMES: [&str; 14] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "secret",
-    "token",
-    "apikey",
-    "api-key",
-    "api_key",
-    "accesskey",
-    "access_key",
-    "credential",
-    "cookie",
-    "signature",
-];
-
 /// The schemes of HTTP authentication: what comes after them is a credential.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
@@ -61,39 +43,59 @@ pub(super) fn tail(log: &str) -> String {
     }
 }
 
+/// What of a line is hidden after a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    Nothing,
+    /// The next word: `--token abc --verbose`, `Bearer abc`
+    Word,
+    /// All of it: `password: correct horse`, where nothing says which word is the last.
+    Rest,
+}
+
 /// A line without credentials.
 fn redact(line: &str) -> String {
     let mut words = Vec::new();
-    let mut hidden = false;
+    let mut hidden = Hidden::Nothing;
     let mut name = false;
     for word in line.split(' ') {
-        let (shown, mut next) = redact_word(word, hidden);
-        next |= name && matches!(word, "=" | ":" | ":=" | "=>");
-        name = is_name_of_credential(word);
-        // Several spaces are empty words, which hide nothing.
-        hidden = next || (hidden && word.is_empty());
+        // Several spaces are empty words.
+        if word.is_empty() {
+            words.push(String::new());
+            continue;
+        }
+        let (shown, next) = redact_word(word, hidden);
+        let is_redacted = shown == REDACTED;
         words.push(shown);
+        if hidden == Hidden::Rest && is_redacted {
+            break;
+        }
+        hidden = match name && is_assignment(word) {
+            true => Hidden::Rest,
+            false => next,
+        };
+        name = is_name_of_credential(word);
     }
     words.join(" ")
 }
 
-/// A word without credentials, and whether the next one is a credential.
-fn redact_word(word: &str, hidden: bool) -> (String, bool) {
-    let bare = |text: &str| {
-        text.trim_matches(|c: char| !c.is_alphanumeric())
-            .to_ascii_lowercase()
-    };
-    let is_scheme = SCHEMES.contains(&bare(word).as_str());
-    if hidden && !word.is_empty() {
+fn is_assignment(word: &str) -> bool {
+    matches!(word, "=" | ":" | ":=" | "=>")
+}
+
+/// A word without credentials, and what is hidden after it.
+fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_scheme = SCHEMES.contains(&bare.to_ascii_lowercase().as_str());
+    if hidden != Hidden::Nothing {
         // `Authorization: Bearer abc`, and `password = abc`
-        let goes_on = is_scheme || matches!(word, "=" | ":" | ":=" | "=>");
-        return match goes_on {
-            true => (word.to_owned(), true),
-            false => (REDACTED.to_owned(), false),
+        return match is_scheme || is_assignment(word) {
+            true => (word.to_owned(), hidden),
+            false => (REDACTED.to_owned(), Hidden::Nothing),
         };
     }
     if is_scheme {
-        return (word.to_owned(), true);
+        return (word.to_owned(), Hidden::Word);
     }
     if let Some((scheme, rest)) = word.split_once("://")
         && let Some((_, host)) = rest
@@ -109,14 +111,14 @@ fn redact_word(word: &str, hidden: bool) -> (String, bool) {
 }
 
 /// `password=abc`, `{"token":"abc","user":"me"}`, `?sig=abc&x=y`: the values of fields that hold credentials.
-fn redact_fields(word: &str) -> (String, bool) {
-    let (mut out, mut next) = (String::new(), false);
+fn redact_fields(word: &str) -> (String, Hidden) {
+    let (mut out, mut next) = (String::new(), Hidden::Nothing);
     for field in word.split_inclusive(['&', ',', ';', '?']) {
         let (field, end) = match field.char_indices().next_back() {
             Some((at, c)) if "&,;?".contains(c) => field.split_at(at),
             _ => (field, ""),
         };
-        next = false;
+        next = Hidden::Nothing;
         let at = field.find(['=', ':']);
         match at.map(|at| field.split_at(at)) {
             Some((name, value)) if is_name_of_credential(name) => {
@@ -124,11 +126,14 @@ fn redact_fields(word: &str) -> (String, bool) {
                 out.push_str(name);
                 out.push_str(mark);
                 if value.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
-                    // It is in the next word.
+                    // It is in what follows.
                     out.push_str(value);
-                    next = true;
+                    next = Hidden::Rest;
                 } else {
                     out.push_str(REDACTED);
+                    if is_open(value) {
+                        next = Hidden::Rest;
+                    }
                 }
             }
             Some((name, value)) => {
@@ -138,7 +143,7 @@ fn redact_fields(word: &str) -> (String, bool) {
             // `password abc`
             None if is_name_of_credential(field) && field == word && word.starts_with("--") => {
                 out.push_str(field);
-                next = true;
+                next = Hidden::Word;
             }
             None => out.push_str(&without_opaque(field)),
         }
@@ -147,11 +152,16 @@ fn redact_fields(word: &str) -> (String, bool) {
     (out, next)
 }
 
+/// Whether a quoted text goes on in the next word: `"correct`
+fn is_open(value: &str) -> bool {
+    let value = value.trim_start_matches('\\');
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
+    quote.is_some_and(|quote| value.matches(quote).count() == 1)
+}
+
+/// Of `{"token"` and `--db.password` too.
 fn is_name_of_credential(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.ends_with("authorization")
-        || name.ends_with("authorization\"")
-        || NAMES.iter().any(|known| name.contains(known))
+    stateward_redact::is_secret(name)
 }
 
 /// Long runs of letters and digits are keys, tokens or digests.
@@ -166,7 +176,11 @@ fn without_opaque(text: &str) -> String {
         let letters = run.chars().any(|c| c.is_ascii_alphabetic());
         // Paths and host names are long, but their parts are not.
         let longest = run.split(['/', '.', '-', '_']).map(str::len).max().unwrap_or(0);
-        let opaque = digits && letters && longest >= OPAQUE;
+        // Base64 has them too, and mixes its letters.
+        let mixed = run.chars().any(|c| c.is_ascii_lowercase()) && run.chars().any(|c| c.is_ascii_uppercase());
+        let base64 = run.split(['.', '-', '_']).map(str::len).max().unwrap_or(0);
+        let is_path = run.starts_with('/');
+        let opaque = digits && letters && (longest >= OPAQUE || mixed && !is_path && base64 >= OPAQUE);
         out.push_str(if opaque { REDACTED } else { run });
         let end = after.find(is_part).unwrap_or(after.len());
         let (between, after) = after.split_at(end);
@@ -198,9 +212,18 @@ mod tests {
     #[case("postgres://me:hunter2@db:5432/x failed", "postgres://*****@db:5432/x failed")]
     #[case(
         "GET https://host/a?sig=1&signature=abc&x=1",
-        "GET https://host/a?sig=1&signature=*****&x=1"
+        "GET https://host/a?sig=*****&signature=*****&x=1"
     )]
     #[case("Set-Cookie: session=abc", "Set-Cookie: *****")]
+    #[case("key: hunter2", "key: *****")]
+    #[case("DB_PASS=hunter2", "DB_PASS=*****")]
+    #[case("auth=hunter2, retry", "auth=*****, retry")]
+    #[case("password: correct horse battery", "password: *****")]
+    #[case("password=\"correct horse\" at db", "password=***** *****")]
+    #[case("{\"password\": \"correct horse\", \"user\": 1}", "{\"password\": *****")]
+    #[case("password : correct horse", "password : *****")]
+    #[case("using wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY now", "using ***** now")]
+    #[case("monkey: not found", "monkey: not found")]
     #[case("key AKIAIOSFODNN7EXAMPLEAKIAIOSFODNN7EXAMPLE used", "key ***** used")]
     #[case(
         "/usr/share/some/rather/long/path/to/a/file-of-version-2.txt",

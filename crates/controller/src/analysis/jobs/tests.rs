@@ -93,7 +93,12 @@ fn measurement(begun: Timestamp) -> Measurement {
 fn job(run: &str, status: Value) -> Job {
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": "it", "namespace": "ns", "uid": "job", "labels": {OF_RUN: run}},
+        "metadata": {
+            "name": "it", "namespace": "ns", "uid": "job", "labels": {OF_RUN: run},
+            "ownerReferences": [{
+                "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "name": "run", "uid": run, "controller": true,
+            }],
+        },
         "status": status,
     });
     serde_json::from_value(job).unwrap()
@@ -104,10 +109,18 @@ fn job(run: &str, status: Value) -> Job {
 async fn the_end_of_a_failed_jobs_log_is_redacted_and_kept_out_of_the_message() {
     let long = "ä".repeat(log::SHOWN);
     let log = format!("{long}\npassword=hunter2\nno route to host\n");
-    let pod = |name: &str, time: &str| json!({"metadata": {"name": name, "creationTimestamp": time}});
+    let pod = |name: &str, time: &str, job: &str| {
+        let owner =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "it", "uid": job, "controller": true});
+        json!({"metadata": {"name": name, "creationTimestamp": time, "ownerReferences": [owner]}})
+    };
     let pods = json!({
         "apiVersion": "v1", "kind": "PodList", "metadata": {},
-        "items": [pod("it-b", "2026-01-01T00:00:09Z"), pod("it-a", "2026-01-01T00:00:01Z")],
+        "items": [
+            pod("it-b", "2026-01-01T00:00:09Z", "job"),
+            pod("it-a", "2026-01-01T00:00:01Z", "job"),
+            pod("forged", "2026-01-01T00:00:10Z", "another"),
+        ],
     });
     let (client, asked) = client(move |uri| {
         if uri.contains("/log") {
@@ -178,7 +191,8 @@ async fn a_job_that_waits_says_what_for_after_a_moment(
     let (client, _) = client(|_| String::new());
     let jobs = Jobs::new(client);
     let here = ("ns".to_owned(), "it".to_owned());
-    jobs.lock().jobs.insert(here.clone(), seen(&job("uid", status)));
+    jobs.lock().jobs.insert(here, seen(&job("uid", status)));
+    let here = ("ns".to_owned(), "job".to_owned());
     jobs.lock().pods.extend(trouble.map(|trouble| (here, trouble)));
     let begun = Timestamp::UNIX_EPOCH;
     let Course::UnderWay(Err(later)) = jobs.look(&run(), &measurement(begun), begun).await.unwrap() else {
@@ -189,6 +203,21 @@ async fn a_job_that_waits_says_what_for_after_a_moment(
     };
     assert!(words.contains(expected), "{words}");
     assert_eq!(words.is_empty(), expected.is_empty(), "{words}");
+}
+
+/// `OwnerReferences` and labels are written by whoever creates an object.
+#[rstest]
+#[case::of_the_run(json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "name": "run", "uid": "uid", "controller": true}]), true)]
+#[case::by_its_label_alone(json!([]), false)]
+#[case::not_controlled(json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "name": "run", "uid": "uid"}]), false)]
+#[case::of_another_kind(json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "run", "uid": "uid", "controller": true}]), false)]
+#[case::of_another_group(json!([{"apiVersion": "example.com/v1", "kind": "AnalysisRun", "name": "run", "uid": "uid", "controller": true}]), false)]
+fn a_job_is_of_the_run_that_controls_it(#[case] owners: Value, #[case] expected: bool) {
+    let mut forged = json!(job("uid", json!({})));
+    forged["metadata"]["ownerReferences"] = owners;
+    let forged: Job = serde_json::from_value(forged).unwrap();
+    assert_eq!(is_of(&forged, &run()), expected);
+    assert_eq!(seen(&forged).run.is_some(), expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Names that say that what they name is nobody's business.
+//! Credentials by the names of what holds them: environment variables, fields, flags, headers.
 
 /// Parts of names that say what is behind them.
 const SECRET: [&str; 20] = [
@@ -39,8 +39,8 @@ const NO_PASS: [&str; 6] = [
     "trespass",
 ];
 
-/// Whether a name says that what it names is nobody's business: `PGPASSWORD`, `api-key`, `authToken`.
-pub(super) fn is_secret(name: &str) -> bool {
+/// Whether a name says that what it names is a credential: `PGPASSWORD`, `api-key`, `authToken`.
+pub fn is_secret(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();
     let word = |word: &String| {
@@ -50,7 +50,7 @@ pub(super) fn is_secret(name: &str) -> bool {
 }
 
 /// Whether a name says that an address behind it is one that whoever knows it may write to.
-pub(super) fn is_webhook(name: &str) -> bool {
+pub fn is_webhook(name: &str) -> bool {
     name.to_ascii_lowercase()
         .replace(['_', '-'], "")
         .contains("webhook")
