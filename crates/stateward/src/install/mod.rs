@@ -128,6 +128,7 @@ fn is_label(name: &str) -> bool {
 mod tests {
     use super::*;
     use rstest::rstest;
+    use stateward_controller::overlap::LEASE_NAMESPACE;
 
     fn args(parts: &[&str]) -> Args {
         Args {
@@ -167,11 +168,21 @@ mod tests {
             .map(|document| serde_saphyr::from_str(document).unwrap())
             .collect();
         assert_eq!(read, objects(&args).unwrap());
-        assert!(!yaml.contains("stateward-system"), "{yaml}");
-        assert!(
-            !yaml.contains("kind: Namespace"),
-            "it may be the home of others: {yaml}"
-        );
+    }
+
+    #[test]
+    fn elsewhere_only_the_namespace_of_the_lease_is_created() {
+        let mut args = args(&[]);
+        args.namespace = "elsewhere".into();
+        let objects = objects(&args).unwrap();
+        let kinds = |field: &str, value: &str| -> Vec<&str> {
+            let found = objects.iter().filter(|object| object["metadata"][field] == value);
+            found.filter_map(|object| object["kind"].as_str()).collect()
+        };
+        assert_eq!(kinds("name", "elsewhere"), [""; 0], "it may be the home of others");
+        assert_eq!(kinds("name", LEASE_NAMESPACE), ["Namespace"]);
+        assert_eq!(kinds("namespace", LEASE_NAMESPACE), ["Role", "RoleBinding"]);
+        assert_eq!(kinds("namespace", "elsewhere"), ["ServiceAccount", "Deployment"]);
     }
 
     #[test]

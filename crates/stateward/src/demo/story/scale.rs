@@ -34,18 +34,15 @@ impl Story<'_> {
         )?;
         self.teller.typed("kubectl scale statefulset/db --replicas 7")?;
         self.scene.scale(7).await?;
-        self.until("seven pods, two of them new", |sight| {
-            let new = sight
-                .versions()
-                .iter()
-                .filter(|version| **version == GOOD)
-                .count();
-            sight.ready() == 7 && new == 2 && sight.partition == Some(5)
+        self.until("seven pods, db-2 and at most one more of them new", |sight| {
+            let versions = sight.versions();
+            // Kubernetes may create db-3 before the guard is raised.
+            let new = versions.iter().filter(|version| **version == GOOD).count();
+            sight.ready() == 7 && versions.get(2) == Some(&GOOD) && new <= 2 && sight.partition == Some(7)
         })
         .await?;
-        self.expect_versions([FIRST, FIRST, FIRST, FIRST, FIRST, GOOD, GOOD])?;
         self.teller.tell(
-            "40 % of seven is two: the last two are new, the others are not, and it is still the same pause",
+            "no pod is moved back: db-2 stays new, at most 40 % of seven pods are, and it is still the same pause",
         )?;
         self.run("promote db", Exit::Done).await?;
         self.until("the end of the rollout", |sight| {
