@@ -444,9 +444,11 @@ impl Process {
         )
     }
 
-    /// Starts one that stands for election. The role that is shipped is good for one lease, and scenarios are many.
+    /// Starts one that stands for election, in a pod of its own: it does not look at the leases of scenarios in other namespaces. The
+    /// role that is shipped is good for one lease, and scenarios are many.
     fn candidate(cluster: &Cluster, lease: &str) -> Outcome<Self> {
         let flags = [
+            format!("--pod-uid={}-{}", cluster.namespace(), fastrand::u32(..)),
             format!("--namespace={}", cluster.namespace()),
             format!("--lease-namespace={}", cluster.namespace()),
             format!("--lease-duration={lease}"),
