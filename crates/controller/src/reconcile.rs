@@ -15,7 +15,7 @@ use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::memory::{Activity, Stable};
 use stateward_core::plan::Plan;
-use stateward_core::workload::Workload;
+use stateward_core::workload::{Claim, Workload};
 use stateward_core::world::{Action, Decision, Notice, World};
 use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Target};
@@ -411,7 +411,7 @@ async fn write_status<K: Rollout>(object: &K, new: &K::Status, context: &Context
 enum Leaving {
     /// It was ours, and is not any more.
     LetGo,
-    /// The view of it is older than our last write.
+    /// The view of it is older than our last write, or its controller has not seen the workload as it is.
     Late,
     /// It was not ours.
     Free,
@@ -440,7 +440,12 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
         }
     }
     let Some(action) = &decision.action else {
-        return Ok(Leaving::Free);
+        // What its controller has not seen yet is waited for.
+        let claim = world.workload.as_ref().map(|workload| &workload.claim);
+        return Ok(match claim {
+            Ok(Claim::Ours | Claim::Inherited) => Leaving::Late,
+            _ => Leaving::Free,
+        });
     };
     context.tell(object, &decision.notices, world.now).await;
     act(action, object, target, &seen, context).await?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::runtime::wait::await_condition;
@@ -44,19 +45,9 @@ async fn until(metrics: &Metrics, line: &str) {
     panic!("{line} did not come:\n{}", metrics.text());
 }
 
-#[tokio::test(start_paused = true)]
-async fn objects_wait_while_others_have_their_turns() {
-    let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
-    let cluster = Cluster::start(stateward_cluster::Options::at(clock.clone()));
-    let client = cluster.client("admin");
-    let definitions = Api::all(client.clone());
-    let (name, apply) = ("rolloutplugins.argoproj.io", PatchParams::apply("test"));
-    let definition = Patch::Apply(rolloutplugin::definition());
-    definitions.patch(name, &apply, &definition).await.unwrap();
-    let served = kube::runtime::conditions::is_crd_established();
-    await_condition(definitions, name, served).await.unwrap();
-    let objects: Api<RolloutPlugin> = Api::default_namespaced(client.clone());
-    for number in 0..20 {
+async fn create(client: &Client, namespace: &str, count: usize) {
+    let objects: Api<RolloutPlugin> = Api::namespaced(client.clone(), namespace);
+    for number in 0..count {
         let object = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
             "metadata": {"name": format!("db-{number}")},
@@ -68,6 +59,20 @@ async fn objects_wait_while_others_have_their_turns() {
         let object = serde_json::from_value(object).unwrap();
         objects.create(&PostParams::default(), &object).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_wait_while_others_have_their_turns() {
+    let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
+    let cluster = Cluster::start(stateward_cluster::Options::at(clock.clone()));
+    let client = cluster.client("admin");
+    let definitions = Api::all(client.clone());
+    let (name, apply) = ("rolloutplugins.argoproj.io", PatchParams::apply("test"));
+    let definition = Patch::Apply(rolloutplugin::definition());
+    definitions.patch(name, &apply, &definition).await.unwrap();
+    let served = kube::runtime::conditions::is_crd_established();
+    await_condition(definitions, name, served).await.unwrap();
+    create(&client, "default", 20).await;
 
     let (open, gate) = watch::channel(false);
     let metrics = Metrics::default();
@@ -77,13 +82,21 @@ async fn objects_wait_while_others_have_their_turns() {
     };
     let operator = Operator::new(gated(cluster.client("operator"), gate), options);
     let operator = tokio::spawn(operator.metrics(metrics.clone()).run());
+    until(&metrics, "stateward_reconciles_in_flight 12").await;
+    until(&metrics, "stateward_reconciles_waiting 8").await;
+    // A quarter is left to other namespaces.
+    let shop = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &shop).await.unwrap();
+    create(&client, "shop", 6).await;
     until(&metrics, "stateward_reconciles_in_flight 16").await;
-    until(&metrics, "stateward_reconciles_waiting 4").await;
+    until(&metrics, "stateward_reconciles_waiting 10").await;
 
     open.send(true).unwrap();
     until(&metrics, "stateward_reconciles_in_flight 0").await;
     until(&metrics, "stateward_reconciles_waiting 0").await;
     // The deletion is told too, and then there is nothing left to have a turn.
+    let objects: Api<RolloutPlugin> = Api::default_namespaced(client);
     objects.delete("db-0", &DeleteParams::default()).await.unwrap();
     let gone = |object: Option<&RolloutPlugin>| object.is_none();
     await_condition(objects, "db-0", gone).await.unwrap();

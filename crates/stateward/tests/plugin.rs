@@ -46,7 +46,9 @@ async fn every_verb_does_on_a_real_cluster_what_it_says(cluster: &mut Cluster) -
         .await?;
     rollout.expect_step(1, "Paused").await?;
     shell.says("status db", 3, "db: Paused: step 2 of 4").await?;
-    shell.says("get", 0, "db     Paused   -        2/4    34%").await?;
+    shell
+        .says("get", 0, "db     Paused   -        2/4    34%")
+        .await?;
     shell.says("list -A", 0, "Paused").await?;
     shell.says("get rp/db", 0, "▶ pause until promoted").await?;
     shell

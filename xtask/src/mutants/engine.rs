@@ -408,8 +408,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a gate by hand in a pause by hand",
         file: "core/src/engine/command.rs",
-        truth: "if self.world.paused {\n            return self.refuse(\"promote\",",
-        lie: "if false {\n            return self.refuse(\"promote\",",
+        truth: "if self.world.paused {\n            return self.refuse(command.as_str(),",
+        lie: "if false {\n            return self.refuse(command.as_str(),",
     },
     Mutant {
         name: "passes a gate while an old pod is not available",

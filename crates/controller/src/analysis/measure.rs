@@ -148,7 +148,9 @@ pub(crate) async fn measure(
         .for_each(move |ended| {
             // It was deleted while it was queued.
             if let Err(controller::Error::ObjectNotFound(run)) = ended {
-                noted.slots.queue_next(run.namespace.as_deref().unwrap_or_default());
+                noted
+                    .slots
+                    .queue_next(run.namespace.as_deref().unwrap_or_default());
             }
             future::ready(())
         })

@@ -29,6 +29,10 @@ impl Turn<'_> {
         let settled = (known || self.world.suspended) && workload.current == workload.update;
         let at_rest = self.memory.activity == Activity::Idle;
         let idle = at_rest && settled;
+        if at_rest && !settled && !workload.observed && self.memory.rejected.is_some() {
+            // The template was just restored, or has to be: which one, is known once its controller has seen the workload as it is.
+            return Outcome::wait(message);
+        }
         if at_rest && !settled && self.world.can_restore && self.is_rolled_back(workload) {
             self.notice(
                 "TemplateRestored",

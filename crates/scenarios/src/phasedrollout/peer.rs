@@ -385,8 +385,9 @@ async fn a_set_that_another_operator_guards_for_an_object_that_means_another_is_
 }
 
 async fn an_object_of_another_operator_can_be_deleted(cluster: &mut Cluster) -> Outcome {
-    cluster.with_operator().await?;
+    cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;
+    cluster.start_operator();
     let rollout = cluster.phased("db").with(&left_behind()).start().await?;
     rollout.delete().await?;
     rollout.expect_gone().await?;

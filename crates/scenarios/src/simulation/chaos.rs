@@ -248,6 +248,8 @@ impl Plan for Life {
             }
             Fault::AppliedTimeout => Fate::AppliedThenRefused(504),
             Fault::AppliedBroken => Fate::AppliedThenLost,
+            // No API server answers so where an event is created: nothing else writes it.
+            Fault::Conflict if Asks::of(call) == Asks::Event => Fate::Refused(503),
             Fault::Conflict => Fate::Refused(409),
             Fault::Unavailable => Fate::Refused(503),
             Fault::Expired if call.watch => {

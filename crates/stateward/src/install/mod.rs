@@ -179,7 +179,11 @@ mod tests {
             let found = objects.iter().filter(|object| object["metadata"][field] == value);
             found.filter_map(|object| object["kind"].as_str()).collect()
         };
-        assert_eq!(kinds("name", "elsewhere"), [""; 0], "it may be the home of others");
+        assert_eq!(
+            kinds("name", "elsewhere"),
+            [""; 0],
+            "it may be the home of others"
+        );
         assert_eq!(kinds("name", LEASE_NAMESPACE), ["Namespace"]);
         assert_eq!(kinds("namespace", LEASE_NAMESPACE), ["Role", "RoleBinding"]);
         assert_eq!(kinds("namespace", "elsewhere"), ["ServiceAccount", "Deployment"]);

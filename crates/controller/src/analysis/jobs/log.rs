@@ -177,7 +177,8 @@ fn without_opaque(text: &str) -> String {
         // Paths and host names are long, but their parts are not.
         let longest = run.split(['/', '.', '-', '_']).map(str::len).max().unwrap_or(0);
         // Base64 has them too, and mixes its letters.
-        let mixed = run.chars().any(|c| c.is_ascii_lowercase()) && run.chars().any(|c| c.is_ascii_uppercase());
+        let mixed =
+            run.chars().any(|c| c.is_ascii_lowercase()) && run.chars().any(|c| c.is_ascii_uppercase());
         let base64 = run.split(['.', '-', '_']).map(str::len).max().unwrap_or(0);
         let is_path = run.starts_with('/');
         let opaque = digits && letters && (longest >= OPAQUE || mixed && !is_path && base64 >= OPAQUE);

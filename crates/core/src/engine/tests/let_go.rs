@@ -43,6 +43,12 @@ fn a_deleted_object_restores_the_template_after_an_abort() {
     let mut still_there = world.clone();
     still_there.pods(["a", "a", "a", "a", "b"]);
     assert_eq!(decide(&still_there).action, frozen);
+    for template in ["a", "b"] {
+        let mut unseen = world.clone();
+        unseen.view().template = Fingerprint::of(template);
+        unseen.view().observed = false;
+        assert_eq!(decide(&unseen).action, None);
+    }
     world.template("a");
     let released = Some(Action::LetGo(Leave::AsItWas("0".into())));
     assert_eq!(decide(&world).action, released);

@@ -82,6 +82,10 @@ impl Replay {
             }
             // The way back of a version that Kubernetes took for the stable one goes over the template.
             (Activity::Returning(_), _) => {}
+            // The object goes after an abort, and the stable template is put in the place of the rejected one.
+            (Activity::Idle, _)
+                if rollout.deleting
+                    && set.object["spec"]["template"] != before.object["spec"]["template"] => {}
             (activity, _) => self.breaks(format!(
                 "16: {released} pods of {name} released while {activity:?}"
             )),
