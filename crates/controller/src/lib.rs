@@ -51,4 +51,5 @@ pub use analysis::jobs::AnalysisJobs;
 pub use fence::Fence;
 pub use metrics::Metrics;
 pub use operator::{Operator, Options};
+pub use retry::retry_transient_errors;
 pub use stateward_plugin::Watches;

@@ -33,7 +33,7 @@ const WAITS: [Duration; 3] = [
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3);
 
 /// A client that retries transient errors. Watches have a backoff of their own, and an eviction that is refused with 429 is an answer.
-pub(crate) fn retry_transient_errors(client: Client) -> Client {
+pub fn retry_transient_errors(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();

@@ -8,6 +8,39 @@ use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
 
 impl Turn<'_> {
+    /// Takes back what is released beyond the record although the workload's controller has not seen the workload as it is: it acts on
+    /// what is set, and until it reports that, pods are replaced. Nothing else is decided on such a view.
+    pub(super) fn take_back_unobserved(&self, workload: &Workload) -> Option<Action> {
+        let managed = self.may_manage() && !self.world.suspended && self.memory.stable.is_some();
+        if !managed || !matches!(workload.claim, Claim::Ours | Claim::Free) {
+            return None;
+        }
+        let allowed = self.released_on_record(workload)?;
+        let exceeded = workload.released > i64::from(allowed);
+        exceeded.then_some(Action::Release(match allowed {
+            0 => Share::NONE,
+            some => Share::Pods(some),
+        }))
+    }
+
+    /// How many pods may be released by what is on record. `None` where that depends on what is not known before the workload's
+    /// controller has seen it.
+    fn released_on_record(&self, workload: &Workload) -> Option<u32> {
+        match (&self.memory.activity, &self.world.plan) {
+            (Activity::Idle, _) => Some(0),
+            (Activity::Returning(_), _) => {
+                let stable = self.memory.stable.as_ref()?;
+                (workload.current == stable.revision && workload.template != stable.template).then_some(0)
+            }
+            (Activity::Rolling(attempt), _) if workload.current == attempt.target => None,
+            (Activity::Rolling(attempt), Ok(plan)) => self.released_by(attempt, plan, workload),
+            (Activity::Rolling(_), Err(problems)) => match self.hold_invalid(workload, problems).action {
+                Some(Action::Release(share)) => Some(share.of(workload.replicas)),
+                _ => None,
+            },
+        }
+    }
+
     /// One turn without a rollout.
     pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
         let invalid = match &self.world.plan {

@@ -110,7 +110,7 @@ impl Turn<'_> {
         if !workload.observed {
             // What its controller has not seen yet may still turn out otherwise; the watch will tell.
             return Outcome {
-                action: None,
+                action: self.take_back_unobserved(workload),
                 report: None,
             };
         }

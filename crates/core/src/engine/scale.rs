@@ -6,7 +6,7 @@
 
 use super::step::enter;
 use super::{Outcome, Turn};
-use crate::memory::Attempt;
+use crate::memory::{Attempt, Beside};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::{Pod, Workload};
 use crate::world::Action;
@@ -68,6 +68,25 @@ impl Turn<'_> {
         Some(Outcome { action, report: None })
     }
 
+    /// How many pods, from the last one down, an attempt may have released. `None` where the share has yet to be counted again.
+    pub(super) fn released_by(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<u32> {
+        let counted = attempt.counted?;
+        if attempt.steps != plan.fingerprint() {
+            return None;
+        }
+        if counted != workload.replicas {
+            let everything = is_everything(attempt, &plan.counted_for(counted), counted);
+            return (is_scaled_up(attempt, workload) && !everything).then_some(0);
+        }
+        let due = to_release(attempt, plan, workload.replicas);
+        Some(
+            match attempt.held || matches!(attempt.beside, Beside::InDoubt(_)) {
+                true => due.min(super::pause::as_it_stands(workload, &attempt.target)),
+                false => due,
+            },
+        )
+    }
+
     /// Counts the share again for another number of pods. Scaling down takes the last pods away, which are new: steps that are counted
     /// by pods go back by as many. Where every pod was released already, every pod stays so: Kubernetes may have forgotten the old
     /// version.
@@ -106,7 +125,20 @@ impl Turn<'_> {
         let replicas = workload.replicas;
         let mut message = format!("{}: scaled from {counted} to {replicas} pods", attempt.target);
         if up && let Some(stable) = &self.memory.stable {
-            message += &format!("; no pod is moved back, and added pods run {}", stable.revision);
+            message += &format!(
+                "; no pod that was there is moved back, and added pods run {}",
+                stable.revision
+            );
+            let early = new_pods(attempt, workload)
+                .filter(|index| *index >= counted)
+                .count();
+            let kept = attempt.kept.iter().filter(|index| **index >= counted).count();
+            if early > 0 {
+                message += &format!(
+                    " ({early} were created on the new version before the partition was raised: {kept} of them stay, as the share \
+                     allows)"
+                );
+            }
         }
         if plan.by_pod {
             message += "; the step begins again";
@@ -147,14 +179,19 @@ impl Turn<'_> {
 /// others as many as the share of the step still allows. Such a one was created before the guard was raised, or had not been taken away
 /// yet by scaling down.
 fn kept_pods(attempt: &Attempt, counted: u32, plan: &Plan, workload: &Workload) -> Vec<u32> {
-    let new = workload
-        .members()
-        .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
-    let (mut kept, added): (Vec<_>, Vec<_>) = new.map(|pod| pod.index).partition(|index| *index < counted);
+    let (mut kept, added): (Vec<_>, Vec<_>) = new_pods(attempt, workload).partition(|index| *index < counted);
     let share = plan.share_at(attempt.step).of(workload.replicas) as usize;
     let room = share.saturating_sub(kept.len());
     kept.extend(added.into_iter().take(room));
     kept
+}
+
+/// The pods that run the new version.
+fn new_pods(attempt: &Attempt, workload: &Workload) -> impl Iterator<Item = u32> {
+    let new = workload
+        .members()
+        .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
+    new.map(|pod| pod.index)
 }
 
 /// `1 of 8 pods may run the new version until the next setWeight step`

@@ -28,6 +28,7 @@ use stateward_clock::Clock;
 use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
 use stateward_controller::overlap::{LEASE_NAMESPACE, Scope};
+use stateward_controller::retry_transient_errors;
 use stateward_controller::{AnalysisJobs, Fence, Metrics, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -211,7 +212,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
                 scope: Scope::of(&term.options.namespaces),
                 in_pod: args.pod_uid.is_some(),
             };
-            place.create_namespace(&client).await?;
+            let patient = retry_transient_errors(client.clone());
+            place.create_namespace(&patient).await?;
             let timing = Timing::of(args.lease_duration);
             let watches = term.metrics.watches().clone();
             let identity = Identity::new(args.pod_uid.as_deref());
@@ -227,7 +229,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
             };
             let leadership =
                 Leadership::stand(election, pulse.clone()).context("cannot start the thread of the lease")?;
-            let outcome = lead_by_turns(term, leadership, &place, &readiness, stop).await;
+            let outcome = lead_by_turns(term, &patient, leadership, &place, &readiness, stop).await;
             drop(identity);
             outcome
         } else {
@@ -250,6 +252,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 /// Stands for election, leads, stands again: until it is told to stop.
 async fn lead_by_turns(
     term: Term,
+    client: &kube::Client,
     mut leadership: Leadership,
     place: &Place,
     readiness: &Readiness,
@@ -265,7 +268,7 @@ async fn lead_by_turns(
             bail!("the lease can no longer be held");
         };
         let other = tokio::select! {
-            other = place.other_leader(&term.client) => other,
+            other = place.other_leader(client) => other,
             () = &mut stop => break,
         };
         match other {

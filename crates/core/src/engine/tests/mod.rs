@@ -15,6 +15,7 @@ mod size;
 mod skip;
 mod step;
 mod target;
+mod unobserved;
 
 use crate::engine::decide;
 use crate::engine::fixture::{NOW, revision};
