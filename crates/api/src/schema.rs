@@ -77,6 +77,11 @@ pub(crate) fn wide_column(name: &str, type_: &str, path: &str) -> CustomResource
     }
 }
 
+/// What a time looks like that every reader takes. The API server lets through years and offsets that are none.
+const TIME_PATTERN: &str =
+    r"^(19|20|21)\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-][01]\d:[0-5]\d)$";
+const LONGEST_TIME: i64 = 40;
+
 /// The longest text, the longest list and the largest map of a field that has no limit of its own.
 const LONGEST_TEXT: i64 = 64 * 1024;
 const LONGEST_LIST: i64 = 100;
@@ -85,13 +90,33 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of fields that have one of their own, by name.
-const LIMITS: [(&str, i64); 7] = [
+const LIMITS: [(&str, i64); 25] = [
     // Templates are taken together, and with them their args.
     ("args", 1_000),
     // A row for every pod.
     ("excusedPods", 10_000),
     ("keptPods", 10_000),
     ("pods", 10_000),
+    // Words, names, UIDs and hashes in a status.
+    ("abortedRevision", 253),
+    ("currentRevision", 253),
+    ("currentStepHash", 253),
+    ("phase", 253),
+    ("reason", 253),
+    ("returning", 253),
+    ("returningFrom", 253),
+    ("revision", 253),
+    ("stableRevision", 253),
+    ("stableTemplateCopy", 253),
+    ("stableTemplateHash", 253),
+    ("step", 253),
+    ("updateRevision", 253),
+    ("updatedRevision", 253),
+    ("withdrawnRevision", 253),
+    ("workloadSetting", 253),
+    ("workloadUid", 253),
+    // The name of a user, however long.
+    ("requestedBy", 1_024),
     // As long as an expression may be.
     ("successCondition", 16 * 1024),
     ("failureCondition", 16 * 1024),
@@ -128,6 +153,10 @@ fn limit(schema: &mut JSONSchemaProps, path: &str) {
     if NAMES.iter().any(|name| is(name)) {
         schema.pattern = Some(OBJECT_NAME_PATTERN.into());
         schema.max_length = Some(LONGEST_NAME);
+    }
+    if schema.format.as_deref() == Some("date-time") {
+        schema.pattern = Some(TIME_PATTERN.into());
+        schema.max_length = Some(LONGEST_TIME);
     }
     match schema.type_.as_deref() {
         Some("string") if schema.enum_.is_none() => {
@@ -226,6 +255,27 @@ mod tests {
             .unwrap();
         assert!(named(at(&mut schema, &["spec", "workloadRef", "name"]).unwrap()));
         assert!(!named(at(&mut schema, &["spec", "plugin", "name"]).unwrap()));
+    }
+
+    /// An operator keeps a status for every object, and may name its fields in events.
+    #[test]
+    fn of_a_status_only_messages_are_long() {
+        let long = |schema: &JSONSchemaProps| schema.max_length == Some(LONGEST_TEXT);
+        for definition in crate::made_definitions() {
+            let kind = definition.spec.names.kind.clone();
+            if !["RolloutPlugin", "PhasedRollout"].contains(&kind.as_str()) {
+                continue;
+            }
+            let mut schema = definition.spec.versions[0].schema.clone().unwrap();
+            let schema = schema.open_api_v3_schema.as_mut().unwrap();
+            let status = at(schema, &["status"]).unwrap();
+            let fields = status.properties.iter().flatten();
+            let long: Vec<_> = fields
+                .filter(|(_, field)| long(field))
+                .map(|(name, _)| name.as_str())
+                .collect();
+            assert_eq!(long, ["abortedReason", "message"], "{kind}");
+        }
     }
 
     #[test]

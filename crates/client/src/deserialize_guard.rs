@@ -34,6 +34,9 @@ pub(crate) const MAX_SPEC_VALUES: Limit = Limit {
     object: JSON_OBJECT,
 };
 
+/// How many bytes of JSON it may have.
+const MAX_SPEC_BYTES: usize = 512 * 1024;
+
 /// An object, or what is known of one that failed to deserialize.
 #[derive(Clone, Debug)]
 pub enum DeserializeGuard<K> {
@@ -99,12 +102,15 @@ impl<K: Resource> Resource for DeserializeGuard<K> {
     }
 }
 
-/// Checks that the `spec` of an object, if it has one, is within [`MAX_SPEC_VALUES`].
+/// Checks that the `spec` of an object, if it has one, is within [`MAX_SPEC_BYTES`] and [`MAX_SPEC_VALUES`].
 fn check_spec(text: &str) -> Result<(), String> {
     let fields: Fields = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Some(spec) = fields.get("spec") else {
         return Ok(());
     };
+    if spec.get().len() > MAX_SPEC_BYTES {
+        return Err(format!("spec: it has more than {MAX_SPEC_BYTES} bytes"));
+    }
     let checked = json::check(spec.get().as_bytes(), MAX_SPEC_VALUES);
     checked.map_err(|error| format!("spec: {error}"))
 }
@@ -230,6 +236,20 @@ mod tests {
             panic!("it is read");
         };
         assert_eq!(why, "spec: it has more than 20000 values");
+    }
+
+    /// Few values may be long.
+    #[test]
+    fn a_spec_has_a_limit_of_bytes() {
+        let object = |bytes: usize| {
+            let object = json!({"metadata": {"name": "a"}, "spec": "x".repeat(bytes)}).to_string();
+            serde_json::from_str::<DeserializeGuard<ConfigMap>>(&object).unwrap()
+        };
+        assert!(matches!(object(MAX_SPEC_BYTES - 2), DeserializeGuard::Valid(_)));
+        let DeserializeGuard::Invalid(_, why) = object(MAX_SPEC_BYTES) else {
+            panic!("it is read");
+        };
+        assert_eq!(why, "spec: it has more than 524288 bytes");
     }
 
     #[rstest]

@@ -28,6 +28,10 @@ pub use stateward_api::{InvalidName, ObjectName};
 pub use self::deserialize_guard::{DeserializeGuard, JSON_OBJECT, MAX_VALUES};
 pub use self::whoami::whoami;
 
+/// How many objects a page of a list has. A page is in memory as a whole, and each object of a tenant's may be as large as the API
+/// server lets it be.
+pub const PAGE: u32 = 10;
+
 /// The objects of one kind, in one namespace or in none.
 #[derive(Clone, Debug)]
 pub struct Objects<K>(Api<K>);
@@ -118,11 +122,37 @@ where
 
     /// Those that match, and what is known of those that cannot be read.
     pub async fn list_guarded(&self, params: &ListParams) -> kube::Result<Vec<DeserializeGuard<K>>> {
+        Ok(self.list_page(params).await?.items)
+    }
+
+    /// Those that match and that `wanted` takes. Few are in memory at a time: others may be large, and as many as their writers like. What
+    /// cannot be read is left out.
+    pub async fn list_wanted(
+        &self,
+        params: &ListParams,
+        mut wanted: impl FnMut(&K) -> bool,
+    ) -> kube::Result<Vec<K>> {
+        const FEW: u32 = 2;
+        let mut found = Vec::new();
+        let mut params = params.clone().limit(FEW);
+        loop {
+            let page = self.list_page(&params).await?;
+            let valid = page.items.into_iter().filter_map(|object| match object {
+                DeserializeGuard::Valid(object) => Some(object),
+                DeserializeGuard::Invalid(..) => None,
+            });
+            found.extend(valid.filter(|object| wanted(object)));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    async fn list_page(&self, params: &ListParams) -> kube::Result<ObjectList<DeserializeGuard<K>>> {
         let request = self.request().list(params).map_err(kube::Error::BuildRequest)?;
         let text = self.client().request_text(request).await?;
-        let list: ObjectList<DeserializeGuard<K>> =
-            serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
-        Ok(list.items)
+        serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }
 
     /// Creates an object. Its name is in the body, where the server checks it.
@@ -228,4 +258,50 @@ where
 
 fn invalid(why: String) -> kube::Error {
     kube::Error::SerdeError(serde::de::Error::custom(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::ResourceExt;
+    use serde_json::json;
+
+    /// What is not wanted is dropped page by page, and what cannot be read is left out.
+    #[tokio::test]
+    async fn of_many_large_objects_only_the_wanted_are_kept() {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = asked.clone();
+        let server = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let uri = request.uri().to_string();
+            let item = |name: &str, data: Value| json!({"metadata": {"name": name}, "data": data});
+            let (items, token) = if uri.contains("continue=2") {
+                ([item("c", json!({"of": "us"})), item("d", json!({}))], "")
+            } else {
+                ([item("a", json!({"of": "us"})), item("b", json!(3))], "2")
+            };
+            noted.lock().unwrap().push(uri);
+            let list = json!({
+                "apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"continue": token}, "items": items,
+            });
+            let body = kube::client::Body::from(list.to_string().into_bytes());
+            std::future::ready(Ok::<_, Infallible>(http::Response::new(body)))
+        });
+        let objects =
+            Objects::<ConfigMap>::namespaced(&Client::new(server, "ns"), &ObjectName::new("ns").unwrap());
+        let ours = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.contains_key("of"));
+        let found = objects
+            .list_wanted(&ListParams::default().labels("l=1"), ours)
+            .await
+            .unwrap();
+        let names: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+        assert_eq!(names, ["a", "c"]);
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        let limited = |uri: &String| uri.contains("limit=2") && uri.contains("labelSelector=l%3D1");
+        assert!(asked.iter().all(limited), "{asked:?}");
+    }
 }

@@ -21,6 +21,9 @@ const LONGEST_MESSAGE: usize = 1024;
 /// The numbers are those of Kubernetes' own recorders.
 const OFTEN: usize = 10;
 const A_WHILE: SignedDuration = SignedDuration::from_mins(10);
+/// How many events of one object are posted within [`A_WHILE`], and remembered, whatever they say: what they have in common is read off a
+/// status, which a user may write.
+const MOST: usize = 300;
 const FOR_NOW: &str = " (told often: for a while only the log of the operator has more of these)";
 
 /// What was told lately, by the UID of the object that it is about.
@@ -28,7 +31,7 @@ const FOR_NOW: &str = " (told often: for a while only the log of the operator ha
 pub(crate) struct Told(Mutex<HashMap<String, Lately>>);
 
 /// Recent events, by what they have in common.
-type Lately = HashMap<String, Vec<Recent>>;
+type Lately = HashMap<Fingerprint, Vec<Recent>>;
 
 /// An event that was decided on.
 struct Recent {
@@ -56,7 +59,7 @@ impl Told {
     }
 
     /// Remembers that the server has an event.
-    fn posted(&self, uid: &str, like: &str, name: &str) {
+    fn posted(&self, uid: &str, like: &Fingerprint, name: &str) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let events = told.get_mut(uid).and_then(|lately| lately.get_mut(like));
         let event = events.and_then(|events| events.iter_mut().find(|event| event.name == name));
@@ -66,18 +69,19 @@ impl Told {
     }
 
     /// Whether one more event `like` others is worth telling. One that could not be posted before is told again, under its name.
-    fn worth(&self, uid: &str, like: String, name: &str, now: Timestamp) -> Worth {
+    fn worth(&self, uid: &str, like: Fingerprint, name: &str, now: Timestamp) -> Worth {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = told.entry(uid.to_owned()).or_default();
         lately.retain(|_, events| {
             events.retain(|event| now.duration_since(event.at) < A_WHILE);
             !events.is_empty()
         });
+        let all: usize = lately.values().map(Vec::len).sum();
         let events = lately.entry(like).or_default();
         let place = match events.iter().position(|event| event.name == name) {
             Some(place) if events[place].posted => return Worth::Posted,
             Some(place) => place,
-            None if events.len() == OFTEN => return Worth::Nothing,
+            None if events.len() == OFTEN || all >= MOST => return Worth::Nothing,
             None => {
                 events.push(Recent {
                     name: name.to_owned(),
@@ -95,13 +99,13 @@ impl Told {
 }
 
 /// What events of one object have in common that say the same again: where the rollout gets on, everything is new.
-fn likeness<K: Rollout>(object: &K, notice: &Notice) -> String {
+fn likeness<K: Rollout>(object: &K, notice: &Notice) -> Fingerprint {
     let status = object.status();
     let record = K::record(&status);
-    format!(
+    Fingerprint::of(&format!(
         "{} {:?} {:?}",
         notice.reason, record.current_step_index, record.updated_revision
-    )
+    ))
 }
 
 /// Tells what is about to be written into `object`'s status. The names of the events follow from the status that was decided
@@ -298,6 +302,20 @@ mod tests {
         // The next step is news, and so is the same a while later.
         assert_eq!(tell(&told, 2, 0..1), [Worth::Telling]);
         let later = A_WHILE.as_secs() as usize + OFTEN;
+        assert_eq!(tell(&told, 1, later..later + 1), [Worth::Telling]);
+    }
+
+    /// Who may write a status may change the step and the revision in it as often as they like, and make them as long as they like.
+    #[test]
+    fn a_status_that_changes_all_the_time_is_told_of_so_often_and_no_more() {
+        let told = Told::default();
+        let steps = 0..i32::try_from(MOST).unwrap() + 50;
+        let worth: Vec<_> = steps.flat_map(|step| tell(&told, step, 0..1)).collect();
+        assert!(worth[..MOST].iter().all(|worth| *worth == Worth::Telling));
+        assert!(worth[MOST..].iter().all(|worth| *worth == Worth::Nothing));
+        let long = object("1", json!({"updatedRevision": "x".repeat(60_000)}));
+        assert!(likeness(&long, &notice("ChecksRestarted")).as_str().len() < 100);
+        let later = A_WHILE.as_secs() as usize;
         assert_eq!(tell(&told, 1, later..later + 1), [Worth::Telling]);
     }
 

@@ -281,7 +281,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
     let (path, watches) = (api.resource_url().to_owned(), context.metrics.watches().clone());
     let teller = context.clone();
     let invalid = move |object, why: &str| Context::tell_unread(&teller, object, why);
-    let config = watcher::Config::default().page_size(analysis::PAGE);
+    let config = watcher::Config::default().page_size(stateward_client::PAGE);
     let objects = invalid_objects::valid(watcher(api, config), invalid)
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))

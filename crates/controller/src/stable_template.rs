@@ -152,14 +152,14 @@ async fn create<K: Rollout>(object: &K, template: &Value, context: &Context<K>) 
 async fn list<K: Rollout>(object: &K, context: &Context<K>) -> Result<Vec<ControllerRevision>, Error> {
     let owner = owner(object);
     let params = ListParams::default().labels(&format!("{COPY_OF}={}", owner.uid));
-    let listed = copies(object, context)?
-        .list(&params)
-        .await
-        .map_err(Error::api("cannot list the copies of the stable template"))?;
+    // Anyone who may create StatefulSets can have Kubernetes create revisions with this label.
     let ours = |copy: &ControllerRevision| {
         copy.metadata.deletion_timestamp.is_none() && stable_copy::is_of(&json!(copy), &owner)
     };
-    Ok(listed.into_iter().filter(ours).collect())
+    copies(object, context)?
+        .list_wanted(&params, ours)
+        .await
+        .map_err(Error::api("cannot list the copies of the stable template"))
 }
 
 fn copies<K: Rollout>(object: &K, context: &Context<K>) -> Result<Objects<ControllerRevision>, Error> {

@@ -45,7 +45,7 @@ async fn define(client: &Client) {
 }
 
 fn without_bounds(schema: &mut JSONSchemaProps) {
-    (schema.minimum, schema.maximum) = (None, None);
+    (schema.minimum, schema.maximum, schema.pattern) = (None, None, None);
     schema
         .properties
         .iter_mut()

@@ -219,6 +219,9 @@ impl Egress {
             name.strip_prefix("kubernetes.default"),
             Some(rest) if rest.is_empty() || rest == ".svc" || rest.starts_with(".svc.")
         );
+        if let Some(address) = pod_address(&name) {
+            self.check(address)?;
+        }
         match refused {
             Some((_, why)) => Err(why),
             None if is_instance_data(&name) => Err(METADATA_NAME),
@@ -297,6 +300,17 @@ const NAMES: [(&str, &str); 16] = [
     ("metadata.google.internal", METADATA_NAME),
     ("metadata.tencentyun.com", METADATA_NAME),
 ];
+
+/// The address in the name of a pod: `10-0-0-7.shop.pod.cluster.local`. A cluster's DNS answers with it, whether there is such a pod or
+/// not.
+fn pod_address(name: &str) -> Option<IpAddr> {
+    let mut labels = name.split('.');
+    let (address, _namespace, pod) = (labels.next()?, labels.next()?, labels.next()?);
+    let address = (pod == "pod").then_some(address)?;
+    let v4 = address.replace('-', ".").parse().map(IpAddr::V4);
+    v4.or_else(|_| address.replace('-', ":").parse().map(IpAddr::V6))
+        .ok()
+}
 
 /// Of every region of EC2: `instance-data.ec2.internal`, `instance-data.eu-west-1.compute.internal`
 fn is_instance_data(name: &str) -> bool {
@@ -554,6 +568,11 @@ mod tests {
     #[case("metadata.azure.internal", true)]
     #[case("instance-data.ec2.internal", true)]
     #[case("instance-data.eu-west-1.compute.internal", true)]
+    #[case("169-254-169-254.shop.pod.cluster.local", true)]
+    #[case("127-0-0-1.shop.pod", true)]
+    #[case("--1.shop.pod.cluster.local", true)]
+    #[case("10-0-0-7.shop.pod.cluster.local", false)]
+    #[case("db-0.db.pod.cluster.local", false)]
     #[case("host.docker.internal", true)]
     #[case("gateway.docker.internal", true)]
     #[case("host.containers.internal", true)]

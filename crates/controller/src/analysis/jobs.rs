@@ -475,10 +475,11 @@ impl Jobs {
     async fn log_tail(&self, run: &AnalysisRun, job: &str, uid: &str) -> Option<String> {
         let pods = Objects::<Pod>::in_namespace_of(&self.client, run).ok()?;
         let labels = format!("{JOB_OF_POD}={job}");
-        let pods_of_job = pods.list(&ListParams::default().labels(&labels)).await.ok()?;
+        let params = ListParams::default().labels(&labels);
+        let of_job = |pod: &Pod| job_of(pod).is_some_and(|(_, job)| job == uid);
+        let pods_of_job = pods.list_wanted(&params, of_job).await.ok()?;
         let last = pods_of_job
             .iter()
-            .filter(|pod| job_of(pod).is_some_and(|(_, job)| job == uid))
             .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
         let params = LogParams {
             tail_lines: Some(LOG_LINES),

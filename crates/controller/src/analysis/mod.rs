@@ -34,9 +34,6 @@ where
     }
 }
 
-/// How many objects of users are listed in one request: its answer is in memory as a whole, and each may have over a megabyte.
-pub(crate) const PAGE: u32 = 100;
-
 /// A watch that tries again when it breaks off, and tells `watches` about it.
 pub(crate) fn watch<K>(
     api: Api<K>,
@@ -50,7 +47,7 @@ where
     use kube::runtime::WatchStreamExt;
     let path = api.resource_url().to_owned();
     let watches = watches.clone();
-    watcher(api, config.page_size(PAGE))
+    watcher(api, config.page_size(stateward_client::PAGE))
         .default_backoff()
         .inspect(move |told| watches.note(&path, told))
 }

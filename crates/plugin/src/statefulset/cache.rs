@@ -126,6 +126,9 @@ fn set_id(namespace: &str, uid: &str) -> String {
 /// The label that every pod of a StatefulSet has.
 const POD_OF_A_SET: &str = "statefulset.kubernetes.io/pod-name";
 
+/// How many pods a page of a list has: there are more of them than of anything else.
+const PODS_PAGE: u32 = 25;
+
 impl Caches {
     /// Empty caches, and where they tell which sets have changed.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Changed>) {
@@ -141,9 +144,11 @@ impl Caches {
     /// Keeps the caches filled from one namespace, or from all. Never ends.
     pub async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
         let namespace = namespace.unwrap_or_default();
-        let sets = watcher::Config::default();
+        let sets = watcher::Config::default().page_size(stateward_client::PAGE);
         let sets = self.follow::<SetView>(api(&client, namespace), namespace, sets, watches);
-        let pods = watcher::Config::default().labels(POD_OF_A_SET);
+        let pods = watcher::Config::default()
+            .labels(POD_OF_A_SET)
+            .page_size(PODS_PAGE);
         let pods = self.follow::<PodView>(api(&client, namespace), namespace, pods, watches);
         future::join(sets, pods).await;
     }

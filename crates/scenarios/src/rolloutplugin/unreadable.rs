@@ -6,13 +6,14 @@ use stateward_api::analysis::{INSTANCE, INSTANCE_LABEL};
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use super::analysis::{analysis, metric, template};
-use crate::harness::{Cluster, Doing, Outcome, Rollout};
+use crate::harness::{Cluster, Doing, Failure, Outcome, Rollout};
 use crate::scenarios;
 
 scenarios![
     objects_that_cannot_be_read_hide_no_other,
     a_template_of_too_many_values_is_refused_until_it_is_smaller,
     a_counter_at_its_maximum_ends_a_run_and_nothing_else,
+    a_time_that_nobody_can_read_is_refused,
 ];
 
 /// A value that is nested so deep. The embedded cluster refuses more than 127 levels, as a JSON parser with a limit does.
@@ -175,4 +176,29 @@ async fn a_counter_at_its_maximum_ends_a_run_and_nothing_else(cluster: &mut Clus
     let db = cluster.statefulset("db").replicas(1).start().await?;
     cluster.rollout("db").start().await?;
     db.expect_rest(["v1"]).await
+}
+
+/// One such time in a status would make the whole object unreadable, and with it an abort.
+async fn a_time_that_nobody_can_read_is_refused(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(1).start().await?;
+    let rollout = cluster.rollout("db").start().await?;
+    for time in [
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+        "2026-01-01T00:00:00+99:99",
+        "2026-01-01T00:00:00.0000000000Z",
+    ] {
+        let status = json!({"abortedAt": time});
+        match rollout.overwrite(status).await {
+            Err(Failure::Request { source, .. }) if source.to_string().contains("status.abortedAt") => {}
+            other => return Err(cluster.unmet(format!("{time} is refused"), format!("{other:?}"))),
+        }
+    }
+    rollout
+        .overwrite(json!({"abortedAt": "2026-01-01T00:00:00.123456789+01:00"}))
+        .await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v2"]).await?;
+    rollout.expect_phase("Successful").await.map(drop)
 }
