@@ -14,6 +14,11 @@ use crate::{AskError, Veil};
 pub trait Ask: Send + Sync {
     /// Asks once. Whoever calls decides about trying again.
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError>;
+
+    /// Why a host can never be asked, as far as that is known without resolving it.
+    fn refusal(&self, _host: &str) -> Option<String> {
+        None
+    }
 }
 
 /// What is asked.

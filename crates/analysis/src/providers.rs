@@ -100,6 +100,10 @@ impl Providers {
 
 #[async_trait]
 impl Ask for Providers {
+    fn refusal(&self, host: &str) -> Option<String> {
+        self.http.refusal(host)
+    }
+
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
         let not_served = |provider, why| Err(AskError::NotServed { provider, why });
         const NOBODY: &str = "is not served";

@@ -25,7 +25,7 @@ use crate::analysis::jobs::AnalysisJobs;
 use crate::analysis::measure::{Lab, measure};
 use crate::analysis::runs::Runs;
 use crate::analysis::start::Starter;
-use crate::analysis::templates::Templates;
+use crate::analysis::templates::{Allowed, Templates};
 use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::invalid_objects;
@@ -141,10 +141,13 @@ impl Operator {
             client.clone(),
             runs.clone(),
             templates.clone(),
+            Allowed {
+                jobs: self.jobs,
+                ask: self.providers.clone(),
+            },
             self.workers.clone(),
             runs_changed.clone(),
-        )
-        .allowing(self.jobs);
+        );
         let filled = caches.run(client.clone(), namespace, watches);
         let analysed = self.analyse(runs.clone(), templates.clone(), namespace, runs_changed);
         let known = templates.run(client.clone(), namespace, watches);
@@ -168,7 +171,11 @@ impl Operator {
             let phased = steer(
                 analysis::api::<DeserializeGuard<PhasedRollout>>(&client, namespace),
                 &steering,
-                Arc::new(Inquiry::new(asks.clone(), self.metrics.clone())),
+                Arc::new(Inquiry::new(
+                    asks.clone(),
+                    self.providers.clone(),
+                    self.metrics.clone(),
+                )),
                 phased_changed,
                 |_| UnboundedReceiverStream::new(answers),
             );

@@ -1,14 +1,14 @@
 //! The checks of PhasedRollouts: asked when they are due, and kept until they are written down.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use stateward_analysis::{AskError, Question, Veil};
-use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
+use stateward_analysis::{Ask, AskError, Question, Veil};
+use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider, address};
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query};
 use stateward_core::phasedrollout::{self, Checked};
 use stateward_core::plan::Plan;
@@ -35,15 +35,18 @@ pub(crate) struct CheckOrder {
 /// The checks that are made.
 pub(crate) struct Inquiry {
     asks: Asks<CheckOrder>,
+    /// Who asks, and knows where it never connects to.
+    ask: Arc<dyn Ask>,
     metrics: Metrics,
     /// What is asked for an object, by its UID.
     current: Mutex<HashMap<String, String>>,
 }
 
 impl Inquiry {
-    pub(crate) fn new(asks: Asks<CheckOrder>, metrics: Metrics) -> Self {
+    pub(crate) fn new(asks: Asks<CheckOrder>, ask: Arc<dyn Ask>, metrics: Metrics) -> Self {
         Self {
             asks,
+            ask,
             metrics,
             current: Mutex::default(),
         }
@@ -74,7 +77,17 @@ impl Checks<PhasedRollout> for Inquiry {
         object: &PhasedRollout,
         workload: &Result<Workload, NoWorkload>,
     ) -> Option<Result<Plan, Vec<String>>> {
-        Some(phasedrollout::plan(object, workload))
+        let plan = phasedrollout::plan(object, workload);
+        let host = address::host(&object.spec.check.query.url);
+        let refusal = host.and_then(|host| self.ask.refusal(host));
+        Some(match refusal {
+            Some(refusal) => {
+                let mut problems = plan.err().unwrap_or_default();
+                problems.push(format!("spec.check.query.url: {refusal}"));
+                Err(problems)
+            }
+            None => plan,
+        })
     }
 
     fn runs(

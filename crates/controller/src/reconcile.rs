@@ -683,7 +683,7 @@ mod tests {
     use super::*;
     use crate::analysis::runs::Runs;
     use crate::analysis::start::Starter;
-    use crate::analysis::templates::Templates;
+    use crate::analysis::templates::{Allowed, Templates};
     use crate::turn::version;
     use rstest::rstest;
     use stateward_analysis::Workers;
@@ -732,7 +732,15 @@ mod tests {
         let plugin = Arc::new(StatefulSets::new(client.clone(), Caches::new().0));
         let (changed, _) = tokio::sync::mpsc::unbounded_channel();
         let (runs, templates) = (Runs::default(), Templates::new().0);
-        let starter = Starter::new(client.clone(), runs, templates, Workers::default(), changed);
+        let allowed = Allowed::for_tests();
+        let starter = Starter::new(
+            client.clone(),
+            runs,
+            templates,
+            allowed,
+            Workers::default(),
+            changed,
+        );
         let (metrics, roster) = (Metrics::default(), Roster::default());
         let slots = NamespaceSlots::new(tokio::sync::mpsc::unbounded_channel().0);
         let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster, slots);

@@ -118,6 +118,11 @@ impl Http {
         Some(self)
     }
 
+    /// Why it never connects to a host, as far as that is known without resolving it.
+    pub(crate) fn refusal(&self, host: &str) -> Option<String> {
+        self.egress.refusal(host).map(|refusal| refusal.to_string())
+    }
+
     /// Sends a request for a namespace and reads the answer.
     pub(crate) async fn send(&self, namespace: &str, request: Request) -> Result<Response, AskError> {
         let (url, timeout) = (request.url.clone(), request.timeout);

@@ -4,6 +4,7 @@
 //! `caCertificate`) says so. An AnalysisRun has no status subresource because Argo's has none: either operator can work with
 //! either one's definition.
 
+pub mod address;
 mod crd;
 mod metric;
 mod provider;

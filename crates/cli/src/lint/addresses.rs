@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use stateward_api::Problem;
-use stateward_api::analysis::{AnalysisRun, Arg, Authentication, Metric};
+use stateward_api::analysis::{AnalysisRun, Arg, Metric, address};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::analysis::args::{self, Sources, Values};
@@ -41,41 +41,23 @@ pub(super) fn problems(kind: &str, readable: &Value, known: &Known, egress: &Egr
 }
 
 fn refused(field: &str, url: &str, egress: &Egress) -> Option<Problem> {
-    egress.refusal(host(url)?).map(|refusal| Problem {
+    egress.refusal(address::host(url)?).map(|refusal| Problem {
         field: field.to_owned(),
         message: refusal.to_string(),
     })
 }
 
-/// The host of a URL, or of a host with a port, as it is written; `None` where that waits for an arg.
-fn host(url: &str) -> Option<&str> {
-    let host = written_host(url);
-    (!host.contains("{{")).then_some(host)
-}
-
-fn written_host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let end = match host.find(']') {
-        Some(end) if host.starts_with('[') => end + 1,
-        _ => host.find(':').unwrap_or(host.len()),
-    };
-    &host[..end]
-}
-
 fn of_metrics(metrics: &[Metric], values: &Values, egress: &Egress) -> Vec<Problem> {
     let metrics = metrics.iter().enumerate();
-    let asked = metrics.flat_map(|(index, metric)| {
-        let asked = addresses(&args::fill(metric, values).unwrap_or_else(|_| metric.clone()));
-        let at = format!("spec.metrics[{index}].provider");
-        asked
+    let of_metric = |(index, metric): (usize, &Metric)| {
+        let filled = args::fill(metric, values).unwrap_or_else(|_| metric.clone());
+        let problem = |(field, url)| refused(&format!("spec.metrics[{index}].provider.{field}"), url, egress);
+        address::addresses(&filled)
             .into_iter()
-            .map(move |(field, url)| (format!("{at}.{field}"), url))
-    });
-    asked
-        .filter_map(|(field, url)| refused(&field, &url, egress))
-        .collect()
+            .filter_map(problem)
+            .collect::<Vec<_>>()
+    };
+    metrics.flat_map(of_metric).collect()
 }
 
 fn values(args: &[Arg]) -> Values {
@@ -107,53 +89,23 @@ fn of_a_rollout(object: &RolloutPlugin, whole: &Value, known: &Known, egress: &E
             let Ok(filled) = args::fill(metric, &values) else {
                 continue;
             };
-            for ((_, open), (_, url)) in addresses(metric).iter().zip(addresses(&filled)) {
-                if host(open).is_some() {
+            for ((_, open), (_, url)) in address::addresses(metric)
+                .into_iter()
+                .zip(address::addresses(&filled))
+            {
+                if address::host(open).is_some() {
                     continue;
                 }
                 let mut given = analysis.args.iter();
                 let field = given
-                    .position(|arg| written_host(open).contains(&format!("args.{}", arg.name)))
+                    .position(|arg| address::written_host(open).contains(&format!("args.{}", arg.name)))
                     .map_or_else(
                         || format!("{path}.templates"),
                         |index| format!("{path}.args[{index}]"),
                     );
-                problems.extend(refused(&field, &url, egress));
+                problems.extend(refused(&field, url, egress));
             }
         }
     }
     problems
-}
-
-/// The addresses of a metric that are not in a Secret, with their fields.
-fn addresses(metric: &Metric) -> Vec<(String, String)> {
-    let provider = &metric.provider;
-    let mut asked: Vec<(String, String)> = Vec::new();
-    let mut add = |field: &str, url: &String| asked.push((field.to_owned(), url.clone()));
-    let token = |authentication: &Option<Authentication>| {
-        let oauth2 = authentication.as_ref().and_then(|it| it.oauth2.as_ref());
-        oauth2.map(|oauth2| oauth2.token_url.clone())
-    };
-    if let Some(prometheus) = &provider.prometheus {
-        add("prometheus.address", &prometheus.address);
-        if let Some(url) = token(&prometheus.authentication) {
-            add("prometheus.authentication.oauth2.tokenUrl", &url);
-        }
-    }
-    if let Some(web) = &provider.web {
-        add("web.url", &web.url);
-        if let Some(url) = token(&web.authentication) {
-            add("web.authentication.oauth2.tokenUrl", &url);
-        }
-    }
-    if let Some(graphite) = &provider.graphite {
-        add("graphite.address", &graphite.address);
-    }
-    if let Some(wavefront) = &provider.wavefront {
-        add("wavefront.address", &wavefront.address);
-    }
-    if let Some(skywalking) = &provider.skywalking {
-        add("skywalking.address", &skywalking.address);
-    }
-    asked
 }

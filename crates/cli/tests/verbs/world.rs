@@ -1,5 +1,6 @@
 //! A cluster with a five-pod set and its rollout, and somebody who types commands.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
@@ -10,11 +11,13 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_analysis::{Ask, AskError, Question};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cli::{Exit, Session, Style, Verb};
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
+use stateward_core::analysis::Reply;
 use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match, Running};
 
 pub(crate) struct World {
@@ -153,6 +156,18 @@ pub(crate) struct Said {
     pub(crate) talk: String,
 }
 
+/// Nobody listens where metrics are asked.
+struct NoPrometheus;
+
+#[async_trait::async_trait]
+impl Ask for NoPrometheus {
+    async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
+        Err(AskError::ConnectionRefused {
+            origin: "http://127.0.0.1:9090".into(),
+        })
+    }
+}
+
 #[derive(Parser)]
 #[command(name = "stateward", term_width = 100)]
 struct Line {
@@ -211,7 +226,8 @@ impl World {
             clock: world.clock.clone(),
             namespaces: Vec::new(),
         };
-        let operator = stateward_controller::Operator::new(world.client.clone(), options);
+        let operator = stateward_controller::Operator::new(world.client.clone(), options)
+            .providers(Arc::new(NoPrometheus));
         world.operator = Some(tokio::spawn(operator.run()));
         let set: StatefulSet = serde_json::from_value(json!({
             "metadata": {"name": "db"},

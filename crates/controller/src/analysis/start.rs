@@ -21,10 +21,9 @@ use stateward_core::world::{Asked, NoWorkload, Run};
 use stateward_plugin::{Done, Observation};
 use tokio::sync::mpsc;
 
-use super::jobs::AnalysisJobs;
 use super::prepared::Prepared;
 use super::runs::{Owner, Runs, owner};
-use super::templates::{Templates, Version};
+use super::templates::{Allowed, Templates, Version};
 use crate::error::Error;
 use crate::kind::Checks;
 
@@ -33,7 +32,7 @@ pub(crate) struct Starter {
     client: Client,
     runs: Runs,
     templates: Templates,
-    jobs: AnalysisJobs,
+    allowed: Allowed,
     /// By the UID of their object.
     plans: Prepared<String, Spec, Result<Plan, Vec<String>>>,
     /// Queues an object for another reconcile, by namespace and name.
@@ -70,6 +69,7 @@ impl Starter {
         client: Client,
         runs: Runs,
         templates: Templates,
+        allowed: Allowed,
         workers: Workers,
         due: mpsc::UnboundedSender<(String, String)>,
     ) -> Self {
@@ -77,16 +77,10 @@ impl Starter {
             client,
             runs,
             templates,
-            jobs: AnalysisJobs::default(),
+            allowed,
             plans: Prepared::new(workers),
             due,
         }
-    }
-
-    /// With what Jobs may ask for.
-    pub(crate) fn allowing(mut self, jobs: AnalysisJobs) -> Self {
-        self.jobs = jobs;
-        self
     }
 }
 
@@ -115,7 +109,7 @@ impl Checks<RolloutPlugin> for Starter {
             },
             templates: self.templates.version(&namespace),
         };
-        let templates = self.templates.seen_from(&namespace, self.jobs);
+        let templates = self.templates.seen_from(&namespace, self.allowed.clone());
         let plan = move |spec: &Spec| rolloutplugin::plan_with(&spec.object, Some(&templates));
         let (due, again) = (self.due.clone(), (namespace.clone(), object.name_any()));
         let ready = move || {
@@ -143,7 +137,7 @@ impl Checks<RolloutPlugin> for Starter {
         };
         let namespace = object.namespace().unwrap_or_default();
         let status = object.status.clone().unwrap_or_default();
-        let templates = self.templates.seen_from(&namespace, self.jobs);
+        let templates = self.templates.seen_from(&namespace, self.allowed.clone());
         let sources = Sources {
             object: &json!(object),
             stable: status.stable_revision.as_deref(),

@@ -8,12 +8,18 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stateward_analysis::Ask;
 use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisTemplate, AnalysisTemplateSpec, ClusterAnalysisTemplate, TemplateRef};
 use stateward_client::DeserializeGuard;
 use stateward_core::analysis::template;
 use stateward_plugin::{Watches, words_of_watch};
 use tokio::sync::{mpsc, watch};
+#[cfg(test)]
+use {
+    stateward_analysis::{AskError, Question},
+    stateward_core::analysis::Reply,
+};
 
 use super::jobs::AnalysisJobs;
 
@@ -107,10 +113,10 @@ impl Templates {
         future::join(own, self.follow(all, whose)).await;
     }
 
-    /// Those that a namespace sees, whose Jobs may ask for this.
-    pub(crate) fn seen_from(&self, namespace: &str, jobs: AnalysisJobs) -> impl template::Templates + use<> {
+    /// Those that a namespace sees.
+    pub(crate) fn seen_from(&self, namespace: &str, allowed: Allowed) -> impl template::Templates + use<> {
         Seen {
-            jobs,
+            allowed,
             templates: self.clone(),
             namespace: namespace.to_owned(),
         }
@@ -216,9 +222,18 @@ fn key<K: Resource<DynamicType = ()>>(template: &K) -> Key {
     (template.namespace().unwrap_or_default(), template.name_any())
 }
 
+/// What the metrics of templates may ask for.
+#[derive(Clone)]
+pub(crate) struct Allowed {
+    /// Their Jobs.
+    pub(crate) jobs: AnalysisJobs,
+    /// Who asks the others, and knows where it never connects to.
+    pub(crate) ask: Arc<dyn Ask>,
+}
+
 /// The templates that a namespace sees.
 struct Seen {
-    jobs: AnalysisJobs,
+    allowed: Allowed,
     templates: Templates,
     namespace: String,
 }
@@ -251,7 +266,31 @@ impl template::Templates for Seen {
     }
 
     fn refuses_job(&self, template: &Value, at: &str) -> Option<Problem> {
-        self.jobs.refusal(template, at)
+        self.allowed.jobs.refusal(template, at)
+    }
+
+    fn refuses_host(&self, host: &str) -> Option<String> {
+        self.allowed.ask.refusal(host)
+    }
+}
+
+#[cfg(test)]
+impl Allowed {
+    /// All that an operator without flags allows, where nothing is asked.
+    pub(crate) fn for_tests() -> Self {
+        struct Silent;
+
+        #[async_trait::async_trait]
+        impl Ask for Silent {
+            async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
+                unreachable!("nothing is asked here")
+            }
+        }
+
+        Self {
+            jobs: AnalysisJobs::default(),
+            ask: Arc::new(Silent),
+        }
     }
 }
 
@@ -283,7 +322,7 @@ mod tests {
         templates.put(template("good", 3));
         templates.put(template("bad", 3_000_000_000));
         templates.list(false, Ok(()));
-        let seen = templates.seen_from("ns", AnalysisJobs::default());
+        let seen = templates.seen_from("ns", Allowed::for_tests());
         assert!(seen.find(&named("good", false)).is_some());
         assert_eq!(seen.refuses(&named("good", false)), None);
         let why = seen.refuses(&named("bad", false)).unwrap();
@@ -294,7 +333,7 @@ mod tests {
     #[test]
     fn nothing_is_missing_before_there_was_a_list() {
         let (templates, _told) = Templates::new();
-        let seen = templates.seen_from("ns", AnalysisJobs::default());
+        let seen = templates.seen_from("ns", Allowed::for_tests());
         let refuses = |of_all: bool| seen.refuses(&named("x", of_all)).unwrap_or_default();
         assert_eq!(refuses(false), "they were not listed yet");
         templates.list(false, Err("forbidden".into()));

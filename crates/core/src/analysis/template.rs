@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use stateward_api::Problem;
-use stateward_api::analysis::validate;
 use stateward_api::analysis::{AnalysisRunSpec, AnalysisTemplateSpec, Arg, FieldRef, TemplateRef};
+use stateward_api::analysis::{address, validate};
 use stateward_api::rolloutplugin::{Analysis, Argument, ArgumentSource};
 
 use super::args::{self, FillError, Sources, Values};
@@ -26,6 +26,11 @@ pub trait Templates {
 
     /// Why the pod template of a Job, at the path `at`, may not be run where these templates are used.
     fn refuses_job(&self, _template: &Value, _at: &str) -> Option<Problem> {
+        None
+    }
+
+    /// Why nothing can ever be asked at a host, as far as that is known without resolving it.
+    fn refuses_host(&self, _host: &str) -> Option<String> {
         None
     }
 }
@@ -466,6 +471,13 @@ impl Composed {
             self.problems.extend(validate::metric_problems(metric, origin));
             self.problems
                 .extend(judge::metric_problems(metric, origin, &mut room));
+            for (field, url) in address::addresses(metric) {
+                let refusal = address::host(url).and_then(|host| templates.refuses_host(host));
+                self.problems.extend(refusal.map(|message| Problem {
+                    field: format!("{origin}.provider.{field}"),
+                    message,
+                }));
+            }
             if let Some(job) = &metric.provider.job {
                 let at = format!("{origin}.provider.job.spec.template");
                 let refusal = templates.refuses_job(&job.spec["template"], &at);

@@ -23,6 +23,7 @@ scenarios![
     the_second_of_two_for_one_set_waits,
     a_rolloutplugin_and_a_phasedrollout_do_not_share_a_set,
     a_query_that_cannot_be_asked_moves_no_pod,
+    an_address_that_the_operator_never_asks_moves_no_pod,
     a_slip_in_the_name_of_the_set_lets_go_of_none,
     numbers_of_a_status_that_somebody_has_written_harm_nobody,
 ];
@@ -281,6 +282,23 @@ async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Out
         )
         .await?;
     expect_out::<2>(&db, &rollout, "v2").await
+}
+
+/// What can never be answered is an invalid spec, not a check that fails after the first pod.
+async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.ask_providers();
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let metadata_service = json!({"query": {"url": "http://169.254.169.254:9090/prom"}});
+    let rollout = cluster.phased("db").check(metadata_service).create().await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "spec.check.query.url: 169.254.169.254 is")
+        .await?;
+    expect_partition(&db, 2).await?;
+    db.set_image("v2").await?;
+    db.expect_observed().await?;
+    db.expect_no_move().await?;
+    db.expect_rest(["v1"; 2]).await
 }
 
 async fn a_slip_in_the_name_of_the_set_lets_go_of_none(cluster: &mut Cluster) -> Outcome {

@@ -164,6 +164,8 @@ async fn whatever_keeps_prometheus_from_answering_is_told_apart(cluster: &mut Cl
     expect_unasked(&rollout, "NameNotResolved", "nobody.invalid").await?;
     let ourselves = json!({"check": {"query": {"url": "169.254.169.254"}}});
     rollout.patch("ask the metadata service", ourselves).await?;
-    expect_unasked(&rollout, "EgressRefused", "169.254.169.254").await?;
+    rollout
+        .expect_message("spec.check.query.url: 169.254.169.254 is")
+        .await?;
     db.expect_rest(["v1"; 3]).await
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
 
+use super::analysis::template;
 use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Doing, Failure, Outcome, Rollout, Set, partition};
 use crate::scenarios;
@@ -12,6 +13,7 @@ scenarios![
     what_the_schema_knows_to_be_wrong_is_refused,
     an_invalid_reference_is_reported_and_touches_nothing,
     an_invalid_plan_guards_the_set_and_releases_nothing,
+    an_address_that_the_operator_never_asks_moves_no_pod,
     an_invalid_plan_stops_a_change_that_is_on_its_way,
     a_plan_that_becomes_invalid_keeps_the_guard,
     a_spec_that_is_put_right_recovers_without_a_restart,
@@ -114,7 +116,7 @@ async fn an_invalid_reference_is_reported_and_touches_nothing(cluster: &mut Clus
 /// The guard belongs to the object, not to its plan (rule 1).
 async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    let template = json!([{"analysis": {"templates": [{"templateName": "t"}]}}]);
+    let missing = json!([{"analysis": {"templates": [{"templateName": "t"}]}}]);
     let cases = [
         (
             steps(json!([{"pause": {"duration": "soon"}}])),
@@ -129,7 +131,7 @@ async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Clust
             "spec.strategy.canary.steps[1].setWeight: 50 follows the 100 of step 0",
         ),
         (
-            steps(template),
+            steps(missing),
             "spec.strategy.canary.steps[0].analysis.templates[0].templateName: there is no AnalysisTemplate",
         ),
         (
@@ -172,6 +174,38 @@ async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Clust
         db.expect_same_pods(before).await?;
     }
     Ok(())
+}
+
+/// What can never be answered is an invalid plan, not a run that fails after the first pod.
+async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
+    cluster.ask_providers();
+    cluster.with_operator().await?;
+    let metrics = json!([{
+        "name": "m", "count": 1, "provider": {"web": {"url": "http://{{args.host}}/health", "jsonPath": "{$.ok}"}},
+    }]);
+    template(
+        cluster,
+        "t",
+        json!({"metrics": metrics, "args": [{"name": "host"}]}),
+    )
+    .await?;
+    let asks = |host: &str| {
+        let analysis =
+            json!({"templates": [{"templateName": "t"}], "args": [{"name": "host", "value": host}]});
+        steps(json!([{"setWeight": 50}, {"pause": {}}, {"analysis": analysis}]))
+    };
+    let db = cluster.statefulset("db").replicas(2).start().await?;
+    let words = "metrics[0].provider.web.url: 169.254.169.254 is an address of a cloud";
+    let rollout = invalid(cluster, "db", 0, asks("169.254.169.254"), words).await?;
+    stands_at(&db, 2).await?;
+    db.set_image("v2").await?;
+    db.expect_observed().await?;
+    db.expect_no_move().await?;
+    rollout
+        .patch("ask where nobody listens", asks("127.0.0.1:9"))
+        .await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v2"]).await
 }
 
 /// A change that is on its way when the object comes stops where it is, and goes through the steps once the plan is valid.
