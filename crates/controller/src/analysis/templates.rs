@@ -1,6 +1,6 @@
 //! What there is to measure: the AnalysisTemplates of each namespace, and those of all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, future};
@@ -159,12 +159,12 @@ impl Templates {
         let watch = super::watch(api, watcher::Config::default(), watches);
         let mut watch = std::pin::pin!(watch);
         let of_all = K::kind(&()) == ClusterAnalysisTemplate::kind(&());
-        let mut listed: Vec<Key> = Vec::new();
+        let mut listed: HashSet<Key> = HashSet::new();
         while let Some(told) = watch.next().await {
             match told {
                 Ok(watcher::Event::Init) => listed.clear(),
                 Ok(watcher::Event::InitApply(template)) => {
-                    listed.push(key(&template));
+                    listed.insert(key(&template));
                     self.put(template);
                 }
                 Ok(watcher::Event::InitDone) => {
