@@ -265,6 +265,14 @@ impl ResourcePlugin for StatefulSets {
     }
 
     async fn foreign_writer(&self, target: &Target, action: &Action) -> String {
+        let seen = self.caches.set(&target.namespace, &target.name);
+        if *action != Action::Restore && seen.is_some_and(|set| set.claim().is_none()) {
+            let Target { namespace, name, .. } = target;
+            return format!(
+                "another client keeps removing the annotation {MANAGED_BY} of StatefulSet {name} in namespace {namespace}, and it is set \
+                 again each time; have that client apply or patch the StatefulSet instead of replacing it"
+            );
+        }
         let (field, path): (_, &[&str]) = match action {
             Action::Restore => ("spec.template", &["f:spec", "f:template"]),
             _ => (

@@ -12,8 +12,12 @@ use crate::scenarios;
 
 scenarios![
     a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_pause,
+    a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_writes_the_partition,
     a_contested_status_delays_no_guard,
 ];
+
+/// Names who manages a set.
+const MANAGED_BY: &str = "stateward.dev/managed-by";
 
 /// The manifest of the Git tool has a partition of 0.
 async fn apply(cluster: &Cluster, db: &Set<'_>) -> Outcome {
@@ -81,6 +85,36 @@ async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_
     rollout.promote().await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v2"; 5]).await
+}
+
+/// As one does that replaces the object instead of applying to it.
+async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_writes_the_partition(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 2, 50).await?;
+    let words = "another client keeps removing the annotation stateward.dev/managed-by of StatefulSet db in namespace";
+    for _ in 0..20 {
+        let drop = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
+        let dropped = db.api().patch("db", &PatchParams::default(), &drop).await;
+        dropped.doing("drop the claim")?;
+        let claimed = db.eventually("the claim is there", |set, _| {
+            let annotations = set.metadata.annotations.iter().flatten();
+            match annotations.into_iter().any(|(name, _)| name == MANAGED_BY) {
+                true => Ok(()),
+                false => Err("it is not".into()),
+            }
+        });
+        tokio::select! {
+            claimed = claimed => claimed?,
+            contested = rollout.expect_event("WorkloadContested", words) => {
+                contested?;
+                rollout.expect_condition("Contested", "True", words).await?;
+                return db.expect_rest(["v1", "v2"]).await;
+            }
+        }
+    }
+    Err(cluster.unmet("it is told who drops the claim", "twenty rounds"))
 }
 
 /// The status is written back less and less often; the partition follows each foreign write all the same.
