@@ -419,7 +419,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let line = said.out.lines().last().unwrap();
     assert!(
         line.starts_with(
-            "web: Failed (ChecksFailed): step 1 of 5: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
+            "web: Failed (ChecksFailed): pod 1 of 2: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
         ),
         "{line}"
     );
@@ -467,7 +467,9 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
         "{retried:?}"
     );
     assert!(
-        retried.talk.contains("web makes the checks of step 1 of 5 again"),
+        retried
+            .talk
+            .contains("web makes the checks before pod 1 of 2 again"),
         "{retried:?}"
     );
     assert_eq!(
@@ -478,7 +480,9 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let promoted = world.run("promote web").await;
     assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
     assert!(
-        promoted.talk.contains("step 2 of 5 is next: 1 pod to "),
+        promoted
+            .talk
+            .contains("web skips the rest of the checks before pod 1 of 2; pod 1 of 2 is next to run "),
         "{promoted:?}"
     );
     let said = world.run("status web --watch --timeout 1h").await;
