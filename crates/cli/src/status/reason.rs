@@ -20,28 +20,28 @@ pub(super) fn once<'m>(message: &'m str, before: &str) -> Cow<'m, str> {
         same_end(body, former)
     };
     let body = &body[..body.len() - same.len()];
-    let mut told = String::new();
+    let mut shown = String::new();
     let mut rest = body;
     while let Some(group) = brackets(rest) {
         let (open, close) = (group.start, group.end);
         let reason = &rest[open + 1..close - 1];
         if is_long(reason) && before.contains(&rest[open..close]) {
-            told += &format!("{}({SAME})", &rest[..open]);
+            shown += &format!("{}({SAME})", &rest[..open]);
             rest = &rest[close..];
         } else {
             // A reason may have a longer one in it.
-            told += &rest[..=open];
+            shown += &rest[..=open];
             rest = &rest[open + 1..];
         }
     }
-    told += rest;
+    shown += rest;
     if !same.is_empty() {
-        told += SAME;
+        shown += SAME;
     }
-    if told == message[..message.len() - commands.len()] {
+    if shown == message[..message.len() - commands.len()] {
         return Cow::Borrowed(message);
     }
-    Cow::Owned(told + commands)
+    Cow::Owned(shown + commands)
 }
 
 fn is_long(reason: &str) -> bool {
@@ -103,7 +103,7 @@ mod tests {
         checked(1, ""),
         "pod 1 of 2: 2 in a row did not succeed, the last: …; go on with: stateward promote db"
     )]
-    fn a_long_reason_that_has_not_changed_is_told_once(
+    fn a_long_reason_that_has_not_changed_is_printed_once(
         #[case] message: String,
         #[case] before: String,
         #[case] expected: &str,
@@ -120,7 +120,7 @@ mod tests {
         "step 2 of 4: waiting for pod db-4 to run db-2"
     )]
     #[case::open_brackets("one (two", "three (two")]
-    fn what_is_new_or_short_is_told(#[case] before: &str, #[case] message: &str) {
+    fn what_is_new_or_short_is_printed(#[case] before: &str, #[case] message: &str) {
         assert_eq!(once(message, before), message);
     }
 }

@@ -30,7 +30,7 @@ impl Until {
     }
 
     /// How a watch for this phase ends; `None` while it goes on. A phase of before a change that the operator has yet to see is not
-    /// the one that is waited for. `unread` is why nobody can tell whether there is such a change.
+    /// the one that is waited for. `unread` is why it is unknown whether there is such a change.
     pub(super) fn end(
         self,
         verdict: &Verdict,

@@ -423,7 +423,7 @@ async fn a_watch_for_a_phase_ends_where_the_rollout_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_reason_is_told_once_while_it_stays_the_same() {
+async fn a_long_reason_is_printed_once_while_it_stays_the_same() {
     let world = World::with_operator().await;
     world.phase_web().await;
     let watched = world.run("status web --watch --timeout 1h").await;

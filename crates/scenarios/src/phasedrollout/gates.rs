@@ -179,8 +179,12 @@ async fn the_message_counts_the_checks_as_the_rest_of_the_status_does(cluster: &
         })
         .await?;
         let message = &status.rollout.message;
-        let told = format!("pod 1 of 2: the gate before pod db-1 is running: {count} of 3 checks in a row");
-        cluster.expect(&format!("{told:?}, not {message:?}"), message.starts_with(&told))?;
+        let expected =
+            format!("pod 1 of 2: the gate before pod db-1 is running: {count} of 3 checks in a row");
+        cluster.expect(
+            &format!("{expected:?}, not {message:?}"),
+            message.starts_with(&expected),
+        )?;
     }
     expect_out::<2>(&db, &rollout, "v2").await
 }
