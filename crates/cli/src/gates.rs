@@ -14,8 +14,7 @@ use crate::table::age;
 const UNFOLDED: usize = 8;
 
 /// Every gate with its pod, and the one after the last. `behind` is how many steps are; `first` is the lowest ordinal, where the set
-/// can be seen; `pods_seen` are its pods, as far as
-/// they are.
+/// can be seen; `pods_seen` are its pods, as far as they can be.
 pub(crate) fn lines(
     stage: &Stage<'_>,
     behind: usize,

@@ -1,5 +1,7 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use rstest::rstest;
 use serde_json::json;
@@ -595,6 +597,37 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
 }
 
 /// An API server that takes requests and never answers holds nobody up for longer than they have said.
+/// Also after scaling up, where pod 1 stays new and the pods above it are replaced before pod 0, and after a gate that was skipped.
+#[tokio::test(start_paused = true)]
+async fn the_message_and_the_tree_name_the_same_gate() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    let gates = [
+        (2, "pod 1 of 2", "web-1", "promote web"),
+        (2, "pod 2 of 2", "web-0", "get web"),
+        (4, "pod 2 of 4", "web-3", "skip web"),
+        (4, "pod 3 of 4", "web-2", "promote web"),
+        (4, "pod 4 of 4", "web-0", "promote web"),
+    ];
+    for (replicas, place, pod, next) in gates {
+        world.scale("web", replicas).await;
+        let message = format!("  {place}: the gate before pod {pod} failed");
+        let mut shown = String::new();
+        for _ in 0..20 {
+            world.run("status web --watch --timeout 1h").await;
+            shown = world.run("get web").await.out;
+            if shown.contains(&message) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(30)).await;
+        }
+        assert!(shown.contains(&message), "{message}: {shown}");
+        let tree = format!("▶ gate before pod {pod}, for ");
+        assert!(shown.contains(&tree), "{tree}: {shown}");
+        assert_eq!(world.run(next).await.exit, Exit::Done);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_timeout_covers_every_request() {
     let world = World::with_operator().await;
