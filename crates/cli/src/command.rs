@@ -6,7 +6,7 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 use stateward_core::memory::Activity;
-use stateward_core::plan::Step;
+use stateward_core::plan::{Step, StepIndex};
 
 use crate::call;
 use crate::hint;
@@ -191,30 +191,31 @@ impl Command {
             Self::Promote if stage.is_in_doubt() => {
                 format!("{name} goes on at {here} without a verdict of the analysis beside its steps")
             }
+            Self::Promote | Self::Skip if stage.is_at_gate() => {
+                let checks = stage.checks_in_words().unwrap_or_default();
+                let next = stage.step().map_or(0, |step| step + 1);
+                let ahead = match next < stage.steps() {
+                    true => format!("{} is next to run {revision}", stage.place(next)),
+                    false => "they were the last".into(),
+                };
+                format!("{name} skips the rest of {checks}; {ahead}")
+            }
             Self::Promote | Self::Skip => {
                 let next = stage.step().map_or(0, |step| step + 1);
                 let ahead = match stage.plan.and_then(|plan| plan.steps.get(next)) {
                     Some(step @ (Step::Pause(_) | Step::Analysis(_))) => {
-                        format!(
-                            "step {} of {} is next: {}",
-                            next + 1,
-                            stage.steps(),
-                            stage::describe(&step)
-                        )
+                        format!("{} is next: {}", stage.place(next), stage::describe(&step))
                     }
                     Some(Step::Share(share)) => format!(
-                        "step {} of {} is next: {} to {revision}",
-                        next + 1,
-                        stage.steps(),
+                        "{} is next: {} to {revision}",
+                        stage.place(next),
                         stage::share(share)
                     ),
                     None => format!("it was the last step, the remaining pods follow to {revision}"),
                 };
                 let step = next.checked_sub(1).zip(stage.plan);
                 let step = step.and_then(|(at, plan)| plan.steps.get(at));
-                if stage.is_at_gate() {
-                    format!("{name} skips the rest of the checks of {here}; {ahead}")
-                } else if self == Self::Skip {
+                if self == Self::Skip {
                     let step = step.map_or_else(String::new, |step| format!(" ({})", stage::describe(&step)));
                     format!("{name} skips {here}{step}, whatever it waits for; {ahead}")
                 } else {
@@ -222,7 +223,9 @@ impl Command {
                 }
             }
             Self::PromoteFull { .. } => {
-                let skipped = steps_in_words(stage.step().unwrap_or(0), stage.steps(), stage.steps());
+                let at = |step: usize| StepIndex(u32::try_from(step).unwrap_or(u32::MAX));
+                let (from, to) = (at(stage.step().unwrap_or(0)), at(stage.steps()));
+                let skipped = steps_in_words(from, to, object);
                 let left = stage.status.replicas.unwrap_or(0) - stage.status.updated_replicas.unwrap_or(0);
                 let pods = match left {
                     ..=0 => "no pod is left to follow".to_owned(),
@@ -241,7 +244,11 @@ impl Command {
             Self::Retry => {
                 let when = if object.paused { ", once it is resumed" } else { "" };
                 match stage.step() {
-                    Some(_) => format!("{name} makes the checks of {here} again{when}"),
+                    Some(_) => {
+                        let checks = stage.checks_in_words();
+                        let checks = checks.unwrap_or_else(|| format!("the checks of {here}"));
+                        format!("{name} makes {checks} again{when}")
+                    }
                     None => format!("{name} tries {revision} again, from its first step{when}"),
                 }
             }
@@ -575,7 +582,7 @@ mod tests {
     #[case(
         Command::Skip,
         phased(2),
-        "web skips the rest of the checks of step 3 of 7; step 4 of 7 is next: 2 pods to web-2"
+        "web skips the rest of the checks before pod 2 of 3; pod 2 of 3 is next to run web-2"
     )]
     #[case(
         Command::Abort,
@@ -662,7 +669,7 @@ mod tests {
         assert_eq!(Command::Promote.objection(&object, "stateward"), Ok(()));
         assert_eq!(
             Command::Promote.effect(&object, "stateward"),
-            "web skips the rest of the checks of step 3 of 7; step 4 of 7 is next: 2 pods to web-2"
+            "web skips the rest of the checks before pod 2 of 3; pod 2 of 3 is next to run web-2"
         );
         let patch = Command::Promote.patch(&object, None).unwrap();
         assert_eq!(
@@ -685,7 +692,7 @@ mod tests {
         status.current_step_started_at = "2026-01-01T00:08:00Z".parse().ok();
         assert_eq!(
             Command::Promote.moved_on(&seen, &now).unwrap(),
-            "phasedrollout web has begun step 3 of 7 anew: on its way; nothing was changed"
+            "phasedrollout web has begun pod 2 of 3 anew: on its way; nothing was changed"
         );
     }
 

@@ -58,7 +58,11 @@ Exit codes:
   5  there is no such rollout
   6  Progressing (without --watch)
 Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.
-With --watch all of them are watched at the same time, each until its own end.";
+With --watch all of them are watched at the same time, each until its own end. A long reason that the
+line before has is not repeated.
+With --until PHASE the code is 0 when the rollout is in that phase, 2 when it has failed instead, and
+1 when it is Successful instead. A phase from before a change that the operator has not seen yet does
+not count.";
 
 /// For the help texts of commands.
 pub(crate) const COMMAND_HELP: &str = "\

@@ -1,8 +1,11 @@
 //! The gates of a PhasedRollout and the pods behind them, in lines: one for each pod, or for many that are alike.
 
-use jiff::Timestamp;
-use stateward_core::memory::{Activity, Attempt};
+use std::ops::Range;
 
+use jiff::Timestamp;
+use stateward_core::memory::{Activity, Attempt, pod_number};
+
+use crate::pod_row::PodRow;
 use crate::stage::{Stage, skipped_in_words};
 use crate::style::{Lines, Style};
 use crate::table::age;
@@ -11,28 +14,40 @@ use crate::table::age;
 const UNFOLDED: usize = 8;
 
 /// Every gate with its pod, and the one after the last. `behind` is how many steps are; `first` is the lowest ordinal, where the set
-/// can be seen.
+/// can be seen; `pods_seen` are its pods, as far as they can be.
 pub(crate) fn lines(
     stage: &Stage<'_>,
     behind: usize,
     first: Option<u32>,
+    pods_seen: &[PodRow],
     style: Style,
     marks: &Lines,
     now: Timestamp,
 ) -> Vec<String> {
     let pods = stage.steps() / 2;
     let done = (behind / 2).min(pods);
+    let order = Order::of(stage, done, first, pods_seen);
     let name = |pod: usize| match first {
-        Some(first) => format!("{}-{}", stage.object.workload, first as usize + pods - 1 - pod),
+        Some(first) => format!(
+            "{}-{}",
+            stage.object.workload,
+            first.saturating_add(order.index(pod))
+        ),
         None => format!("{} of {pods}", pod + 1),
     };
     let rows = |mark: &str, from: usize, to: usize, words: &str| -> Vec<String> {
-        if pods > UNFOLDED && to > from + 1 {
-            let (from, to, count) = (name(from), name(to - 1), to - from);
-            return vec![format!("{mark} gate, pod: {from} to {to}, {count} pods{words}")];
-        }
         let row = |pod| format!("{mark} gate, pod {}{words}", name(pod));
-        (from..to).map(row).collect()
+        if pods <= UNFOLDED {
+            return (from..to).map(row).collect();
+        }
+        let fold = |pods: Range<usize>| match pods.len() {
+            1 => row(pods.start),
+            count => {
+                let (from, to) = (name(pods.start), name(pods.end - 1));
+                format!("{mark} gate, pod: {from} to {to}, {count} pods{words}")
+            }
+        };
+        order.in_a_row(from..to).into_iter().map(fold).collect()
     };
     // The gate before a pod is the step before it.
     let skipped = |pod: usize| stage.skipped(pod * 2).map(skipped_in_words);
@@ -77,6 +92,95 @@ pub(crate) fn lines(
     lines
 }
 
+/// Which pod comes when: those that were new when the set was scaled up have come first, and then the others from the last one down.
+struct Order {
+    pods: u32,
+    /// The indices of the former, sorted.
+    kept: Vec<u32>,
+}
+
+/// More than so many are not looked at: an object that has them is not one of ours.
+const MOST_KEPT: usize = 1000;
+
+impl Order {
+    fn of(stage: &Stage<'_>, done: usize, first: Option<u32>, pods_seen: &[PodRow]) -> Self {
+        let pods = u32::try_from(stage.steps() / 2).unwrap_or(u32::MAX);
+        let kept = match &stage.activity {
+            Activity::Rolling(attempt) if attempt.kept.len() <= MOST_KEPT => {
+                let passed = first.map(|first| passed_over(stage, attempt, done, first, pods_seen));
+                let mut kept = attempt.kept.clone();
+                kept.extend(passed.unwrap_or_default());
+                kept.sort_unstable();
+                kept.dedup();
+                kept
+            }
+            _ => Vec::new(),
+        };
+        Self { pods, kept }
+    }
+
+    /// The index of the pod that comes at this place, from 0.
+    fn index(&self, place: usize) -> u32 {
+        let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
+        pod_number(&self.kept, number, self.pods).unwrap_or_default()
+    }
+
+    /// Places whose pods follow each other.
+    fn in_a_row(&self, places: Range<usize>) -> Vec<Range<usize>> {
+        let kept = self.kept.len();
+        let others = self.kept.iter().rev().enumerate();
+        // A kept pod leaves a gap among the others.
+        let gaps = others.map(|(above, index)| {
+            kept + (self.pods.saturating_sub(index + 1) as usize).saturating_sub(above)
+        });
+        let mut starts: Vec<_> = (0..=kept).chain(gaps).filter(|at| places.contains(at)).collect();
+        starts.push(places.start);
+        starts.sort_unstable();
+        starts.dedup();
+        starts.retain(|at| *at == places.start || self.index(at - 1) != self.index(*at) + 1);
+        let ends = starts.iter().skip(1).copied().chain([places.end]);
+        let rows = starts.iter().zip(ends).map(|(start, end)| *start..end);
+        rows.filter(|row| !row.is_empty()).collect()
+    }
+}
+
+/// New pods that the release of another has passed: they are not among those that were kept any more, and come before the one that is
+/// replaced all the same.
+fn passed_over(
+    stage: &Stage<'_>,
+    attempt: &Attempt,
+    done: usize,
+    first: u32,
+    pods_seen: &[PodRow],
+) -> Range<u32> {
+    let pods = u32::try_from(stage.steps() / 2).unwrap_or(u32::MAX);
+    let number = u32::try_from(done).unwrap_or(u32::MAX).saturating_add(1);
+    let Some(due) = attempt.pod_number(number, pods).filter(|_| !stage.is_at_gate()) else {
+        return 0..0;
+    };
+    let index = |pod: &PodRow| pod.ordinal.checked_sub(first).filter(|index| *index < pods);
+    let is_new = |pod: &PodRow| pod.revision.as_deref() == Some(attempt.target.as_str());
+    let replaced = pods_seen
+        .iter()
+        .filter(|pod| !is_new(pod) || !pod.is_ready())
+        .filter_map(index)
+        .filter(|index| *index > due && attempt.kept.binary_search(index).is_err())
+        .max();
+    let Some(replaced) = replaced else {
+        return 0..0;
+    };
+    let new_below = pods_seen
+        .iter()
+        .filter(|pod| is_new(pod))
+        .filter_map(index)
+        .filter(|index| (due..replaced).contains(index));
+    if new_below.count() == (replaced - due) as usize {
+        due..replaced
+    } else {
+        0..0
+    }
+}
+
 fn waits_for(stage: &Stage<'_>, attempt: &Attempt) -> String {
     match &stage.object.checks {
         _ if stage.object.paused => "held by spec.paused".into(),
@@ -97,14 +201,26 @@ fn waits_for(stage: &Stage<'_>, attempt: &Attempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, commands, phased};
+    use crate::fixtures::{NOW, commands, phased, pods};
     use crate::rollout::Rollout;
     use rstest::rstest;
 
     fn drawn(rollout: &Rollout, behind: usize, first: Option<u32>) -> Vec<String> {
+        seen(rollout, behind, first, &[])
+    }
+
+    fn seen(rollout: &Rollout, behind: usize, first: Option<u32>, pods: &[PodRow]) -> Vec<String> {
         let style = Style::default();
         let stage = Stage::of(rollout);
-        lines(&stage, behind, first, style, &style.lines(), NOW.parse().unwrap())
+        lines(
+            &stage,
+            behind,
+            first,
+            pods,
+            style,
+            &style.lines(),
+            NOW.parse().unwrap(),
+        )
     }
 
     fn at(pods: i32, step: i32) -> Vec<String> {
@@ -189,6 +305,45 @@ mod tests {
             ]
         );
         assert_eq!(drawn(&rollout, 1, None)[1], "· gate, pod 2 of 2");
+    }
+
+    /// One of three was new when the set was scaled up to five.
+    #[rstest]
+    #[case::at_a_gate(2, &[2], ["✓ gate, pod web-2", "▶ gate before pod web-4", "· gate, pod web-3"])]
+    #[case::at_the_pod(3, &[2], ["✓ gate, pod web-2", "▶ pod web-4", "· gate, pod web-3"])]
+    #[case::at_the_one_beside_it(4, &[2], ["✓ gate, pod web-2", "✓ gate, pod web-4", "▶ gate before pod web-3"])]
+    // Releasing this one releases the one that was kept with it.
+    #[case::past_it(5, &[], ["✓ gate, pod web-2", "✓ gate, pod web-4", "▶ pod web-3"])]
+    fn pods_that_were_new_before_scaling_up_have_come_first(
+        #[case] step: i32,
+        #[case] kept: &[i32],
+        #[case] expected: [&str; 3],
+    ) {
+        let mut rollout = phased(5, step);
+        rollout.status.as_mut().unwrap().kept_pods = kept.to_vec();
+        let revisions = ["web-1", "web-1", "web-2", "web-1", "web-2"];
+        let lines = seen(&rollout, step as usize, Some(0), &pods("web", &revisions));
+        let lines = lines.iter().map(|line| line.split(", for").next().unwrap());
+        assert_eq!(lines.take(3).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn folded_pods_follow_each_other() {
+        let mut rollout = phased(20, 8);
+        rollout.status.as_mut().unwrap().kept_pods = vec![8, 9, 15];
+        assert_eq!(
+            drawn(&rollout, 8, Some(0)),
+            [
+                "✓ gate, pod web-15",
+                "✓ gate, pod: web-9 to web-8, 2 pods",
+                "✓ gate, pod web-19",
+                "▶ gate before pod web-18, for 20s: 1 of 3 checks in a row",
+                "· gate, pod: web-17 to web-16, 2 pods",
+                "· gate, pod: web-14 to web-10, 5 pods",
+                "· gate, pod: web-7 to web-0, 8 pods",
+                "· gate after the last pod",
+            ]
+        );
     }
 
     #[rstest]

@@ -70,6 +70,11 @@ impl ListArgs {
         matches!(self.output, None | Some(Output::Wide))
     }
 
+    /// Whether there are rows under a heading, of which there may be none.
+    fn in_rows(&self) -> bool {
+        self.for_people() || matches!(self.output, Some(Output::Columns(_)))
+    }
+
     fn params(&self) -> ListParams {
         match &self.selector {
             Some(selector) => ListParams::default().labels(selector),
@@ -184,7 +189,7 @@ async fn all(kinds: &[Kind], args: &ListArgs, session: &mut Session<'_>) -> Resu
         };
         return rows(objects, &sets, watched, args, session).await;
     }
-    if objects.is_empty() && args.for_people() {
+    if objects.is_empty() && args.in_rows() {
         session.say(&if args.all_namespaces {
             "no rollouts found".to_owned()
         } else {
@@ -208,7 +213,9 @@ fn show(
     args: &ListArgs,
     session: &mut Session<'_>,
 ) -> Result<(), Error> {
-    if Objects::Many(objects.clone()).print(args.output.as_ref(), session)? || objects.is_empty() {
+    if objects.is_empty() && args.in_rows()
+        || Objects::Many(objects.clone()).print(args.output.as_ref(), session)?
+    {
         return Ok(());
     }
     let view = View {

@@ -23,6 +23,7 @@ mod columns;
 mod command;
 pub mod completion;
 mod consequence;
+mod custom_columns;
 mod diff;
 mod dry_run;
 mod error;

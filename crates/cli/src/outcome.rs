@@ -8,7 +8,7 @@ use stateward_api::rollout::{PastRollout, RolloutEnd};
 use stateward_core::memory::{Activity, TakenCommand};
 use stateward_core::record::{memory, taken_commands};
 
-use crate::rollout::Rollout;
+use crate::rollout::{Kind, Rollout};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::table::age;
@@ -119,14 +119,18 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     }
 }
 
-/// The steps of a revision's rollout that were not passed, in words: `steps 2 to 4 skipped by alice`.
+/// The steps of a revision's rollout that were not passed, in words: `steps 2 to 4 skipped by alice`, or `gate 2 skipped`.
 pub(crate) fn skips(revision: &str, rollout: &Rollout) -> Option<String> {
     let words = |taken: &TakenCommand| {
-        let (from, to) = (taken.from.0 + 1, taken.to.0);
+        let (from, to, unit) = match rollout.kind {
+            Kind::RolloutPlugin => (taken.from.0 + 1, taken.to.0, "step"),
+            // Pods cannot be skipped, only the gates before them and after the last.
+            Kind::PhasedRollout => (taken.from.0.div_ceil(2) + 1, taken.to.0.div_ceil(2), "gate"),
+        };
         let steps = if from >= to {
-            format!("step {from}")
+            format!("{unit} {from}")
         } else {
-            format!("steps {from} to {to}")
+            format!("{unit}s {from} to {to}")
         };
         let by = taken.by.as_ref();
         let by = by.map_or_else(String::new, |by| format!(" by {by}"));

@@ -7,6 +7,8 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use stateward_jsonpath::Template;
 
+use crate::columns::columns;
+use crate::custom_columns::CustomColumns;
 use crate::error::Error;
 use crate::rollout::Kind;
 use crate::session::Session;
@@ -22,13 +24,15 @@ pub(crate) enum Output {
     Wide,
     /// kubectl's templates.
     JsonPath(Template),
+    /// The user's own columns.
+    Columns(CustomColumns),
 }
 
 /// For the help texts of what shows objects.
-pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=TEMPLATE";
+pub(crate) const FORMS: &str = "json|yaml|name|wide|jsonpath=TEMPLATE|custom-columns=HEADING:PATH,…";
 
 /// How each of these begins.
-pub(crate) const BEGINNINGS: [&str; 5] = ["json", "yaml", "name", "wide", "jsonpath="];
+pub(crate) const BEGINNINGS: [&str; 6] = ["json", "yaml", "name", "wide", "jsonpath=", "custom-columns="];
 
 impl FromStr for Output {
     type Err = String;
@@ -39,11 +43,12 @@ impl FromStr for Output {
             "yaml" => Ok(Self::Yaml),
             "name" => Ok(Self::Name),
             "wide" => Ok(Self::Wide),
-            _ => match text.strip_prefix("jsonpath=") {
-                Some(template) => Template::parse(template)
+            _ => match text.split_once('=') {
+                Some(("jsonpath", template)) => Template::parse(template)
                     .map(Self::JsonPath)
                     .map_err(|error| error.to_string()),
-                None => Err(format!("there is {FORMS}")),
+                Some(("custom-columns", columns)) => columns.parse().map(Self::Columns),
+                _ => Err(format!("there is {FORMS}")),
             },
         }
     }
@@ -119,6 +124,15 @@ impl Objects {
                 // As kubectl does: whoever wants an end of line asks for it.
                 return session.print_raw(&text).map(|()| true);
             }
+            Some(Output::Columns(chosen)) => {
+                let objects = match self {
+                    Self::One(object) => vec![*object],
+                    Self::Many(objects) => objects,
+                };
+                let rows = objects.into_iter().map(|object| chosen.row(&tidy(object)));
+                let rows: Vec<_> = std::iter::once(chosen.heading()).chain(rows).collect();
+                return session.print_lines(columns(&rows)).map(|()| true);
+            }
             Some(Output::Name) => {
                 let names = self.objects().map(|object| {
                     let kind = Kind::of(object.types.as_ref());
@@ -140,7 +154,7 @@ impl Objects {
 }
 
 /// As kubectl shows objects: without the record of who wrote what.
-fn tidy(mut object: DynamicObject) -> Value {
+pub(crate) fn tidy(mut object: DynamicObject) -> Value {
     object.metadata.managed_fields = None;
     json!(object)
 }

@@ -2,11 +2,11 @@
 
 use stateward_api::rollout::{PodStatus, RolloutEnd, RolloutStatus};
 use stateward_core::memory::{Activity, Beside, Command, TakenCommand};
-use stateward_core::plan::{Plan, Share, Step};
+use stateward_core::plan::{Plan, Share, Step, StepIndex, Steps, pod_by_pod};
 use stateward_core::record::{self, memory, taken_commands};
 use stateward_core::world::Reason;
 
-use crate::rollout::Rollout;
+use crate::rollout::{Kind, Rollout};
 use crate::style::Style;
 
 /// A rollout and its plan, read together.
@@ -47,18 +47,37 @@ impl<'o> Stage<'o> {
         }
     }
 
+    /// Where a step stands among the others: `step 2 of 4`, or `pod 2 of 5` where they go one after the other.
+    pub(crate) fn place(&self, step: usize) -> String {
+        let at = StepIndex(u32::try_from(step).unwrap_or(u32::MAX));
+        match by_pod(self.object) {
+            Some(steps) => steps.place(at).to_string(),
+            None => format!("step {} of {}", step + 1, self.steps()),
+        }
+    }
+
     /// `step 2 of 4`
     pub(crate) fn progress_in_words(&self) -> Option<String> {
         let (step, steps) = (self.step()?, self.steps());
         let last = self.commands().last();
         let skipped = last.filter(|taken| taken.command.skips() && taken.to.0 as usize >= steps);
         Some(if let (Some(taken), true) = (skipped, step >= steps) {
-            format!("{} skipped", steps_in_words(taken.from.0 as usize, steps, steps))
+            format!("{} skipped", steps_in_words(taken.from, taken.to, self.object))
         } else if step >= steps {
             "all steps are done".into()
         } else {
-            format!("step {} of {steps}", step + 1)
+            self.place(step)
         })
+    }
+
+    /// The checks of the gate that it stands at: `the checks before pod 2 of 5`.
+    pub(crate) fn checks_in_words(&self) -> Option<String> {
+        match &self.activity {
+            Activity::Rolling(attempt) if self.is_at_gate() => {
+                Some(steps_in_words(attempt.step, attempt.step.next(), self.object))
+            }
+            _ => None,
+        }
     }
 
     /// The share that is released, or is to be.
@@ -172,13 +191,20 @@ impl<'o> Stage<'o> {
     }
 }
 
-/// `step 2 of 4`, or `steps 2 to 4 of 4`: those from an index up to another.
-pub(crate) fn steps_in_words(from: usize, to: usize, all: usize) -> String {
-    if from + 1 >= to {
-        format!("step {} of {all}", from + 1)
-    } else {
-        format!("steps {} to {to} of {all}", from + 1)
+/// `step 2 of 4`, `steps 2 to 4 of 4`, or `the checks from pod 2 of 5 on`: those from an index up to another.
+pub(crate) fn steps_in_words(from: StepIndex, to: StepIndex, object: &Rollout) -> String {
+    let all = object.steps;
+    match by_pod(object) {
+        Some(steps) => steps.skipped(from, to),
+        None if from.0 + 1 >= to.0 => format!("step {} of {all}", from.0 + 1),
+        None => format!("steps {} to {} of {all}", from.0 + 1, to.0),
     }
+}
+
+/// The steps where they are counted by pods, also where the spec cannot be carried out.
+pub(crate) fn by_pod(object: &Rollout) -> Option<Steps> {
+    let pods = u32::try_from(object.steps / 2).unwrap_or(u32::MAX);
+    (object.kind == Kind::PhasedRollout).then(|| pod_by_pod(pods))
 }
 
 /// `, skipped by alice`

@@ -1,5 +1,7 @@
 //! `status`: one line, and an exit code. `watch` goes on until the end.
 
+mod reason;
+mod until;
 mod watch;
 
 use std::time::Duration;
@@ -24,6 +26,8 @@ use crate::style::Style;
 use crate::target::{Targets, each};
 use crate::unseen::{PROGRESSING, unseen};
 
+use self::until::Until;
+
 /// `status …`
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP)]
@@ -33,6 +37,15 @@ pub struct Args {
     /// Go on until the rollout is Successful or Failed, through all its pauses, with a line for every change
     #[arg(short, long)]
     watch: bool,
+    /// With --watch: go on only until it is in this phase, which is then a success; Healthy is another name of Successful
+    #[arg(
+        long,
+        value_name = "PHASE",
+        value_enum,
+        ignore_case = true,
+        requires = "watch"
+    )]
+    until: Option<Until>,
     /// With --watch: give up after this long (30s, 5m, 1h30m), whatever is waited for; 0 is never
     #[arg(long, value_name = "DURATION", value_parser = duration::typed, requires = "watch")]
     timeout: Option<Duration>,
@@ -59,7 +72,7 @@ impl Args {
 pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, Error> {
     if args.watch {
         let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
-        return watch::run(&args.targets, timeout, session).await;
+        return watch::run(&args.targets, args.until, timeout, session).await;
     }
     let names = session.names(&args.targets).await?;
     let mut list = Vec::new();
@@ -69,7 +82,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         let verdict = Verdict::of(&rollout, set.as_ref(), unread.as_deref(), session.program);
         match args.output {
             Some(_) => list.push(verdict.data),
-            None => session.print(&verdict.line)?,
+            None => session.print(&verdict.line())?,
         }
         Ok(verdict.exit)
     })
@@ -87,8 +100,14 @@ struct Verdict {
     exit: Exit,
     /// Nothing more will come of it by itself.
     ended: bool,
-    /// For people.
-    line: String,
+    /// The phase in one word.
+    phase: String,
+    /// Nothing can be seen that the status is not about: also not a template that the set's controller has yet to look at.
+    current: bool,
+    /// `db: Failed (PodBroken): `
+    head: String,
+    /// What it is about, for people.
+    message: String,
     /// For machines.
     data: Value,
 }
@@ -105,13 +124,16 @@ impl Verdict {
             return Self {
                 exit: Exit::Progressing,
                 ended: false,
-                line: format!("{}: {PROGRESSING}: {what}", rollout.name_any()),
+                phase: PROGRESSING.into(),
+                current: false,
+                head: format!("{}: {PROGRESSING}: ", rollout.name_any()),
                 data: data(
                     &stage,
                     Exit::Progressing,
                     (PROGRESSING, WAITING_FOR_OPERATOR),
                     &what,
                 ),
+                message: what,
             };
         }
         let (exit, ended) = match stage.phase() {
@@ -134,9 +156,17 @@ impl Verdict {
         Self {
             exit,
             ended,
-            line: format!("{}: {words}: {message}", rollout.name_any()),
+            phase: phase.to_owned(),
+            current: unread.is_none() && !set.is_some_and(|set| is_ahead(set, &stage)),
+            head: format!("{}: {words}: ", rollout.name_any()),
             data: data(&stage, exit, (phase, &stage.status.reason), &message),
+            message,
         }
+    }
+
+    /// For people.
+    fn line(&self) -> String {
+        format!("{}{}", self.head, self.message)
     }
 }
 
@@ -246,7 +276,7 @@ mod tests {
     ) {
         let verdict = Verdict::of(&rollout, None, None, PROGRAM);
         assert_eq!((verdict.exit, verdict.ended), (exit, ended));
-        assert_eq!(verdict.line, line);
+        assert_eq!(verdict.line(), line);
     }
 
     /// One word of `status.phase` means five things; each has its reason.
@@ -271,8 +301,8 @@ mod tests {
             (&json!(reason), &json!(urgent))
         );
         assert_eq!(verdict.data["exitCode"], json!(verdict.exit as u8));
-        let in_words = verdict.line.contains(&format!(": Failed ({reason}): "));
-        assert_eq!(in_words, verdict.data["phase"] == "Failed", "{}", verdict.line);
+        let in_words = verdict.line().contains(&format!(": Failed ({reason}): "));
+        assert_eq!(in_words, verdict.data["phase"] == "Failed", "{}", verdict.line());
     }
 
     fn failed(reason: &str) -> Rollout {
@@ -295,7 +325,7 @@ mod tests {
         status.update_revision = Some("db-3".into());
         status.observed_generation = ahead.metadata.generation;
         assert_eq!(
-            Verdict::of(&paused(), Some(&ahead), None, PROGRAM).line,
+            Verdict::of(&paused(), Some(&ahead), None, PROGRAM).line(),
             "db: Progressing: the latest change of statefulset db has not been looked at yet"
         );
         ahead.metadata.generation = Some(99);
@@ -309,7 +339,7 @@ mod tests {
         let verdict = Verdict::of(&at_rest(), Some(&ahead), None, PROGRAM);
         assert_eq!(verdict.exit, Exit::Progressing);
         assert_eq!(
-            verdict.line,
+            verdict.line(),
             "cache: Progressing: the latest change of statefulset cache has not been looked at yet"
         );
     }
@@ -336,7 +366,7 @@ mod tests {
         let mut rollout = aborted();
         rollout.status.as_mut().unwrap().restart = true;
         assert_eq!(
-            Verdict::of(&rollout, None, None, PROGRAM).line,
+            Verdict::of(&rollout, None, None, PROGRAM).line(),
             "queue: Progressing: retry was asked for and waits for the operator"
         );
     }

@@ -148,7 +148,7 @@ impl Picture {
         let here = stage.step().or(behind);
         if plan.by_pod {
             let behind = here.unwrap_or_default();
-            return gates::lines(stage, behind, self.first_ordinal(), style, lines, now);
+            return gates::lines(stage, behind, self.first_ordinal(), &self.pods, style, lines, now);
         }
         let line = |(index, step): (usize, stateward_core::plan::Step)| {
             let text = stage::describe(&step);

@@ -11,10 +11,11 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 
 use crate::columns::Widths;
+use crate::custom_columns::CustomColumns;
 use crate::error::{self, Error};
 use crate::exit::Exit;
 use crate::look;
-use crate::output::{Objects, Output};
+use crate::output::{Objects, Output, tidy};
 use crate::rollout::{Kind, parse};
 use crate::session::Session;
 use crate::table::{View, heading, row};
@@ -66,13 +67,18 @@ pub(crate) async fn rows(
 ) -> Result<Exit, Error> {
     let mut widths = Widths::default();
     let mut shown = Shown::new();
-    let plain = matches!(output, None | Some(Output::Wide));
-    let mut lines = vec![heading(view), widest(view)];
+    let mut lines = match chosen(output) {
+        Some(chosen) => vec![chosen.heading()],
+        None => vec![heading(view), widest(view)],
+    };
     for object in &objects {
-        lines.push(cells(object, sets, view, session)?);
+        lines.push(match chosen(output) {
+            Some(chosen) => chosen.row(&tidy(object.clone())),
+            None => cells(object, sets, view, session)?,
+        });
     }
     lines.iter().for_each(|line| widths.fit(line));
-    if plain && !objects.is_empty() {
+    if is_in_rows(output) && !objects.is_empty() {
         session.print(&widths.set(&lines[0]))?;
     }
     let mut headed = !objects.is_empty();
@@ -128,13 +134,26 @@ pub(crate) async fn rows(
             session.say(&format!("{}/{} was deleted", kind.word(), object.name_any()));
             continue;
         }
-        if plain && !headed {
+        if is_in_rows(output) && !headed {
             headed = true;
-            session.print(&widths.set(&heading(view)))?;
+            session.print(&widths.set(&lines[0]))?;
         }
         show(object, sets, view, output, &mut widths, &mut shown, session)?;
     }
     Ok(Exit::Error)
+}
+
+/// Whether there are rows under a heading.
+fn is_in_rows(output: Option<&Output>) -> bool {
+    matches!(output, None | Some(Output::Wide | Output::Columns(_)))
+}
+
+/// The columns that the user has named.
+fn chosen(output: Option<&Output>) -> Option<&CustomColumns> {
+    match output {
+        Some(Output::Columns(chosen)) => Some(chosen),
+        _ => None,
+    }
 }
 
 /// A row with the longest of the words that will come, so that columns stay where they are.
@@ -181,6 +200,15 @@ fn show(
     session: &mut Session<'_>,
 ) -> Result<(), Error> {
     let key = key(&object);
+    if let Some(chosen) = chosen(output) {
+        let cells = chosen.row(&tidy(object));
+        let content = cells.join("\t");
+        if shown.insert(key, content.clone()).as_ref() != Some(&content) {
+            widths.fit(&cells);
+            session.print(&widths.set(&cells))?;
+        }
+        return Ok(());
+    }
     let rollout = parse(object.clone())?;
     let plain = matches!(output, None | Some(Output::Wide));
     // Without its age, which changes by itself.

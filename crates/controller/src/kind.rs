@@ -68,6 +68,11 @@ pub(crate) trait Rollout:
     /// The status that writes a decision down. `None` when there is nothing worth a write.
     fn next_status(&self, world: &World, decision: &Decision) -> Option<Self::Status>;
 
+    /// The same where it is written in any case, because it says what a check came to: with everything that follows from that.
+    fn status_after_check(&self, _world: &World, _decision: &Decision) -> Option<Self::Status> {
+        None
+    }
+
     /// The status with a run that has begun, where runs live in the status.
     fn with_run(&self, _name: &str, _now: Timestamp) -> Option<Self::Status> {
         None
@@ -198,6 +203,10 @@ impl Rollout for PhasedRollout {
 
     fn next_status(&self, world: &World, decision: &Decision) -> Option<PhasedRolloutStatus> {
         phasedrollout::next_status(self, world, decision)
+    }
+
+    fn status_after_check(&self, world: &World, decision: &Decision) -> Option<PhasedRolloutStatus> {
+        phasedrollout::status(self, world, decision)
     }
 
     fn with_run(&self, name: &str, now: Timestamp) -> Option<PhasedRolloutStatus> {

@@ -281,7 +281,11 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         }
         let old = object.status();
         let recorded = K::record(&old);
-        let next = informed.next_status(&world, &decision).or(learned);
+        let next = match learned {
+            // The message counts the checks too.
+            Some(learned) => Some(informed.status_after_check(&world, &decision).unwrap_or(learned)),
+            None => informed.next_status(&world, &decision),
+        };
         let unnamed = recorded.stable_template_hash.is_some()
             && recorded.stable_template_copy.is_none()
             && world.workload.is_ok()

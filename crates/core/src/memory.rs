@@ -196,6 +196,11 @@ impl Attempt {
         }
     }
 
+    /// The index of the pod that is the `number`th, from 1, of `replicas` to run the new version where they go one after the other.
+    pub fn pod_number(&self, number: u32, replicas: u32) -> Option<u32> {
+        pod_number(&self.kept, number, replicas)
+    }
+
     /// Whether it stands still until somebody says go on, or until a pause is over.
     pub fn awaits_a_word(&self) -> bool {
         self.pausing || matches!(self.beside, Beside::InDoubt(_))
@@ -212,6 +217,22 @@ impl Attempt {
     pub fn stands_still(&self, now: Timestamp) -> bool {
         self.stands_still_from() <= now
     }
+}
+
+/// The index of the `number`th pod, from 1: first come those that were `kept` when the workload was scaled up, and then the others,
+/// each from the last one down.
+pub fn pod_number(kept: &[u32], number: u32, replicas: u32) -> Option<u32> {
+    let kept = &kept[..kept.partition_point(|index| *index < replicas)];
+    if number == 0 || number > replicas {
+        return None;
+    }
+    if let Some(at) = kept.len().checked_sub(number as usize) {
+        return Some(kept[at]);
+    }
+    let others = number - kept.len() as u32;
+    // Each that was kept above it leaves its place to the next.
+    let passed = |index: u32, kept: &u32| if *kept >= index { index - 1 } else { index };
+    Some(kept.iter().rev().fold(replicas - others, passed))
 }
 
 /// A way back.

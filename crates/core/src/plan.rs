@@ -181,14 +181,9 @@ impl Plan {
         StepIndex(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))
     }
 
-    /// Where a step stands among the others. Steps that are counted by pods are two for each pod, and are told by the pod.
+    /// Where a step stands among the others.
     pub fn place(&self, index: StepIndex) -> Place {
-        let (unit, number, of) = match &self.steps {
-            Steps::PodByPod(pods) => ("pod", index.0 / 2, *pods),
-            Steps::Listed(_) => ("step", index.0, self.end().0),
-        };
-        let number = number.saturating_add(1).min(of);
-        Place { unit, number, of }
+        self.steps.place(index)
     }
 
     /// The share in force at a step: its own, or that of the last step before it that has one.
@@ -271,6 +266,33 @@ impl Steps {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Where a step stands among the others. Steps that are counted by pods are two for each pod, and are told by the pod.
+    pub fn place(&self, index: StepIndex) -> Place {
+        let (unit, number, of) = match self {
+            Self::PodByPod(pods) => ("pod", index.0 / 2, *pods),
+            Self::Listed(steps) => ("step", index.0, u32::try_from(steps.len()).unwrap_or(u32::MAX)),
+        };
+        let number = number.saturating_add(1).min(of);
+        Place { unit, number, of }
+    }
+
+    /// The steps from one up to another that were not passed: `step 2 of 4`, `steps 2 to 4 of 4`. Of steps that are counted by pods
+    /// only the gates can be skipped: `the checks before pod 2 of 5`, `the checks from pod 2 of 5 on`, `the checks after the last pod`.
+    pub fn skipped(&self, from: StepIndex, to: StepIndex) -> String {
+        let single = from.0.saturating_add(1) >= to.0;
+        match self {
+            Self::Listed(_) if single => self.place(from).to_string(),
+            Self::Listed(steps) => format!("steps {} to {} of {}", from.0 + 1, to.0, steps.len()),
+            // A pod that was released before its gate was skipped has passed it.
+            Self::PodByPod(pods) if from.0.div_ceil(2) >= *pods => "the checks after the last pod".into(),
+            Self::PodByPod(_) if single => format!("the checks before {}", self.place(from)),
+            Self::PodByPod(_) => {
+                let gate = StepIndex(from.0.div_ceil(2).saturating_mul(2));
+                format!("the checks from {} on", self.place(gate))
+            }
+        }
     }
 
     /// The step at `index`; `None` when all are done.
@@ -421,6 +443,17 @@ mod tests {
             "pod 2 of 2",
         ];
         assert_eq!(places(&by_pod(2)), pods);
+    }
+
+    #[rstest]
+    #[case(0, 1, "the checks before pod 1 of 3")]
+    #[case(4, 5, "the checks before pod 3 of 3")]
+    #[case(6, 7, "the checks after the last pod")]
+    #[case(2, 7, "the checks from pod 2 of 3 on")]
+    #[case(3, 7, "the checks from pod 3 of 3 on")]
+    #[case(5, 7, "the checks after the last pod")]
+    fn what_is_skipped_pod_by_pod_are_checks(#[case] from: u32, #[case] to: u32, #[case] expected: &str) {
+        assert_eq!(pod_by_pod(3).skipped(StepIndex(from), StepIndex(to)), expected);
     }
 
     #[rstest]

@@ -58,6 +58,7 @@ fn columns() -> Vec<CustomResourceColumnDefinition> {
         wide_column("Started", "date", ".status.rolloutStartTime"),
         wide_column("Ended", "date", ".status.rolloutEndTime"),
         wide_column("Stable", "string", ".status.stableRevision"),
+        wide_column("Success-On", "string", ".status.successOn"),
         wide_column("Message", "string", ".status.message"),
     ]
 }

@@ -297,7 +297,10 @@ impl Case<'_> {
             Some(Step::Analysis(_)) => {
                 let waits_for = match &self.facts.rollout.checks {
                     Some((check, checks)) => format!(
-                        "the checks of {place}: {} of {} in a row{}",
+                        "{}: {} of {} in a row{}",
+                        self.stage
+                            .checks_in_words()
+                            .unwrap_or_else(|| format!("the checks of {place}")),
                         checks.consecutive_successful_checks,
                         check.success_threshold,
                         checks
@@ -501,7 +504,7 @@ mod tests {
             let (_, checks) = rollout.checks.as_mut().unwrap();
             checks.status = status.to_owned();
             rollout.status.get_or_insert_default().message =
-                "step 1 of 5: checks begin when every pod is available: waiting for pod web-0 to be Ready"
+                "pod 1 of 2: checks begin when every pod is available: waiting for pod web-0 to be Ready"
                     .into();
             explained(rollout, json!([]))
         };
@@ -512,7 +515,7 @@ mod tests {
         };
         let checking = gate("WaitForChecks");
         assert!(
-            promotes(&checking) && checking.waits_for.starts_with("the checks of"),
+            promotes(&checking) && checking.waits_for.starts_with("the checks before pod 1 of 2"),
             "{checking:?}"
         );
         let standing = gate("WaitForAllPodsToBeAvailable");

@@ -1,4 +1,4 @@
-//! `status --watch`: every rollout until its own end, all of them at the same time.
+//! `status --watch`: every rollout until its own end or the phase that is waited for, all of them at the same time.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -19,19 +19,21 @@ use crate::session::Session;
 use crate::target::Targets;
 use crate::watch::is_final;
 
-use super::Verdict;
+use super::until::Until;
+use super::{Verdict, reason};
 
 /// Watches them, for as long as there is time.
 pub(super) async fn run(
     targets: &Targets,
+    until: Option<Until>,
     timeout: Option<Duration>,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
     let mut courses = Vec::new();
     let Some(timeout) = timeout else {
-        return watch(targets, &mut courses, session).await;
+        return watch(targets, until, &mut courses, session).await;
     };
-    if let Ok(ended) = tokio::time::timeout(timeout, watch(targets, &mut courses, session)).await {
+    if let Ok(ended) = tokio::time::timeout(timeout, watch(targets, until, &mut courses, session)).await {
         return ended;
     }
     let open: Vec<_> = courses.iter().filter(|course| course.exit.is_none()).collect();
@@ -40,10 +42,17 @@ pub(super) async fn run(
             "the API server has not said within {timeout:?} where {} stands",
             targets.title()
         ),
-        [one] => format!("{} has not ended within {timeout:?}", one.title),
+        [one] => match until {
+            Some(until) => format!("{} was not {} within {timeout:?}", one.title, until.word()),
+            None => format!("{} has not ended within {timeout:?}", one.title),
+        },
         several => {
             let titles: Vec<_> = several.iter().map(|course| course.title.as_str()).collect();
-            format!("{} have not ended within {timeout:?}", titles.join(" and "))
+            let titles = titles.join(" and ");
+            match until {
+                Some(until) => format!("{titles} were not {} within {timeout:?}", until.word()),
+                None => format!("{titles} have not ended within {timeout:?}"),
+            }
         }
     };
     let late = Error::Late(late);
@@ -62,8 +71,10 @@ struct Course {
     rollout: Option<Box<Rollout>>,
     /// The set, or why it cannot be read.
     set: Option<Result<Option<Box<StatefulSet>>, String>>,
-    /// The last line.
-    said: String,
+    /// Until it is in this phase; otherwise until its own end.
+    until: Option<Until>,
+    /// How the last line begins, and its message, whole.
+    said: (String, String),
     /// The watch is being taken up again.
     lost: bool,
     /// How it ended, once it has.
@@ -71,13 +82,14 @@ struct Course {
 }
 
 impl Course {
-    fn new(name: &Name, title: String, exit: Option<Exit>) -> Self {
+    fn new(name: &Name, title: String, until: Option<Until>, exit: Option<Exit>) -> Self {
         Self {
             name: name.clone(),
             title,
+            until,
             rollout: None,
             set: None,
-            said: String::new(),
+            said: Default::default(),
             lost: false,
             exit,
         }
@@ -114,11 +126,16 @@ impl Course {
             Err(why) => (None, Some(why.as_str())),
         };
         let verdict = Verdict::of(rollout, set, unread, session.program);
-        if verdict.line != self.said {
-            session.print(&verdict.line)?;
-            self.said = verdict.line;
+        let (head, message) = &self.said;
+        if (head, message) != (&verdict.head, &verdict.message) {
+            let message = reason::once(&verdict.message, message);
+            session.print(&format!("{}{message}", verdict.head))?;
+            self.said = (verdict.head.clone(), verdict.message.clone());
         }
-        self.exit = verdict.ended.then_some(verdict.exit);
+        self.exit = match self.until {
+            Some(until) => until.end(&verdict, unread, &self.title).transpose()?,
+            None => verdict.ended.then_some(verdict.exit),
+        };
         Ok(())
     }
 }
@@ -126,6 +143,7 @@ impl Course {
 /// Until every one has ended. What goes wrong with one of several is told, and keeps no other from it.
 async fn watch(
     targets: &Targets,
+    until: Option<Until>,
     courses: &mut Vec<Course>,
     session: &mut Session<'_>,
 ) -> Result<Exit, Error> {
@@ -139,12 +157,12 @@ async fn watch(
             Ok(rollout) => {
                 let at = courses.len();
                 watched.push(sights(session, &rollout).map(move |sight| (at, sight)).boxed());
-                courses.push(Course::new(name, rollout.title(), None));
+                courses.push(Course::new(name, rollout.title(), until, None));
             }
             Err(error) if names.len() == 1 => return Err(error),
             Err(error) => {
                 session.complain(&error);
-                courses.push(Course::new(name, name.title(), Some(error.exit())));
+                courses.push(Course::new(name, name.title(), until, Some(error.exit())));
             }
         }
     }

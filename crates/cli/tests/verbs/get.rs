@@ -133,6 +133,35 @@ async fn templates_pick_fields_as_with_kubectl() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn columns_are_chosen_as_with_kubectl() {
+    let world = World::with_operator().await;
+    world.image("v2").await;
+    world.until("Paused").await;
+    assert_snapshot!(
+        world
+            .transcript(&[
+                "get -o custom-columns=NAME:.metadata.name,PHASE:.status.phase,FIRST:.spec.strategy.canary.steps[0].setWeight",
+                "get db -o custom-columns=NAME:metadata.name,STEPS:{.spec.strategy.canary.steps[*].setWeight},GONE:.no.such.field",
+                "list -A -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,LAST:.spec.strategy.canary.steps[99].pause",
+                "get -l app=nobody -o custom-columns=NAME:.metadata.name",
+                "get -o custom-columns=NAME",
+                "get -o custom-columns=NAME:.metadata.name,",
+                "get -o custom-columns=NAME:.metadata[",
+                "get -o custom-columns",
+            ])
+            .await
+    );
+    let line = "get db -w -o custom-columns=NAME:.metadata.name,PHASE:.status.phase";
+    let (watched, ()) = tokio::join!(world.run_for(line, Duration::from_secs(60)), async {
+        assert_eq!(world.run("promote db").await.exit, Exit::Done);
+    });
+    assert_eq!(
+        watched.out,
+        "NAME   PHASE\ndb     Paused\ndb     Progressing\ndb     Paused\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_has_a_row_for_every_change() {
     let world = World::with_operator().await;
     let (watched, ()) = tokio::join!(world.run_for("get -w", Duration::from_secs(600)), async {

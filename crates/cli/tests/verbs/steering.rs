@@ -1,5 +1,7 @@
 //! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use rstest::rstest;
 use serde_json::json;
@@ -348,6 +350,96 @@ async fn without_an_operator_it_says_that_nobody_answers() {
     assert_eq!(again.exit, Exit::Error);
 }
 
+/// As a pipeline that has a person promote: it goes on when the first pods are new and well.
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_until_the_phase_that_a_pipeline_waits_for() {
+    let mut world = World::with_operator().await;
+    let past = world.run("status db --watch --until=Paused").await;
+    assert_eq!(past.exit, Exit::Error, "{past:?}");
+    assert_eq!(
+        past.talk,
+        "rolloutplugin db is Successful and will not be Paused before its next rollout"
+    );
+    let line = "status db --watch --until=paused --timeout 1h";
+    world.image("v2").await;
+    let paused = world.run(line).await;
+    assert_eq!(
+        (paused.exit, paused.talk.as_str()),
+        (Exit::Done, ""),
+        "{paused:?}"
+    );
+    assert!(
+        paused
+            .out
+            .lines()
+            .last()
+            .unwrap()
+            .starts_with("db: Paused: step 2 of 4")
+    );
+
+    // The pause of the version before is not that of the next.
+    world.image("v3").await;
+    let paused = world.run(line).await;
+    assert_eq!(paused.exit, Exit::Done, "{paused:?}");
+    let revision = world
+        .run("get db -o jsonpath={.status.updatedRevision}")
+        .await
+        .out;
+    let last = paused.out.lines().last().unwrap();
+    assert!(last.ends_with(&revision), "{last}");
+    assert_eq!(paused.out.matches("db: Paused").count(), 1, "{paused:?}");
+
+    world.run("promote db --full").await;
+    let done = world.run("status db --watch --until Healthy --timeout 1h").await;
+    assert_eq!(done.exit, Exit::Done, "{done:?}");
+
+    world.stop_operator();
+    world.image("v4").await;
+    for phase in ["Successful", "Progressing"] {
+        let line = format!("status db --watch --until={phase} --timeout 1m");
+        let late = world.run(&line).await;
+        assert_eq!(late.exit, Exit::Timeout, "{late:?}");
+        assert!(
+            late.talk
+                .contains(&format!("rolloutplugin db was not {phase} within 60s")),
+            "{late:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_for_a_phase_ends_where_the_rollout_fails() {
+    let world = World::with_operator().await;
+    world.program("db:v2", Behaviour::crash_loop());
+    world.image("v2").await;
+    let failed = world.run("status db --watch --until=Paused --timeout 1h").await;
+    assert_eq!(failed.exit, Exit::Failed, "{failed:?}");
+    let unknown = world.run("status db --watch --until=Degraded").await;
+    assert_eq!(unknown.exit, Exit::Error, "{unknown:?}");
+    assert!(
+        unknown
+            .talk
+            .contains("[possible values: Progressing, Paused, Successful, Failed]"),
+        "{unknown:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_reason_is_printed_once_while_it_stays_the_same() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    let watched = world.run("status web --watch --timeout 1h").await;
+    let reason = "http://127.0.0.1:9090 is at 127.0.0.1, a loopback address";
+    assert_eq!(watched.out.matches(reason).count(), 1, "{}", watched.out);
+    let last = watched.out.lines().last().unwrap();
+    assert!(
+        last.starts_with(
+            "web: Failed (ChecksFailed): pod 1 of 2: the gate before pod web-1 failed: 2 of 2 in a row"
+        ) && last.contains("did not succeed, the last: …; check again with: stateward retry web"),
+        "{last}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_takes_too_long_times_out() {
     let world = World::with_operator().await;
@@ -419,7 +511,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let line = said.out.lines().last().unwrap();
     assert!(
         line.starts_with(
-            "web: Failed (ChecksFailed): step 1 of 5: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
+            "web: Failed (ChecksFailed): pod 1 of 2: the gate before pod web-1 failed: 2 of 2 in a row did not succeed"
         ),
         "{line}"
     );
@@ -467,7 +559,9 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
         "{retried:?}"
     );
     assert!(
-        retried.talk.contains("web makes the checks of step 1 of 5 again"),
+        retried
+            .talk
+            .contains("web makes the checks before pod 1 of 2 again"),
         "{retried:?}"
     );
     assert_eq!(
@@ -478,7 +572,9 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let promoted = world.run("promote web").await;
     assert_eq!(promoted.exit, Exit::Done, "{promoted:?}");
     assert!(
-        promoted.talk.contains("step 2 of 5 is next: 1 pod to "),
+        promoted
+            .talk
+            .contains("web skips the rest of the checks before pod 1 of 2; pod 1 of 2 is next to run "),
         "{promoted:?}"
     );
     let said = world.run("status web --watch --timeout 1h").await;
@@ -501,6 +597,37 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
 }
 
 /// An API server that takes requests and never answers holds nobody up for longer than they have said.
+/// Also after scaling up, where pod 1 stays new and the pods above it are replaced before pod 0, and after a gate that was skipped.
+#[tokio::test(start_paused = true)]
+async fn the_message_and_the_tree_name_the_same_gate() {
+    let world = World::with_operator().await;
+    world.phase_web().await;
+    let gates = [
+        (2, "pod 1 of 2", "web-1", "promote web"),
+        (2, "pod 2 of 2", "web-0", "get web"),
+        (4, "pod 2 of 4", "web-3", "skip web"),
+        (4, "pod 3 of 4", "web-2", "promote web"),
+        (4, "pod 4 of 4", "web-0", "promote web"),
+    ];
+    for (replicas, place, pod, next) in gates {
+        world.scale("web", replicas).await;
+        let message = format!("  {place}: the gate before pod {pod} failed");
+        let mut shown = String::new();
+        for _ in 0..20 {
+            world.run("status web --watch --timeout 1h").await;
+            shown = world.run("get web").await.out;
+            if shown.contains(&message) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(30)).await;
+        }
+        assert!(shown.contains(&message), "{message}: {shown}");
+        let tree = format!("▶ gate before pod {pod}, for ");
+        assert!(shown.contains(&tree), "{tree}: {shown}");
+        assert_eq!(world.run(next).await.exit, Exit::Done);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_timeout_covers_every_request() {
     let world = World::with_operator().await;

@@ -330,6 +330,13 @@ impl World {
             .unwrap();
     }
 
+    /// Gives a set another number of pods.
+    pub(crate) async fn scale(&self, set: &str, replicas: i32) {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        let params = PatchParams::default();
+        self.sets().patch(set, &params, &patch).await.unwrap();
+    }
+
     /// Changes the set's template.
     pub(crate) async fn template(&self, template: serde_json::Value) {
         let patch = json!({"spec": {"template": template}});

@@ -265,7 +265,7 @@ impl Turn<'_> {
 
     /// Where an analysis in a step stands, in words.
     pub(super) fn describe_analysis(&self, attempt: &Attempt, plan: &Plan, waiting: &str) -> Report {
-        let place = format!("step {} of {}", attempt.step.0 + 1, plan.end().0);
+        let place = plan.place(attempt.step);
         let run = self.run_of_step(attempt);
         if attempt.pausing {
             let why = run.map_or_else(|| "its run is gone".into(), verdict);

@@ -370,7 +370,7 @@ impl<'w> Turn<'w> {
 pub(super) fn steps_behind(attempt: &Attempt, plan: &Plan) -> String {
     let last = attempt.commands.last();
     match last.filter(|taken| taken.command.skips() && taken.to == plan.end() && taken.from < taken.to) {
-        Some(taken) if taken.from.next() == taken.to => {
+        Some(taken) if taken.from.next() == taken.to && !plan.by_pod => {
             format!("step {0} of {0} was skipped", taken.to.0)
         }
         Some(taken) => format!("{} were skipped", steps(taken.from, taken.to, plan)),
@@ -378,11 +378,11 @@ pub(super) fn steps_behind(attempt: &Attempt, plan: &Plan) -> String {
     }
 }
 
-/// `step 2 of 4 (pause until promoted)`, or `steps 2 to 4 of 4`.
+/// `step 2 of 4 (pause until promoted)`, `steps 2 to 4 of 4`, or `the checks from pod 2 of 3 on`.
 fn steps(from: StepIndex, to: StepIndex, plan: &Plan) -> String {
-    let all = plan.end().0;
+    let skipped = plan.steps.skipped(from, to);
     match plan.step(from) {
-        Some(step) if from.next() == to => format!("step {} of {all} ({step})", to.0),
-        _ => format!("steps {} to {} of {all}", from.0 + 1, to.0),
+        Some(step) if from.next() == to && !plan.by_pod => format!("{skipped} ({step})"),
+        _ => skipped,
     }
 }

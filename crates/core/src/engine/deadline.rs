@@ -246,10 +246,9 @@ impl Turn<'_> {
         let at = self.deadline(attempt, plan, workload)?;
         if at <= self.world.now {
             return Some(format!(
-                "no progress for {:#} at step {} of {}{}",
+                "no progress for {:#} at {}{}",
                 plan.deadline,
-                (attempt.step.0 + 1).min(plan.end().0),
-                plan.end().0,
+                plan.place(attempt.step),
                 ahead.clause()
             ));
         }

@@ -307,14 +307,13 @@ impl Turn<'_> {
 
     /// Where an attempt stands, in words.
     pub(super) fn describe(&mut self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Report {
+        let place = plan.place(attempt.step);
         if attempt.held {
             return report(
                 Phase::Paused,
                 Reason::ManuallyPaused,
                 format!(
-                    "paused by spec.paused at step {} of {}; go on with: {}",
-                    (attempt.step.0 + 1).min(plan.end().0),
-                    plan.end().0,
+                    "paused by spec.paused at {place}; go on with: {}",
                     self.command_for(&attempt.target, "resume")
                 ),
             );
@@ -340,11 +339,7 @@ impl Turn<'_> {
                         return report(
                             Phase::Progressing,
                             Reason::Stepping,
-                            format!(
-                                "step {} of {}: the pause is over: {what}",
-                                attempt.step.0 + 1,
-                                plan.end().0
-                            ),
+                            format!("{place}: the pause is over: {what}"),
                         );
                     }
                     (Some(until), _) => format!(" until {}", super::pause::to_seconds(until)),
@@ -354,9 +349,7 @@ impl Turn<'_> {
                     Phase::Paused,
                     Reason::StepPaused,
                     format!(
-                        "step {} of {}: paused{until}{waiting}; go on with: {}",
-                        attempt.step.0 + 1,
-                        plan.end().0,
+                        "{place}: paused{until}{waiting}; go on with: {}",
                         self.command_for(&attempt.target, "promote")
                     ),
                 )
@@ -364,12 +357,7 @@ impl Turn<'_> {
             Some(Step::Share(share)) => report(
                 Phase::Progressing,
                 Reason::Stepping,
-                format!(
-                    "step {} of {}: {share} to {}{waiting}",
-                    attempt.step.0 + 1,
-                    plan.end().0,
-                    attempt.target
-                ),
+                format!("{place}: {share} to {}{waiting}", attempt.target),
             ),
             None => report(
                 Phase::Progressing,

@@ -19,8 +19,8 @@ use stateward_api::phasedrollout::{
 };
 
 pub use self::check::{Checked, Verdict, begin, due, judge, news, note, unanswered};
-pub use self::status::{next_status, plain_phase};
-use crate::engine::{name_of_step, release_of};
+pub use self::status::{next_status, plain_phase, status};
+use crate::engine::name_of_step;
 use crate::memory::{Activity, Attempt};
 use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, pod_by_pod};
 use crate::record;
@@ -88,7 +88,7 @@ pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>, now
     let phase = phase(object, record, now);
     vec![Run {
         name: record.gate.clone(),
-        title: title(&attempt, workload),
+        title: title(object, &attempt, workload),
         uid: record.gate.clone(),
         phase,
         message: progress(&object.spec.check, record),
@@ -133,18 +133,26 @@ fn phase(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> a
 }
 
 /// `the gate before pod db-4`
-fn title(attempt: &Attempt, workload: &Result<Workload, NoWorkload>) -> String {
-    let released = attempt.step.0 / 2;
+fn title(object: &PhasedRollout, attempt: &Attempt, workload: &Result<Workload, NoWorkload>) -> String {
     let next = workload.as_ref().ok().and_then(|workload| {
-        let next = (released < workload.replicas).then_some(released + 1)?;
-        let index = workload.first_released(release_of(attempt, next, workload.replicas));
+        let index = attempt.pod_number(attempt.step.0 / 2 + 1, workload.replicas)?;
         let name = workload.at(index).map(|pod| pod.name.clone());
-        Some(name.unwrap_or_else(|| index.to_string()))
+        Some(name.unwrap_or_else(|| name_of_missing(object, workload, index)))
     });
     next.map_or_else(
         || "the gate after the last pod".into(),
         |next| format!("the gate before pod {next}"),
     )
+}
+
+/// The name of a pod that is not there at the moment. Its ordinal follows from those that are.
+fn name_of_missing(object: &PhasedRollout, workload: &Workload, index: u32) -> String {
+    let start = workload.pods.first().and_then(|pod| {
+        let (_, ordinal) = pod.name.rsplit_once('-')?;
+        ordinal.parse::<u32>().ok()?.checked_sub(pod.index)
+    });
+    let ordinal = start.unwrap_or(0).saturating_add(index);
+    format!("{}-{ordinal}", object.spec.target_ref)
 }
 
 /// How far the checks are, in words.

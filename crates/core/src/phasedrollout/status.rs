@@ -18,6 +18,18 @@ pub fn next_status(
     decision: &Decision,
 ) -> Option<PhasedRolloutStatus> {
     let old = object.status.clone().unwrap_or_default();
+    let new = status(object, world, decision)?;
+    let differs = if record::rides_along(world, decision) {
+        outline(&new) != outline(&old)
+    } else {
+        new != old
+    };
+    differs.then_some(new)
+}
+
+/// The status that a decision comes to, whether or not it is worth a write. `None` when there is nothing to say yet.
+pub fn status(object: &PhasedRollout, world: &World, decision: &Decision) -> Option<PhasedRolloutStatus> {
+    let old = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
     let report = decision.report.as_ref()?;
     let mut shared = record::compose(&old.rollout, generation, world, decision)?;
@@ -48,12 +60,7 @@ pub fn next_status(
     };
     tell_times(&mut new, world, decision);
     new.rolling_pod_status = rolling_pod(object, &old, world, decision);
-    let differs = if record::rides_along(world, decision) {
-        outline(&new) != outline(&old)
-    } else {
-        new != old
-    };
-    differs.then_some(new)
+    Some(new)
 }
 
 /// What is worth a write of its own while pods are rolled.
@@ -139,9 +146,9 @@ fn rolling_pod(
         (Some(Step::Analysis(_)), None) => "WaitForAllPodsToBeAvailable",
         (Some(Step::Share(share)), _) => {
             let released = release_of(attempt, share.of(workload.replicas), workload.replicas);
-            let first = workload.first_released(released);
-            let there = workload.at(first).is_some_and(|pod| pod.runs(&attempt.target));
-            if there {
+            let mut released = workload.first_released(released)..workload.replicas;
+            let there = |index| workload.at(index).is_some_and(|pod| pod.runs(&attempt.target));
+            if released.all(there) {
                 "WaitForAllPodsToBeAvailable"
             } else {
                 "WaitForPodToBeUpdated"

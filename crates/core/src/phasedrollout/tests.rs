@@ -164,6 +164,34 @@ fn a_check_of_another_gate_counts_for_nothing() {
     assert_eq!(note(&object, "db-b-0-another", &checked), None);
 }
 
+/// One pod was new when the set was scaled up to five, and pod 3 is gone for a moment.
+#[rstest]
+#[case::the_first_added(2, &[2], 0, "the gate before pod db-4")]
+#[case::above_one_that_was_kept(4, &[2], 0, "the gate before pod db-3")]
+#[case::below_it(6, &[], 0, "the gate before pod db-1")]
+#[case::after_the_last(10, &[], 0, "the gate after the last pod")]
+#[case::ordinals_begin_later(4, &[2], 10, "the gate before pod db-13")]
+fn a_gate_is_named_for_the_next_old_pod(
+    #[case] step: i32,
+    #[case] kept: &[i32],
+    #[case] start: u32,
+    #[case] expected: &str,
+) {
+    let mut object = object(json!({}));
+    let status = object.status.as_mut().unwrap();
+    status.rollout.current_step_index = Some(step);
+    status.rollout.step_replicas = Some(5);
+    status.rollout.kept_pods = kept.to_vec();
+    let gate = name_of_step("db", &rolling(&object.status.clone().unwrap()).unwrap());
+    object.status = Some(begin(&object, &gate, at(0)));
+    let mut workload = crate::engine::fixture::settled().workload.unwrap();
+    workload.pods.retain(|pod| pod.index != 3);
+    for pod in &mut workload.pods {
+        pod.name = format!("db-{}", pod.index + start);
+    }
+    assert_eq!(runs(&object, &Ok(workload), at(1))[0].title, expected);
+}
+
 fn reply(data: Data) -> Reply {
     Reply {
         data,

@@ -402,6 +402,13 @@ impl<K: Kind> Rollout<'_, K> {
 
     /// What `kubectl get` shows of it without being asked for more: its columns with their cells, but for its age.
     pub async fn columns(&self) -> Outcome<Vec<(String, Value)>> {
+        let table = self.table().await?;
+        let shown = table.into_iter().filter(|(column, _)| column["priority"] == 0);
+        Ok(shown.map(|(column, cell)| (name(&column), cell)).collect())
+    }
+
+    /// The same with `-o wide`.
+    async fn table(&self) -> Outcome<Vec<(Value, Value)>> {
         let resource = ApiResource::erase::<K>(&());
         let path = format!(
             "/apis/{}/namespaces/{}/{}/{}",
@@ -418,17 +425,14 @@ impl<K: Kind> Rollout<'_, K> {
         let table: Value = self.cluster.client().request(request).await.doing(doing)?;
         let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
         let cells = table["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
-        let shown = columns
-            .iter()
-            .zip(cells)
-            .filter(|(column, _)| column["priority"] == 0 && column["name"] != "Age")
-            .map(|(column, cell)| (column["name"].as_str().unwrap_or_default().to_owned(), cell));
-        Ok(shown.collect())
+        let shown = columns.into_iter().zip(cells);
+        Ok(shown.filter(|(column, _)| column["name"] != "Age").collect())
     }
 
-    /// Checks what `kubectl get` shows of it in these columns.
+    /// Checks what `kubectl get -o wide` shows of it in these columns.
     pub async fn expect_columns<const N: usize>(&self, expected: [(&str, Value); N]) -> Outcome {
-        let shown = self.columns().await?;
+        let table = self.table().await?.into_iter();
+        let shown: Vec<_> = table.map(|(column, cell)| (name(&column), cell)).collect();
         let here = expected
             .iter()
             .all(|(name, value)| shown.iter().any(|(column, cell)| column == name && cell == value));
@@ -595,4 +599,9 @@ impl<K: Kind> Rollout<'_, K> {
     pub fn api(&self) -> Api<K> {
         Api::namespaced(self.cluster.client(), self.cluster.namespace())
     }
+}
+
+/// That of a column.
+fn name(column: &Value) -> String {
+    column["name"].as_str().unwrap_or_default().to_owned()
 }

@@ -243,7 +243,7 @@ async fn a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down(cluster: 
     let (db, rollout) = stuck(cluster, "OrderedReady").await?;
     rollout
         .expect_message(
-            "no progress for 3s at step 1 of 5: waiting for pod db-0 to be Ready (running, readiness probe not passing); replace it and every other old pod without checks",
+            "no progress for 3s at pod 1 of 2: waiting for pod db-0 to be Ready (running, readiness probe not passing); replace it and every other old pod without checks",
         )
         .await?;
     db.expect_rest(["v1"; 2]).await?;
@@ -344,7 +344,7 @@ async fn a_version_is_not_turned_down_while_the_old_pod_stops(cluster: &mut Clus
     cluster.pods().program(Match::image("example.com/db:v1"), slow);
     db.set_image("v2").await?;
     rollout
-        .expect_message("no progress for 3s at step 2 of 5: waiting for pod db-1 to run")
+        .expect_message("no progress for 3s at pod 1 of 2: waiting for pod db-1 to run")
         .await?;
     rollout.expect_message("pod db-1 has not stopped").await?;
     expect_out::<2>(&db, &rollout, "v2").await

@@ -22,6 +22,7 @@ scenarios![
     the_guard_is_up_at_rest_and_while_the_last_checks_are_made,
     pods_go_one_at_a_time_whatever_the_set_would_allow,
     only_checks_in_a_row_count,
+    the_message_counts_the_checks_as_the_rest_of_the_status_does,
     a_pod_that_is_lost_during_the_checks_begins_them_anew,
     a_pod_that_comes_and_goes_is_told_only_so_often,
     a_gate_that_waits_can_be_passed_by_hand,
@@ -165,6 +166,26 @@ async fn only_checks_in_a_row_count(cluster: &mut Cluster) -> Outcome {
         "the bad ones are told",
         checks.consecutive_failed_checks == 0 && checks.total_failed_checks > 0 && checks.partition == 2,
     )?;
+    expect_out::<2>(&db, &rollout, "v2").await
+}
+
+async fn the_message_counts_the_checks_as_the_rest_of_the_status_does(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = two_pods(cluster, json!({"successThreshold": 3})).await?;
+    db.set_image("v2").await?;
+    for count in [1, 2] {
+        let status = expect_checks(&rollout, "one more good check", |checks| {
+            checks.consecutive_successful_checks == count
+        })
+        .await?;
+        let message = &status.rollout.message;
+        let expected =
+            format!("pod 1 of 2: the gate before pod db-1 is running: {count} of 3 checks in a row");
+        cluster.expect(
+            &format!("{expected:?}, not {message:?}"),
+            message.starts_with(&expected),
+        )?;
+    }
     expect_out::<2>(&db, &rollout, "v2").await
 }
 

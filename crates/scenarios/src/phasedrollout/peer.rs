@@ -132,6 +132,7 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
     expect_partition(&db, 2).await?;
     let status = rollout.expect_phase("Rolling").await?;
     cluster.expect("that is told", status.success_on == Some(SuccessOn::Data))?;
+    rollout.expect_columns([("Success-On", json!("Data"))]).await?;
     expect_goes_on(cluster, &db, &rollout).await
 }
 

@@ -10,6 +10,7 @@ scenarios![
     a_template_that_is_put_back_returns_every_pod,
     a_third_version_begins_before_its_first_pod,
     scaling_up_exposes_no_further_pod,
+    a_gate_names_the_next_old_pod_above_one_that_was_new_before_scaling_up,
     scaling_down_counts_the_pods_that_are_left,
     scaling_down_below_the_new_pods_begins_before_the_first,
     scaling_up_at_the_last_gate_keeps_every_pod_new,
@@ -48,6 +49,24 @@ async fn scaling_up_exposes_no_further_pod(cluster: &mut Cluster) -> Outcome {
     db.expect_rest(["v1", "v1", "v2", "v1", "v1"]).await?;
     rollout.expect_message("the gate before pod db-4").await?;
     all_is_well(cluster);
+    expect_out::<5>(&db, &rollout, "v2").await
+}
+
+/// Releasing pod 3 releases pod 2 below it, which runs the new version already.
+async fn a_gate_names_the_next_old_pod_above_one_that_was_new_before_scaling_up(
+    cluster: &mut Cluster,
+) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = one_pod_new(cluster).await?;
+    db.scale(5).await?;
+    rollout.expect_message("the gate before pod db-4").await?;
+    all_is_well(cluster);
+    rollout
+        .expect_message("pod 3 of 5: the gate before pod db-3")
+        .await?;
+    rollout
+        .expect_message("pod 4 of 5: the gate before pod db-1")
+        .await?;
     expect_out::<5>(&db, &rollout, "v2").await
 }
 

@@ -52,6 +52,26 @@ pub(super) fn checked(world: &mut World, phase: Verdict) {
     }];
 }
 
+#[test]
+fn a_message_counts_by_pod_as_the_status_does() {
+    let mut world = at(2, 1);
+    checked(&mut world, Verdict::Running);
+    assert!(
+        message(&decide(&world)).starts_with("pod 2 of 5: the gate before pod db-3 is running: 1 of 3"),
+        "{}",
+        message(&decide(&world))
+    );
+    world.paused = true;
+    let held = decide(&world);
+    assert!(matches!(&held.memory.activity, Activity::Rolling(attempt) if attempt.held));
+    world.memory = held.memory;
+    assert!(
+        message(&decide(&world)).starts_with("paused by spec.paused at pod 2 of 5; "),
+        "{}",
+        message(&decide(&world))
+    );
+}
+
 /// Rule 22: a slip in the spec or in the workload's name takes the record of the checks with it.
 #[test]
 fn a_failed_gate_whose_checks_are_not_on_record_any_more_begins_anew() {

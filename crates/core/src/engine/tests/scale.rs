@@ -209,6 +209,34 @@ fn an_invalid_plan_releases_no_added_pod() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(0))));
 }
 
+/// In the order in which they run the new version, one pod after the other; `new` as below.
+#[rstest]
+#[case("-----", &[4, 3, 2, 1, 0])]
+#[case("--k--", &[2, 4, 3, 1, 0])]
+#[case("k-k--", &[2, 0, 4, 3, 1])]
+#[case("--kk-", &[3, 2, 4, 1, 0])]
+#[case("----k", &[4, 3, 2, 1, 0])]
+#[case("kkkkk", &[4, 3, 2, 1, 0])]
+fn kept_pods_come_first(#[case] kept: &str, #[case] order: &[u32]) {
+    let mut world = rolling(0);
+    let replicas = kept.len() as u32;
+    let kept = kept.char_indices().filter(|(_, letter)| *letter == 'k');
+    world.attempt().kept = kept.map(|(index, _)| index as u32).collect();
+    let attempt = world.attempt().clone();
+    let pods: Vec<_> = (1..=replicas)
+        .filter_map(|number| attempt.pod_number(number, replicas))
+        .collect();
+    assert_eq!(pods, order);
+    assert_eq!(attempt.pod_number(0, replicas), None);
+    assert_eq!(attempt.pod_number(replicas + 1, replicas), None);
+    // Releasing one more never reaches a pod that comes later.
+    for share in 1..=replicas {
+        let first = replicas - engine::release_of(&attempt, share, replicas);
+        let later = &order[share as usize..];
+        assert!(later.iter().all(|pod| *pod < first), "{share}");
+    }
+}
+
 /// `new` is a letter per pod that is kept (`k`) or not (`-`).
 #[rstest]
 #[case("-----", 2, 2)]
