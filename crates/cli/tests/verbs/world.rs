@@ -156,14 +156,15 @@ pub(crate) struct Said {
     pub(crate) talk: String,
 }
 
-/// Nobody listens where metrics are asked.
-struct NoPrometheus;
+/// No answer of a Prometheus is ever complete.
+struct BrokenPrometheus;
 
 #[async_trait::async_trait]
-impl Ask for NoPrometheus {
+impl Ask for BrokenPrometheus {
     async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
-        Err(AskError::ConnectionRefused {
+        Err(AskError::Connection {
             origin: "http://127.0.0.1:9090".into(),
+            what: "the connection was closed before the answer was complete".into(),
         })
     }
 }
@@ -227,7 +228,7 @@ impl World {
             namespaces: Vec::new(),
         };
         let operator = stateward_controller::Operator::new(world.client.clone(), options)
-            .providers(Arc::new(NoPrometheus));
+            .providers(Arc::new(BrokenPrometheus));
         world.operator = Some(tokio::spawn(operator.run()));
         let set: StatefulSet = serde_json::from_value(json!({
             "metadata": {"name": "db"},
