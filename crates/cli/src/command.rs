@@ -146,8 +146,7 @@ impl Command {
             }
             // What would only make it worse is not what helps.
             (Self::Promote, Activity::Rolling(_)) if stage.is_broken() => because(&format!(
-                "does not stand at a {} ({}); go back with: {}",
-                if stage.is_by_pod() { "gate" } else { "pause" },
+                "cannot go on ({}); go back with: {}",
                 plain(),
                 hint("abort")
             )),
@@ -450,7 +449,7 @@ mod tests {
     #[case(
         Command::Promote,
         broken(),
-        "rolloutplugin db does not stand at a pause (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2"
+        "rolloutplugin db cannot go on (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2"
     )]
     #[case(
         Command::PromoteFull { force: false },

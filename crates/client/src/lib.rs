@@ -190,11 +190,17 @@ where
 
     /// Deletes the object of this UID, and what it owns after it. Whether it was there.
     pub async fn delete(&self, name: &ObjectName, uid: Option<String>) -> kube::Result<bool> {
+        let preconditions = Preconditions {
+            uid,
+            resource_version: None,
+        };
+        self.delete_if(name, preconditions).await
+    }
+
+    /// Deletes the object while this holds for it, and what it owns after it. Whether it was there.
+    pub async fn delete_if(&self, name: &ObjectName, preconditions: Preconditions) -> kube::Result<bool> {
         let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid,
-                resource_version: None,
-            }),
+            preconditions: Some(preconditions),
             ..DeleteParams::background()
         };
         let request = self.request().delete(name.as_str(), &params);

@@ -109,7 +109,7 @@ pub trait ResourcePlugin: Send + Sync {
     }
 
     /// One step of a way back: makes one pod go, so that it comes back as it should be. `serving` asks the disruption
-    /// budgets first.
+    /// budgets first; otherwise it goes only while it is not Ready.
     async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError>;
 
     /// The template of a revision, or the one that is asked for now. `None` when it is gone.

@@ -3,10 +3,13 @@
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use rstest::rstest;
 use serde_json::json;
@@ -15,6 +18,7 @@ use stateward_cluster::{Cluster, Options};
 use stateward_core::plan::{Share, Weight};
 use stateward_plugin::statefulset::{Caches, StatefulSets};
 use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version, Watches};
+use tokio::task::JoinHandle;
 
 /// A cluster with the namespace `ns`. It lives as long as it is held.
 async fn cluster() -> (Cluster, Client) {
@@ -42,44 +46,13 @@ fn target() -> Target {
     }
 }
 
-#[rstest]
-#[case::by_eviction(true)]
-#[case::by_deletion(false)]
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_took_the_place_of_another_is_left_alone(#[case] serving: bool) {
-    let (_cluster, client) = cluster().await;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "ns");
-    let pod = json!({"metadata": {"name": "db-0"}, "spec": {"containers": [{"name": "main", "image": "x"}]}});
-    let pod = serde_json::from_value(pod).unwrap();
-    let pod = pods.create(&PostParams::default(), &pod).await.unwrap();
-    let uid = pod.metadata.uid.unwrap();
-
-    let (caches, _changed) = Caches::new();
-    let plugin = StatefulSets::new(client, caches);
-    let refused = plugin
-        .abort(&target(), "db-0", "the one before", serving)
-        .await
-        .unwrap();
-    assert_eq!(refused, Done::Unchanged);
-    assert!(pods.get_opt("db-0").await.unwrap().is_some());
-
-    let removed = plugin.abort(&target(), "db-0", &uid, serving).await.unwrap();
-    assert_eq!(removed, Done::Changed);
-    assert!(pods.get_opt("db-0").await.unwrap().is_none());
-}
-
-#[rstest]
-#[case::nothing(Share::NONE, 10)]
-#[case::a_fifth(Share::Percent(Weight::new(20).unwrap()), 8)]
-#[case::everything(Share::ALL, 0)]
-#[tokio::test(start_paused = true)]
-async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Share, #[case] expected: i32) {
-    let (_cluster, client) = cluster().await;
+/// A set of this many pods.
+async fn set(client: &Client, replicas: i32) -> Api<StatefulSet> {
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "ns");
     let set = json!({
         "metadata": {"name": "db"},
         "spec": {
-            "replicas": 10, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 5}},
             "template": {
                 "metadata": {"labels": {"app": "db"}},
@@ -89,6 +62,80 @@ async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Sha
     });
     let set = serde_json::from_value(set).unwrap();
     sets.create(&PostParams::default(), &set).await.unwrap();
+    sets
+}
+
+/// A pod of a set that is not Ready, its UID, a plugin that has seen it, and how it sees more.
+async fn pod_of_a_set(client: &Client) -> (Api<Pod>, String, StatefulSets, JoinHandle<()>) {
+    set(client, 1).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "ns");
+    let there = |pod: Option<&Pod>| pod.is_some();
+    let pod = await_condition(pods.clone(), "db-0", there).await.unwrap();
+    let (caches, _changed) = Caches::new();
+    let (filled, watching) = (caches.clone(), client.clone());
+    let watch = tokio::spawn(async move { filled.run(watching, Some("ns"), &Watches::default()).await });
+    caches.synced().await;
+    let plugin = StatefulSets::new(client.clone(), caches);
+    (pods, pod.unwrap().uid().unwrap(), plugin, watch)
+}
+
+/// Whether it is the same pod still.
+async fn is_there(pods: &Api<Pod>, uid: &str) -> bool {
+    let pod = pods.get_opt("db-0").await.unwrap();
+    pod.is_some_and(|pod| pod.uid().as_deref() == Some(uid) && pod.metadata.deletion_timestamp.is_none())
+}
+
+#[rstest]
+#[case::by_eviction(true)]
+#[case::by_deletion(false)]
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_took_the_place_of_another_is_left_alone(#[case] serving: bool) {
+    let (_cluster, client) = cluster().await;
+    let (pods, uid, plugin, _watch) = pod_of_a_set(&client).await;
+    let refused = plugin
+        .abort(&target(), "db-0", "the one before", serving)
+        .await
+        .unwrap();
+    assert_eq!(refused, Done::Unchanged);
+    assert!(is_there(&pods, &uid).await);
+
+    let removed = plugin.abort(&target(), "db-0", &uid, serving).await.unwrap();
+    assert_eq!(removed, Done::Changed);
+    assert!(!is_there(&pods, &uid).await);
+}
+
+/// Whether that was seen or not: what is removed because it serves nobody may serve by now (invariant 19).
+#[rstest]
+#[case::and_was_seen(true)]
+#[case::and_was_not_seen(false)]
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_has_become_ready_is_left_alone(#[case] seen: bool) {
+    let (_cluster, client) = cluster().await;
+    let (pods, uid, plugin, watch) = pod_of_a_set(&client).await;
+    if !seen {
+        watch.abort();
+    }
+    let ready = json!({"status": {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    }});
+    pods.patch_status("db-0", &PatchParams::default(), &Patch::Merge(ready))
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let removed = plugin.abort(&target(), "db-0", &uid, false).await.unwrap();
+    assert_eq!(removed, Done::Unchanged);
+    assert!(is_there(&pods, &uid).await);
+}
+
+#[rstest]
+#[case::nothing(Share::NONE, 10)]
+#[case::a_fifth(Share::Percent(Weight::new(20).unwrap()), 8)]
+#[case::everything(Share::ALL, 0)]
+#[tokio::test(start_paused = true)]
+async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Share, #[case] expected: i32) {
+    let (_cluster, client) = cluster().await;
+    let sets = set(&client, 10).await;
     let (caches, _changed) = Caches::new();
     let filled = caches.clone();
     let (watching, plugin) = (client.clone(), StatefulSets::new(client, caches.clone()));

@@ -276,6 +276,14 @@ impl Caches {
         *newest = version.max(*newest);
     }
 
+    /// The version at which this pod was seen, unless it was seen Ready.
+    pub(super) fn version_not_ready(&self, namespace: &str, name: &str, uid: &str) -> Option<String> {
+        let inner = self.lock();
+        let pods = inner.pods.get(inner.owners.get(&key(namespace, name))?)?;
+        let pod = pods.rows.get(name)?;
+        (pod.uid == uid && pod.status.ready_since.is_none()).then(|| pod.version.clone())
+    }
+
     /// We have removed this pod.
     pub(super) fn removed_pod(&self, namespace: &str, name: &str, uid: &str) {
         let mut inner = self.lock();

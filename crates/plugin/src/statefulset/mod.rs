@@ -14,7 +14,7 @@ mod view;
 use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -181,7 +181,15 @@ impl ResourcePlugin for StatefulSets {
             let evicted = pods.create_subresource("eviction", &pod_name, &eviction);
             evicted.await.map(|_| true)
         } else {
-            pods.delete(&pod_name, Some(uid.to_owned())).await
+            // It is no loss as long as it is not Ready: one that has become Ready by now is decided on again.
+            let Some(version) = self.caches.version_not_ready(&target.namespace, pod, uid) else {
+                return Ok(Done::Unchanged);
+            };
+            let preconditions = Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(version),
+            };
+            pods.delete_if(&pod_name, preconditions).await
         };
         match outcome {
             Ok(false) => Ok(Done::Unchanged),

@@ -249,6 +249,7 @@ pub(crate) struct PodView {
 #[derive(Clone, Debug)]
 pub(crate) struct PodRow {
     pub(crate) uid: String,
+    pub(crate) version: String,
     pub(crate) terminating: bool,
     pub(crate) revision: Option<String>,
     pub(crate) status: Condition,
@@ -292,6 +293,7 @@ impl PodView {
             owner: owner?,
             row: PodRow {
                 uid: metadata.uid.unwrap_or_default(),
+                version: metadata.resource_version.unwrap_or_default(),
                 terminating: metadata.deletion_timestamp.is_some(),
                 revision,
                 status,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use stateward_analysis::{Ask, AskError, Question};
+use stateward_analysis::{Ask, AskError, Egress, Question};
 use stateward_core::analysis::{Data, Reply};
 
 /// Answers the queries of a scenario: `cluster.metrics().says("errors", [0.01])`. Of a query that nobody spoke of there is no
@@ -48,6 +48,10 @@ impl Oracle {
 
 #[async_trait]
 impl Ask for Oracle {
+    fn refusal(&self, host: &str) -> Option<String> {
+        Egress::default().refusal(host).map(|refusal| refusal.to_string())
+    }
+
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
         let prometheus = question.metric.provider.prometheus.clone().unwrap_or_default();
         let mut state = self.lock();

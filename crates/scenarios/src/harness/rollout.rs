@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -290,6 +291,14 @@ impl<K: Kind> Rollout<'_, K> {
     /// Skips the current step, and waits for the answer. Whether it was a yes.
     pub async fn skip(&self) -> Outcome<bool> {
         self.leaves_its_step(json!({"skipCurrentStep": true})).await
+    }
+
+    /// Skips the current step as soon as that is allowed: an operator whose view is late may say no first.
+    pub async fn skip_when_allowed(&self) -> Outcome {
+        while !self.skip().await? {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(())
     }
 
     async fn leaves_its_step(&self, command: Value) -> Outcome<bool> {

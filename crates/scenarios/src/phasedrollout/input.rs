@@ -286,7 +286,6 @@ async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Out
 
 /// What can never be answered is an invalid spec, not a check that fails after the first pod.
 async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
-    cluster.ask_providers();
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(2).start().await?;
     let metadata_service = json!({"query": {"url": "http://169.254.169.254:9090/prom"}});

@@ -178,7 +178,6 @@ async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Clust
 
 /// What can never be answered is an invalid plan, not a run that fails after the first pod.
 async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
-    cluster.ask_providers();
     cluster.with_operator().await?;
     let metrics = json!([{
         "name": "m", "count": 1, "provider": {"web": {"url": "http://{{args.host}}/health", "jsonPath": "{$.ok}"}},
@@ -202,7 +201,7 @@ async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Clus
     db.expect_observed().await?;
     db.expect_no_move().await?;
     rollout
-        .patch("ask where nobody listens", asks("127.0.0.1:9"))
+        .patch("ask where nobody listens", asks("10.0.0.9:9"))
         .await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v1", "v2"]).await

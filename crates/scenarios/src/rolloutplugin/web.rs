@@ -19,7 +19,7 @@ use crate::scenarios;
 scenarios![
     a_web_check_decides_and_its_token_stays_a_secret,
     a_secret_that_is_missing_is_named,
-    an_address_that_is_refused_is_told_with_the_way_to_open_it,
+    a_redirect_to_an_address_that_is_refused_is_reported_with_the_way_to_open_it,
     a_page_that_a_web_check_is_answered_with_stays_out_of_status_and_events,
     a_secret_in_the_host_of_a_check_is_refused_before_it_is_read,
     an_answer_of_too_many_values_is_an_error_and_not_a_success,
@@ -178,13 +178,17 @@ async fn an_answer_of_too_many_values_is_an_error_and_not_a_success(cluster: &mu
     )
 }
 
-async fn an_address_that_is_refused_is_told_with_the_way_to_open_it(cluster: &mut Cluster) -> Outcome {
+async fn a_redirect_to_an_address_that_is_refused_is_reported_with_the_way_to_open_it(
+    cluster: &mut Cluster,
+) -> Outcome {
     cluster.ask_providers();
     cluster.let_operator_read("check").await?;
     let secret = json!({"stringData": {"token": TOKEN}});
     cluster.create("secrets", "check", secret).await?;
     cluster.with_operator().await?;
-    let (db, rollout) = analysed(cluster, "http://169.254.169.254/latest/meta-data").await?;
+    let to = || async { axum::response::Redirect::temporary("http://169.254.169.254/latest/meta-data") };
+    let site = Site::serve(Router::new().route("/", get(to))).await?;
+    let (db, rollout) = analysed(cluster, &format!("http://{}/", site.address)).await?;
     db.set_image("v2").await?;
     expect_runs(cluster, &[Phase::Error]).await?;
     db.expect_rest(["v1"; 3]).await?;
