@@ -15,8 +15,9 @@ pub trait Ask: Send + Sync {
     /// Asks once. Whoever calls decides about trying again.
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError>;
 
-    /// Why a host can never be asked, as far as that is known without resolving it.
-    fn refusal(&self, _host: &str) -> Option<String> {
+    /// Why nothing can ever be asked at an address, as far as that is known without resolving its host, and before its args have
+    /// values.
+    fn refusal(&self, _address: &str) -> Option<String> {
         None
     }
 }

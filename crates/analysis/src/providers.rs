@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use stateward_api::analysis::Provider;
 use stateward_core::analysis::Reply;
 
+use crate::address::Address;
 use crate::auth::{Aws, AwsCredentials, Doors, Tokens};
 use crate::http::{Http, Request, Response};
 use crate::{
@@ -100,8 +101,14 @@ impl Providers {
 
 #[async_trait]
 impl Ask for Providers {
-    fn refusal(&self, host: &str) -> Option<String> {
-        self.http.refusal(host)
+    fn refusal(&self, address: &str) -> Option<String> {
+        match Address::parse("", address) {
+            Ok(Address { url, .. }) => self.http.refusal(url.as_str()),
+            // The operator's own, or one whose host waits for an arg.
+            Err(_) if address.is_empty() || address.contains("{{") => None,
+            Err(AskError::BadField { problem, .. }) => Some(problem),
+            Err(other) => Some(other.to_string()),
+        }
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {

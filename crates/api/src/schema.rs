@@ -90,13 +90,15 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of fields that have one of their own, by name.
-const LIMITS: [(&str, i64); 25] = [
+const LIMITS: [(&str, i64); 26] = [
     // Templates are taken together, and with them their args.
     ("args", 1_000),
-    // A row for every pod.
-    ("excusedPods", 10_000),
-    ("keptPods", 10_000),
-    ("pods", 10_000),
+    // A row for every pod that a workload may have.
+    ("excusedPods", 5_000),
+    ("keptPods", 5_000),
+    ("pods", 5_000),
+    // Twice as many as are kept.
+    ("history", 20),
     // Words, names, UIDs and hashes in a status.
     ("abortedRevision", 253),
     ("currentRevision", 253),

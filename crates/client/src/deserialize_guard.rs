@@ -178,6 +178,9 @@ fn metadata(text: &str) -> ObjectMeta {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+        JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    };
     use kube::ResourceExt;
     use kube::core::{ObjectList, WatchEvent};
     use rstest::rstest;
@@ -236,6 +239,52 @@ mod tests {
             panic!("it is read");
         };
         assert_eq!(why, "spec: it has more than 20000 values");
+    }
+
+    /// The most values and keys that a schema lets through, counted as they are here.
+    fn most_values(schema: &JSONSchemaProps, path: &str) -> usize {
+        let limit = |limit: Option<i64>| usize::try_from(limit.unwrap()).unwrap();
+        match schema.type_.as_deref() {
+            Some("object") => {
+                let fields = schema.properties.iter().flatten();
+                let fields = fields.map(|(name, field)| 1 + most_values(field, &format!("{path}.{name}")));
+                let others = match &schema.additional_properties {
+                    Some(JSONSchemaPropsOrBool::Schema(value)) => {
+                        limit(schema.max_properties) * (1 + most_values(value, path))
+                    }
+                    _ => 0,
+                };
+                assert_ne!(schema.x_kubernetes_preserve_unknown_fields, Some(true), "{path}");
+                JSON_OBJECT + fields.sum::<usize>() + others
+            }
+            Some("array") => match &schema.items {
+                Some(JSONSchemaPropsOrArray::Schema(item)) => {
+                    1 + limit(schema.max_items) * most_values(item, &format!("{path}[]"))
+                }
+                items => panic!("{path}: {items:?}"),
+            },
+            Some(_) => 1,
+            None => panic!("{path} can be anything"),
+        }
+    }
+
+    /// Who may only write a status cannot make the whole object unreadable, and with it abort and the guard.
+    #[test]
+    fn the_largest_status_that_the_schema_of_a_rollout_allows_can_be_read() {
+        let mut seen = 0;
+        for definition in stateward_api::definitions() {
+            let kind = definition.spec.names.kind;
+            if !["RolloutPlugin", "PhasedRollout"].contains(&kind.as_str()) {
+                continue;
+            }
+            let schema = definition.spec.versions[0].schema.clone().unwrap();
+            let schema = schema.open_api_v3_schema.unwrap();
+            let most = most_values(&schema.properties.unwrap()["status"], &kind);
+            // Half is left to spec and metadata.
+            assert!(most < MAX_VALUES.values / 2, "{kind}: {most}");
+            seen += 1;
+        }
+        assert_eq!(seen, 2);
     }
 
     /// Few values may be long.

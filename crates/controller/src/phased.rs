@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use stateward_analysis::{Ask, AskError, Question, Veil};
-use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider, address};
+use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query};
 use stateward_core::phasedrollout::{self, Checked};
 use stateward_core::plan::Plan;
@@ -78,9 +78,7 @@ impl Checks<PhasedRollout> for Inquiry {
         workload: &Result<Workload, NoWorkload>,
     ) -> Option<Result<Plan, Vec<String>>> {
         let plan = phasedrollout::plan(object, workload);
-        let host = address::host(&object.spec.check.query.url);
-        let refusal = host.and_then(|host| self.ask.refusal(host));
-        Some(match refusal {
+        Some(match self.ask.refusal(&object.spec.check.query.url) {
             Some(refusal) => {
                 let mut problems = plan.err().unwrap_or_default();
                 problems.push(format!("spec.check.query.url: {refusal}"));

@@ -242,7 +242,11 @@ impl Egress {
             Host::Ipv4(address) => self.refusal_of(address.into()),
             Host::Ipv6(address) => self.refusal_of(address.into()),
             Host::Domain(name) => {
-                let why = self.check_name(name).err().filter(|why| *why != PROXY_NAME)?;
+                let why = match self.check_name(name) {
+                    Ok(()) if self.never_lists(name) => NOT_LISTED,
+                    Ok(()) | Err(PROXY_NAME) => return None,
+                    Err(why) => why,
+                };
                 // A name is open where the address is that it leads to.
                 let address = match why {
                     MACHINE_NAME => Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
@@ -260,12 +264,28 @@ impl Egress {
     }
 
     fn refusal_of(&self, address: IpAddr) -> Option<Refusal> {
-        let why = self.check(address).err()?;
-        Some(Refusal {
-            host: address.to_string(),
-            address: Some(address),
-            why,
-        })
+        let host = address.to_string();
+        match self.check(address) {
+            Err(why) => Some(Refusal {
+                host,
+                address: Some(address),
+                why,
+            }),
+            Ok(()) => (!self.lists(None, &[address])).then_some(Refusal {
+                host,
+                address: None,
+                why: NOT_LISTED,
+            }),
+        }
+    }
+
+    /// Whether a name is not listed, whatever addresses it has.
+    fn never_lists(&self, name: &str) -> bool {
+        let by_address = self
+            .only
+            .iter()
+            .any(|listed| matches!(listed, Destination::Range(_)));
+        !by_address && !self.lists(Some(name), &[])
     }
 
     /// Whether a host is among what is listed, by its name or by all of its addresses. Where nothing is listed, all are.
@@ -280,6 +300,9 @@ impl Egress {
             || (!addresses.is_empty() && addresses.iter().all(by_address))
     }
 }
+
+/// Of a host that is none of [`Egress::only`].
+pub const NOT_LISTED: &str = "is not listed in --egress-only";
 
 /// Names that lead to this machine or to a metadata service, and everything below them.
 const NAMES: [(&str, &str); 16] = [
@@ -633,6 +656,20 @@ mod tests {
         "http://prometheus..svc",
         Some("prometheus..svc has an empty label; the operator does not connect to it")
     )]
+    #[case::as_it_is_dialled(
+        r"http://169.254.169.254\@example.com/x",
+        Some(
+            "169.254.169.254 is an address of a cloud's metadata service; the operator does not connect to it, unless it runs with --allow-egress 169.254.169.254"
+        )
+    )]
+    #[case::without_a_host_in_its_place(
+        "http:///127.0.0.1/",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case::a_name_and_a_path(r"http://prom.example\@127.0.0.1/", None)]
+    #[case::an_address_in_the_query("prom.example:9090/q?u=http://127.0.0.1/", None)]
     #[case("http://prometheus.monitoring:9090", None)]
     #[case("http://10.0.0.7:9090", None)]
     #[case("http://prometheus.metadata:9090", None)]
@@ -653,6 +690,25 @@ mod tests {
         assert_eq!(egress.refusal("http://localhost:9090"), None);
         assert_eq!(egress.refusal("http://127.0.0.1:9090"), None);
         assert!(egress.refusal("http://metadata").is_some());
+    }
+
+    #[rstest]
+    #[case(&["10.0.0.0/8"], "http://8.8.8.8/x", true)]
+    #[case(&["10.0.0.0/8"], "http://10.1.2.3/x", false)]
+    #[case::its_addresses_may_be(&["10.0.0.0/8"], "http://prometheus", false)]
+    #[case(&["*.example.com"], "http://prometheus", true)]
+    #[case(&["*.example.com"], "http://prometheus.example.com", false)]
+    #[case(&["*.example.com"], "http://10.1.2.3", true)]
+    fn what_is_not_listed_is_refused_before(#[case] only: &[&str], #[case] url: &str, #[case] refused: bool) {
+        let egress = Egress {
+            only: only.iter().map(|listed| listed.parse().unwrap()).collect(),
+            ..Egress::default()
+        };
+        let refusal = egress.refusal(url).map(|refusal| refusal.to_string());
+        assert_eq!(refusal.is_some(), refused, "{refusal:?}");
+        assert!(
+            refusal.is_none_or(|why| why.contains("is not listed in --egress-only; the operator does not"))
+        );
     }
 
     #[test]

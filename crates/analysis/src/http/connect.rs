@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use stateward_egress::NOT_LISTED;
 use tokio::net::TcpStream;
 use url::{Host, Url};
 
@@ -73,7 +74,7 @@ impl Http {
         if self.egress.lists(name, addresses) {
             Ok(())
         } else {
-            Err(refused_name(url, "is not listed in --egress-only"))
+            Err(refused_name(url, NOT_LISTED))
         }
     }
 

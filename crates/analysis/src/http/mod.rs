@@ -118,9 +118,9 @@ impl Http {
         Some(self)
     }
 
-    /// Why it never connects to a host, as far as that is known without resolving it.
-    pub(crate) fn refusal(&self, host: &str) -> Option<String> {
-        self.egress.refusal(host).map(|refusal| refusal.to_string())
+    /// Why it never connects to a URL, as far as that is known without resolving its host.
+    pub(crate) fn refusal(&self, url: &str) -> Option<String> {
+        self.egress.refusal(url).map(|refusal| refusal.to_string())
     }
 
     /// Sends a request for a namespace and reads the answer.

@@ -41,7 +41,7 @@ pub(super) fn problems(kind: &str, readable: &Value, known: &Known, egress: &Egr
 }
 
 fn refused(field: &str, url: &str, egress: &Egress) -> Option<Problem> {
-    egress.refusal(address::host(url)?).map(|refusal| Problem {
+    egress.refusal(url).map(|refusal| Problem {
         field: field.to_owned(),
         message: refusal.to_string(),
     })

@@ -269,8 +269,8 @@ impl template::Templates for Seen {
         self.allowed.jobs.refusal(template, at)
     }
 
-    fn refuses_host(&self, host: &str) -> Option<String> {
-        self.allowed.ask.refusal(host)
+    fn refuses_address(&self, address: &str) -> Option<String> {
+        self.allowed.ask.refusal(address)
     }
 }
 

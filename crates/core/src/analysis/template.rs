@@ -29,8 +29,8 @@ pub trait Templates {
         None
     }
 
-    /// Why nothing can ever be asked at a host, as far as that is known without resolving it.
-    fn refuses_host(&self, _host: &str) -> Option<String> {
+    /// Why nothing can ever be asked at an address, as far as that is known without resolving its host.
+    fn refuses_address(&self, _address: &str) -> Option<String> {
         None
     }
 }
@@ -472,7 +472,7 @@ impl Composed {
             self.problems
                 .extend(judge::metric_problems(metric, origin, &mut room));
             for (field, url) in address::addresses(metric) {
-                let refusal = address::host(url).and_then(|host| templates.refuses_host(host));
+                let refusal = templates.refuses_address(url);
                 self.problems.extend(refusal.map(|message| Problem {
                     field: format!("{origin}.provider.{field}"),
                     message,

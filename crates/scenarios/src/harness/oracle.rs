@@ -48,8 +48,10 @@ impl Oracle {
 
 #[async_trait]
 impl Ask for Oracle {
-    fn refusal(&self, host: &str) -> Option<String> {
-        Egress::default().refusal(host).map(|refusal| refusal.to_string())
+    fn refusal(&self, address: &str) -> Option<String> {
+        Egress::default()
+            .refusal(address)
+            .map(|refusal| refusal.to_string())
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
