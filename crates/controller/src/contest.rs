@@ -77,7 +77,7 @@ impl Round {
 pub(crate) fn reduces_exposure(action: &Action, seen: &Observation) -> bool {
     match (action, &seen.workload) {
         (Action::Release(share), Ok(workload)) => i64::from(share.of(workload.replicas)) < workload.released,
-        (Action::Restore | Action::Remove { .. }, _) => true,
+        (Action::Restore(_) | Action::Remove { .. }, _) => true,
         _ => false,
     }
 }
@@ -196,7 +196,7 @@ impl Contest {
     /// It was carried out.
     pub(crate) fn done(&self, uid: &str, action: &Action, seen: &Observation, now: Timestamp) {
         // Pods are removed by their UID: the same one goes only once.
-        if !matches!(action, Action::Release(_) | Action::Restore) {
+        if !matches!(action, Action::Release(_) | Action::Restore(_)) {
             return;
         }
         let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -365,7 +365,7 @@ mod tests {
     fn what_reduces_exposure_never_waits_and_is_contested_until_a_minute_after_the_last() {
         let contest = Contest::default();
         let seen = released();
-        for action in [Action::Release(Share::NONE), Action::Restore] {
+        for action in [Action::Release(Share::NONE), Action::Restore(Share::ALL)] {
             for time in 0..20 {
                 assert!(contest.wait("1", &action, &seen, second(time)).is_none());
                 assert_eq!(
@@ -378,7 +378,7 @@ mod tests {
         }
         assert_eq!(contest.contested("1", second(20)), None, "it is not known who");
         contest.found("1", "git".into());
-        assert!(!contest.is_news("1", &Action::Restore, &seen, second(20)));
+        assert!(!contest.is_news("1", &Action::Restore(Share::ALL), &seen, second(20)));
         assert_eq!(
             contest.contested("1", second(20)),
             Some(("git".into(), second(79)))

@@ -432,7 +432,7 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
         ..world(object, Err(Vec::new()), &seen, context)
     };
     let mut decision = decide(&world);
-    if decision.action == Some(Action::Restore) {
+    if let Some(Action::Restore(_)) = decision.action {
         let stable = decision.memory.stable.as_ref();
         match stable_template::read(object, stable, context).await {
             Ok(_) => {}
@@ -637,7 +637,7 @@ async fn act<K: Rollout>(
         Action::Release(_) => "release",
         Action::Remove { .. } => "remove",
         Action::LetGo(_) => "let go",
-        Action::Restore => "restore",
+        Action::Restore(_) => "restore",
         Action::StartRun { .. } => "start run",
         Action::EndRun { .. } => "end run",
         Action::DropRun { .. } => "drop run",
@@ -650,10 +650,10 @@ async fn act<K: Rollout>(
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
         Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
         Action::LetGo(leave) => plugin.let_go(target, &seen.version, leave).await?,
-        Action::Restore => {
+        Action::Restore(share) => {
             let stable = record::memory(K::record(&object.status())).stable;
             let template = stable_template::read(object, stable.as_ref(), context).await?;
-            plugin.restore(target, &seen.version, &template).await?
+            plugin.restore(target, &seen.version, &template, *share).await?
         }
     };
     let uid = object.uid().unwrap_or_default();

@@ -135,8 +135,8 @@ pub enum Action {
         /// It serves somebody: ask the disruption budgets.
         serving: bool,
     },
-    /// Put the stable template back and let every pod follow.
-    Restore,
+    /// Put the stable template back and let this share of the pods follow.
+    Restore(Share),
     /// Let go of the workload.
     LetGo(Leave),
     /// Begin a run of analysis under this name. One that is there already is the one that was meant.
@@ -171,7 +171,7 @@ impl fmt::Display for Action {
                 pod, serving: true, ..
             } => write!(f, "evict pod {pod}"),
             Self::Remove { pod, .. } => write!(f, "delete pod {pod}"),
-            Self::Restore => f.write_str("restore the stable template"),
+            Self::Restore(_) => f.write_str("restore the stable template"),
             Self::LetGo(_) => f.write_str("release the claim of the workload"),
             Self::StartRun { name, .. } => write!(f, "start analysis run {name}"),
             Self::EndRun { name, .. } => write!(f, "end analysis run {name}"),

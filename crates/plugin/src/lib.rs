@@ -119,8 +119,14 @@ pub trait ResourcePlugin: Send + Sync {
         revision: Option<&str>,
     ) -> Result<Option<Snapshot>, PluginError>;
 
-    /// Puts a template back and releases every pod to it.
-    async fn restore(&self, target: &Target, at: &Version, template: &Snapshot) -> Result<Done, PluginError>;
+    /// Puts a template back and releases a share of the pods to it.
+    async fn restore(
+        &self,
+        target: &Target,
+        at: &Version,
+        template: &Snapshot,
+        share: Share,
+    ) -> Result<Done, PluginError>;
 
     /// Gives the claim up.
     async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError>;

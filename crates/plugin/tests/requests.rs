@@ -128,6 +128,35 @@ async fn a_pod_that_has_become_ready_is_left_alone(#[case] seen: bool) {
     assert!(is_there(&pods, &uid).await);
 }
 
+/// In one request: between two of them Kubernetes would roll one template or the other.
+#[rstest]
+#[case::guarded(Share::NONE, 10)]
+#[case::released(Share::ALL, 0)]
+#[tokio::test(start_paused = true)]
+async fn a_template_is_restored_with_the_partition_of_a_share(#[case] share: Share, #[case] expected: i32) {
+    let (_cluster, client) = cluster().await;
+    let sets = set(&client, 10).await;
+    let (caches, _changed) = Caches::new();
+    let (filled, watching) = (caches.clone(), client.clone());
+    tokio::spawn(async move { filled.run(watching, Some("ns"), &Watches::default()).await });
+    caches.synced().await;
+    let plugin = StatefulSets::new(client, caches);
+    let before = plugin.snapshot(&target(), None).await.unwrap().unwrap();
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "y"}]}}}});
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(image));
+    let patched = sets.patch("db", &params, &patch).await.unwrap();
+    let at = Version(patched.resource_version().unwrap());
+    let restored = plugin.restore(&target(), &at, &before, share).await;
+    assert_eq!(restored.unwrap(), Done::Changed);
+    let set = sets.get("db").await.unwrap().spec.unwrap();
+    assert_eq!(
+        set.template.spec.unwrap().containers[0].image.as_deref(),
+        Some("x")
+    );
+    let rolling = set.update_strategy.unwrap().rolling_update;
+    assert_eq!(rolling.unwrap().partition, Some(expected));
+}
+
 #[rstest]
 #[case::nothing(Share::NONE, 10)]
 #[case::a_fifth(Share::Percent(Weight::new(20).unwrap()), 8)]

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Turn, report};
 use crate::memory::Activity;
+use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Leave, Phase, Reason};
 
@@ -42,7 +43,8 @@ impl Turn<'_> {
                     workload.update
                 ),
             );
-            return Outcome::act(Action::Restore, message);
+            // The guard stays until the workload's controller has seen it: a version that comes in between is not the stable one.
+            return Outcome::act(Action::Restore(Share::NONE), message);
         }
         let remembered = self.memory.setting.as_ref().or(workload.kept_setting.as_ref());
         let setting = remembered.unwrap_or(&workload.setting).clone();

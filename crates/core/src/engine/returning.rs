@@ -39,7 +39,7 @@ impl Turn<'_> {
             if let Some(rejected) = &mut self.memory.rejected {
                 rejected.replaced = true;
             }
-            return Outcome::act(Action::Restore, message);
+            return Outcome::act(Action::Restore(Share::ALL), message);
         }
         let share = if known { Share::NONE } else { Share::ALL };
         let due = i64::from(share.of(workload.replicas));

@@ -241,12 +241,20 @@ impl ResourcePlugin for StatefulSets {
         Ok(template.map(Snapshot))
     }
 
-    async fn restore(&self, target: &Target, at: &Version, template: &Snapshot) -> Result<Done, PluginError> {
+    async fn restore(
+        &self,
+        target: &Target,
+        at: &Version,
+        template: &Snapshot,
+        share: Share,
+    ) -> Result<Done, PluginError> {
+        let replicas = self.replicas(target)?;
+        let partition = replicas - share.of(replicas);
         // A JSON patch replaces the template whole: an apply would leave fields that others own.
         let patch: json_patch::Patch = serde_json::from_value(json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": at.0},
             {"op": "replace", "path": "/spec/template", "value": template.0},
-            {"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": 0},
+            {"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": partition},
         ]))
         .map_err(|error| PluginError::Failed {
             what: format!("cannot put the template of {} back", set_name(target)),
@@ -274,7 +282,7 @@ impl ResourcePlugin for StatefulSets {
 
     async fn foreign_writer(&self, target: &Target, action: &Action) -> String {
         let seen = self.caches.set(&target.namespace, &target.name);
-        if *action != Action::Restore && seen.is_some_and(|set| set.claim().is_none()) {
+        if !matches!(action, Action::Restore(_)) && seen.is_some_and(|set| set.claim().is_none()) {
             let Target { namespace, name, .. } = target;
             return format!(
                 "another client keeps removing the annotation {MANAGED_BY} of StatefulSet {name} in namespace {namespace}, and it is set \
@@ -282,7 +290,7 @@ impl ResourcePlugin for StatefulSets {
             );
         }
         let (field, path): (_, &[&str]) = match action {
-            Action::Restore => ("spec.template", &["f:spec", "f:template"]),
+            Action::Restore(_) => ("spec.template", &["f:spec", "f:template"]),
             _ => (
                 "spec.updateStrategy.rollingUpdate.partition",
                 &["f:spec", "f:updateStrategy", "f:rollingUpdate", "f:partition"],

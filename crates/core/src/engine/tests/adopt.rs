@@ -104,7 +104,7 @@ fn a_workload_that_was_made_anew_around_its_pods_is_stable_on_what_they_run() {
     world.memory = decision.memory;
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
     world.view().claim = Claim::Ours;
-    assert_eq!(decide(&world).action, Some(Action::Restore));
+    assert_eq!(decide(&world).action, Some(Action::Restore(Share::ALL)));
 
     world.template("a");
     world.current("a");

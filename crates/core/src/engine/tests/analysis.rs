@@ -8,7 +8,7 @@ use super::{message, notices, phase, step};
 use crate::engine::fixture::{NOW, plan, revision, rolling, settled, weight};
 use crate::engine::{decide, name_beside, name_of_step};
 use crate::memory::{Activity, Beside};
-use crate::plan::{Background, Check, Fingerprint, History, Step, StepIndex};
+use crate::plan::{Background, Check, Fingerprint, History, Share, Step, StepIndex};
 use crate::record::next_status;
 use crate::world::{Action, Asked, Phase, Reason, Run, World};
 use stateward_api::rollout::RolloutStatus;
@@ -370,7 +370,7 @@ fn an_analysis_that_fails_after_the_last_step_still_turns_the_version_down() {
     let decision = decide(&world);
     assert!(matches!(decision.memory.activity, Activity::Returning(_)));
     world.memory = decision.memory;
-    assert_eq!(decide(&world).action, Some(Action::Restore));
+    assert_eq!(decide(&world).action, Some(Action::Restore(Share::ALL)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::notices;
 use crate::engine::decide;
 use crate::engine::fixture::{rolling, settled};
 use crate::memory::Memory;
-use crate::plan::Fingerprint;
+use crate::plan::{Fingerprint, Share};
 use crate::workload::Claim;
 use crate::world::{Action, Leave, World};
 
@@ -34,7 +34,7 @@ fn a_deleted_object_restores_the_template_after_an_abort() {
     world.memory.rejected = Some(super::rejection());
     world.deleting = true;
     let decision = decide(&world);
-    assert_eq!(decision.action, Some(Action::Restore));
+    assert_eq!(decision.action, Some(Action::Restore(Share::NONE)));
     assert_eq!(notices(&decision), ["TemplateRestored"]);
     let mut without_copy = world.clone();
     without_copy.can_restore = false;

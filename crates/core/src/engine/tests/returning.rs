@@ -91,7 +91,7 @@ fn a_forgotten_version_is_restored_from_our_copy() {
     let mut world = returning(["b"; 5]);
     world.current("b");
     world.view().released = 5;
-    assert_eq!(decide(&world).action, Some(Action::Restore));
+    assert_eq!(decide(&world).action, Some(Action::Restore(Share::ALL)));
 
     world.template("a");
     assert_eq!(decide(&world).action, None, "now Kubernetes rolls every pod back");

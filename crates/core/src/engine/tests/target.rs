@@ -4,7 +4,7 @@ use super::{message, phase, rejection, silent, step};
 use crate::engine::decide;
 use crate::engine::fixture::{returning, revision, rolling, settled};
 use crate::memory::{Activity, Cause};
-use crate::plan::{Fingerprint, StepIndex};
+use crate::plan::{Fingerprint, Share, StepIndex};
 use crate::world::{Action, Phase, Reason};
 
 /// Rule 6: that the template is stable again was our doing, and does not make a success of it.
@@ -16,7 +16,7 @@ fn a_rejected_version_that_we_took_out_stays_rejected() {
     let decision = decide(&world);
     assert_eq!(decision.action, None, "it is written down first");
     world.memory = decision.memory;
-    assert_eq!(decide(&world).action, Some(Action::Restore));
+    assert_eq!(decide(&world).action, Some(Action::Restore(Share::ALL)));
 
     world.template("a");
     world.current("a");
@@ -98,7 +98,7 @@ fn a_scale_to_zero_does_not_promote() {
     );
     world.memory = decision.memory;
     let decision = decide(&world);
-    assert_eq!(decision.action, Some(Action::Restore));
+    assert_eq!(decision.action, Some(Action::Restore(Share::ALL)));
     assert_eq!(
         message(&decision),
         "scaled to zero while db-b was being rolled out: its template gives way to that of db-a"
