@@ -103,11 +103,10 @@ impl Providers {
 impl Ask for Providers {
     fn refusal(&self, address: &str) -> Option<String> {
         match Address::parse("", address) {
-            Ok(Address { url, .. }) => self.http.refusal(url.as_str()),
-            // The operator's own, or one whose host waits for an arg.
-            Err(_) if address.is_empty() || address.contains("{{") => None,
-            Err(AskError::BadField { problem, .. }) => Some(problem),
-            Err(other) => Some(other.to_string()),
+            // The operator's own.
+            _ if address.is_empty() => None,
+            Err(AskError::BadField { problem, .. }) if !address.contains("{{") => Some(problem),
+            Ok(_) | Err(_) => self.http.refusal(address),
         }
     }
 

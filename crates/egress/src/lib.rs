@@ -230,20 +230,20 @@ impl Egress {
         }
     }
 
-    /// Why a URL, or a host with a port, can never be connected to, as far as that is known without resolving its host: the host is
-    /// a refused address, or a name that always leads to one.
+    /// Why a URL, or a host with a port, can never be connected to, as far as that is known without resolving its host and before
+    /// its args have values: the host is a refused address, or a name that always leads to one.
     pub fn refusal(&self, url: &str) -> Option<Refusal> {
-        let url = url.trim();
-        let url = match url.contains("://") {
-            true => Url::parse(url),
-            false => Url::parse(&format!("http://{url}")),
-        };
-        match url.ok()?.host()? {
+        // A host that differs with the args waits for them; a port or a path may.
+        let host = host(&with_args(url, "1"))?;
+        if self::host(&with_args(url, "2"))? != host {
+            return None;
+        }
+        match host {
             Host::Ipv4(address) => self.refusal_of(address.into()),
             Host::Ipv6(address) => self.refusal_of(address.into()),
             Host::Domain(name) => {
-                let why = match self.check_name(name) {
-                    Ok(()) if self.never_lists(name) => NOT_LISTED,
+                let why = match self.check_name(&name) {
+                    Ok(()) if self.never_lists(&name) => NOT_LISTED,
                     Ok(()) | Err(PROXY_NAME) => return None,
                     Err(why) => why,
                 };
@@ -254,8 +254,8 @@ impl Egress {
                     _ => None,
                 };
                 let is_open = address.is_some_and(|address| self.check(address).is_ok());
-                (!is_open).then(|| Refusal {
-                    host: name.to_owned(),
+                (!is_open).then_some(Refusal {
+                    host: name,
                     address,
                     why,
                 })
@@ -299,6 +299,27 @@ impl Egress {
             || name.is_some_and(by_name)
             || (!addresses.is_empty() && addresses.iter().all(by_address))
     }
+}
+
+/// The host of a URL, as it is dialled. Without a scheme it is `http`.
+fn host(url: &str) -> Option<Host> {
+    let url = url.trim();
+    let url = match url.contains("://") {
+        true => Url::parse(url),
+        false => Url::parse(&format!("http://{url}")),
+    };
+    url.ok()?.host().map(|host| host.to_owned())
+}
+
+/// A URL whose args, such as `{{args.port}}`, all have this value.
+fn with_args(url: &str, value: &str) -> String {
+    let mut parts = url.split("{{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(value);
+        text.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
+    }
+    text
 }
 
 /// Of a host that is none of [`Egress::only`].
@@ -669,6 +690,26 @@ mod tests {
         )
     )]
     #[case::a_name_and_a_path(r"http://prom.example\@127.0.0.1/", None)]
+    #[case::whose_port_is_an_arg(
+        "http://user:{{ args.password }}@127.0.0.1:{{args.port}}/{{args.path}}",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case::whose_port_is_an_arg_and_no_scheme(
+        "localhost:{{args.port}}",
+        Some(
+            "localhost is a name of the machine itself; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
+    #[case::whose_host_is_an_arg("http://{{args.host}}:9090", None)]
+    #[case::whose_host_ends_with_an_arg("http://127.0.0.{{args.last}}", None)]
+    #[case::whose_arg_is_not_closed(
+        "http://127.0.0.1:{{args.port",
+        Some(
+            "127.0.0.1 is a loopback address; the operator does not connect to it, unless it runs with --allow-egress 127.0.0.1"
+        )
+    )]
     #[case::an_address_in_the_query("prom.example:9090/q?u=http://127.0.0.1/", None)]
     #[case("http://prometheus.monitoring:9090", None)]
     #[case("http://10.0.0.7:9090", None)]
