@@ -9,8 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
+use stateward_core::event::{EventReason, Notice};
 use stateward_core::plan::Fingerprint;
-use stateward_core::world::{Action, Notice};
+use stateward_core::world::Action;
 use stateward_plugin::Observation;
 
 /// How often the same may be written within [`A_WHILE`] before it backs off.
@@ -180,8 +181,7 @@ impl Contest {
         let round = rounds.get_mut(uid).filter(|round| round.is(action, seen))?;
         let (at, tell) = round.times.wait(now)?;
         let notice = Notice {
-            warning: true,
-            reason: "WorkloadContested",
+            reason: EventReason::WorkloadContested,
             message: format!(
                 "what was set in the workload was undone {OFTEN} times within a minute; it would release more pods, and is set \
                  again more slowly now"
@@ -236,8 +236,7 @@ impl Contest {
         }
         let (at, tell) = said.again.get_mut(&gist(new))?.wait(now)?;
         let notice = Notice {
-            warning: true,
-            reason: "StatusContested",
+            reason: EventReason::StatusContested,
             message: format!(
                 "another client writes this object's status too: it was changed {OFTEN} times within a minute, and is put \
                  right more slowly now; see who with: kubectl get {object} -o yaml --show-managed-fields"

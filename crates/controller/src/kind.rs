@@ -13,9 +13,10 @@ use serde::de::DeserializeOwned;
 use stateward_api::phasedrollout::{PEER_FINALIZER, PhasedRollout, PhasedRolloutStatus};
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
+use stateward_core::event::Notice;
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, Decision, NoWorkload, Notice, Run, World};
+use stateward_core::world::{Asked, Decision, NoWorkload, Run, World};
 use stateward_core::{phasedrollout, record};
 use stateward_plugin::{Done, Observation};
 

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
+use stateward_core::event::{EventReason, EventType, Notice};
 use stateward_core::plan::Fingerprint;
-use stateward_core::world::Notice;
 
 use crate::kind::Rollout;
 
@@ -124,10 +124,10 @@ pub(crate) async fn notify(
     for notice in notices {
         // What a message repeats from a status may be anything; it must not look like a line of its own.
         let line = stateward_terminal::plain(&notice.message);
-        if notice.warning {
-            tracing::warn!(reason = notice.reason, "{line}");
-        } else {
-            tracing::info!(reason = notice.reason, "{line}");
+        let reason = notice.reason.as_str();
+        match notice.reason.event_type() {
+            EventType::Normal => tracing::info!(reason, "{line}"),
+            EventType::Warning => tracing::warn!(reason, "{line}"),
         }
         let name = name(object, notice);
         let uid = object.uid().unwrap_or_default();
@@ -149,7 +149,7 @@ pub(crate) async fn notify(
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
                 told.posted(&uid, &like, &name);
             }
-            Err(error) => tracing::warn!(reason = notice.reason, %error, "cannot post an event"),
+            Err(error) => tracing::warn!(reason, %error, "cannot post an event"),
         }
     }
 }
@@ -178,9 +178,9 @@ fn event(
     json!({
         "metadata": {"name": name, "namespace": object.namespace()},
         "involvedObject": about,
-        "reason": notice.reason,
+        "reason": notice.reason.as_str(),
         "message": cut(message, LONGEST_MESSAGE),
-        "type": if notice.warning { "Warning" } else { "Normal" },
+        "type": notice.reason.event_type().as_str(),
         "source": {"component": "stateward"},
         "reportingComponent": "stateward",
         "reportingInstance": "",
@@ -198,7 +198,7 @@ fn name(object: &impl Rollout, notice: &Notice) -> String {
 /// What an event happened to: the status that it leads away from, whatever else was written to the object meanwhile. To say no to
 /// a command leads nowhere, so each of those is an event of its own.
 fn identity<K: Rollout>(object: &K, notice: &Notice) -> String {
-    let since = if notice.reason == "CommandRefused" {
+    let since = if notice.reason == EventReason::CommandRefused {
         object.resource_version().unwrap_or_default()
     } else {
         let mut status = object.status();
@@ -233,15 +233,14 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn notice(reason: &'static str) -> Notice {
+    fn notice(reason: EventReason) -> Notice {
         Notice {
-            warning: false,
             reason,
             message: "rolling out b".into(),
         }
     }
 
-    fn name(object: &RolloutPlugin, reason: &'static str) -> String {
+    fn name(object: &RolloutPlugin, reason: EventReason) -> String {
         super::name(object, &notice(reason))
     }
 
@@ -258,7 +257,7 @@ mod tests {
         let first = object("1", json!({"phase": "Successful"}));
         let again = object(version, status);
         assert_eq!(
-            name(&first, "RolloutStarted") == name(&again, "RolloutStarted"),
+            name(&first, EventReason::RolloutStarted) == name(&again, EventReason::RolloutStarted),
             same
         );
     }
@@ -266,8 +265,14 @@ mod tests {
     #[test]
     fn every_command_is_refused_anew() {
         let (first, second) = (object("1", json!({})), object("2", json!({})));
-        assert_ne!(name(&first, "CommandRefused"), name(&second, "CommandRefused"));
-        assert_eq!(name(&first, "CommandRefused"), name(&first, "CommandRefused"));
+        assert_ne!(
+            name(&first, EventReason::CommandRefused),
+            name(&second, EventReason::CommandRefused)
+        );
+        assert_eq!(
+            name(&first, EventReason::CommandRefused),
+            name(&first, EventReason::CommandRefused)
+        );
     }
 
     #[test]
@@ -282,7 +287,7 @@ mod tests {
     fn tell(told: &Told, step: i32, times: std::ops::Range<usize>) -> Vec<Worth> {
         let object = object("1", json!({"currentStepIndex": step}));
         let tell = |second: usize| {
-            let like = likeness(&object, &notice("ChecksRestarted"));
+            let like = likeness(&object, &notice(EventReason::ChecksRestarted));
             let now = Timestamp::from_second(second as i64).unwrap();
             told.worth("1", like, &format!("db.{step}.{second}"), now)
         };
@@ -314,7 +319,12 @@ mod tests {
         assert!(worth[..MOST].iter().all(|worth| *worth == Worth::Telling));
         assert!(worth[MOST..].iter().all(|worth| *worth == Worth::Nothing));
         let long = object("1", json!({"updatedRevision": "x".repeat(60_000)}));
-        assert!(likeness(&long, &notice("ChecksRestarted")).as_str().len() < 100);
+        assert!(
+            likeness(&long, &notice(EventReason::ChecksRestarted))
+                .as_str()
+                .len()
+                < 100
+        );
         let later = A_WHILE.as_secs() as usize;
         assert_eq!(tell(&told, 1, later..later + 1), [Worth::Telling]);
     }
@@ -327,7 +337,7 @@ mod tests {
         assert_eq!(tell(&told, 1, OFTEN..OFTEN + 1), [Worth::Nothing]);
         let like = likeness(
             &object("1", json!({"currentStepIndex": 1})),
-            &notice("ChecksRestarted"),
+            &notice(EventReason::ChecksRestarted),
         );
         told.posted("1", &like, "db.1.3");
         assert_eq!(tell(&told, 1, 3..5), [Worth::Posted, Worth::Telling]);

@@ -10,10 +10,11 @@ use kube::runtime::reflector::ObjectRef;
 use stateward_analysis::{Ask, AskError, Question, Veil};
 use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query};
+use stateward_core::event::Notice;
 use stateward_core::phasedrollout::{self, Checked};
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, NoWorkload, Notice, Run};
+use stateward_core::world::{Asked, NoWorkload, Run};
 use stateward_plugin::{Done, Observation};
 
 use crate::analysis::asks::{Answers, Asker, Asks, Order};

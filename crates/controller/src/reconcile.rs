@@ -13,10 +13,11 @@ use serde_json::json;
 use stateward_api::rollout::RolloutStatus;
 use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
+use stateward_core::event::{EventReason, Notice};
 use stateward_core::memory::{Activity, Stable};
 use stateward_core::plan::Plan;
 use stateward_core::workload::{Claim, Workload};
-use stateward_core::world::{Action, Decision, Notice, World};
+use stateward_core::world::{Action, Decision, World};
 use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Target};
 use tracing::Instrument;
@@ -127,8 +128,7 @@ impl<K: Rollout> Context<K> {
     /// Tells that an object cannot be read, and so is left as it stands. Nobody else has to wait for that.
     pub(crate) fn tell_unread(self: &Arc<Self>, object: K, why: &str) {
         let notice = Notice {
-            warning: true,
-            reason: "Unreadable",
+            reason: EventReason::InvalidObject,
             message: format!(
                 "{} cannot be read and is left as it stands: {why}",
                 kind_of(&object)
@@ -167,8 +167,7 @@ impl<K: Rollout> Context<K> {
         };
         let news = self.hinder(uid, why.clone());
         why.filter(|_| news).map(|message| Notice {
-            warning: true,
-            reason: "RequestRefused",
+            reason: EventReason::RequestRefused,
             message,
         })
     }
@@ -347,8 +346,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             if context.contest.is_news(&uid, action, &seen, world.now) {
                 let by = context.plugin.foreign_writer(&target, action).await;
                 let notice = Notice {
-                    warning: true,
-                    reason: "WorkloadContested",
+                    reason: EventReason::WorkloadContested,
                     message: by.clone(),
                 };
                 context.contest.found(&uid, by);
@@ -610,8 +608,7 @@ async fn keep_stable_template<K: Rollout>(
                 stable.revision
             );
             let notice = Notice {
-                warning: true,
-                reason: "StableTemplateUnavailable",
+                reason: EventReason::StableTemplateUnavailable,
                 message,
             };
             context.tell(object, &[notice], context.clock.now()).await;

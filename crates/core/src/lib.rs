@@ -6,6 +6,7 @@
 
 pub mod analysis;
 mod engine;
+pub mod event;
 pub mod expr;
 pub mod memory;
 pub mod phasedrollout;

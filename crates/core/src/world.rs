@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use stateward_api::analysis;
 
 use crate::engine::to_release;
+use crate::event::Notice;
 use crate::memory::{Activity, Memory};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::Workload;
@@ -224,8 +225,8 @@ pub enum Reason {
     DeadlineExceeded,
     PodBroken,
     Aborting,
-    PuttingBack,
-    LettingGo,
+    TemplateReverted,
+    Releasing,
     Suspended,
 }
 
@@ -250,8 +251,8 @@ impl Reason {
         Self::DeadlineExceeded,
         Self::PodBroken,
         Self::Aborting,
-        Self::PuttingBack,
-        Self::LettingGo,
+        Self::TemplateReverted,
+        Self::Releasing,
         Self::Suspended,
     ];
 
@@ -275,8 +276,8 @@ impl Reason {
             | Self::Inconclusive
             | Self::Converging
             | Self::Aborting
-            | Self::PuttingBack
-            | Self::LettingGo
+            | Self::TemplateReverted
+            | Self::Releasing
             | Self::Suspended => false,
         }
     }
@@ -290,17 +291,6 @@ pub struct Report {
     /// Why.
     pub reason: Reason,
     /// What is waited for and which command moves it.
-    pub message: String,
-}
-
-/// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// Somebody should look.
-    pub warning: bool,
-    /// In one word.
-    pub reason: &'static str,
-    /// In a sentence.
     pub message: String,
 }
 

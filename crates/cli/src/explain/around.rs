@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
+use stateward_core::event::EventReason;
 
 use crate::outcome::event_time;
 use crate::pod_row::PodRow;
@@ -16,6 +17,15 @@ use super::to_seconds;
 
 /// What people read at once.
 const MOST: usize = 5;
+
+/// Events of a rollout that `explain` repeats.
+const REPEATED: [EventReason; 5] = [
+    EventReason::WorkloadContested,
+    EventReason::StatusContested,
+    EventReason::RequestRefused,
+    EventReason::CommandRefused,
+    EventReason::ExternalRolloutDetected,
+];
 
 /// Four times as long as a lease is held without a sign of life.
 const LONG: SignedDuration = SignedDuration::from_secs(60);
@@ -41,16 +51,8 @@ pub(super) fn lines(facts: &Facts, said: &str, now: Timestamp) -> Vec<String> {
         lines.push(format!("statefulset {}: {warning}", facts.rollout.workload));
     }
     let warnings = facts.events.iter().filter(|event| {
-        matches!(
-            event.reason.as_deref(),
-            Some(
-                "WorkloadContested"
-                    | "StatusContested"
-                    | "RequestRefused"
-                    | "CommandRefused"
-                    | "RolledByHand"
-            )
-        )
+        let reason = event.reason.as_deref();
+        REPEATED.iter().any(|repeated| reason == Some(repeated.as_str()))
     });
     if let Some(warning) = last(warnings, now) {
         lines.push(warning);

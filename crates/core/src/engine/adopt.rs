@@ -2,6 +2,7 @@
 
 use super::step::{begin, enter};
 use super::{Outcome, Turn, report};
+use crate::event::EventReason;
 use crate::memory::{Activity, Cause, Stable};
 use crate::plan::{Share, gate_after};
 use crate::workload::{Claim, Workload};
@@ -48,7 +49,7 @@ impl Turn<'_> {
             self.memory.setting = Some(self.setting(workload));
         } else if self.world.memory.stable.is_none() && left_to_itself {
             self.notice(
-                "TakenBack",
+                EventReason::ManagementResumed,
                 "taken back from Kubernetes' own rolling update: pods are checked again".into(),
             );
         }
@@ -71,8 +72,8 @@ impl Turn<'_> {
             return;
         }
         if let Some(stable) = workload.forgotten.clone() {
-            self.warn(
-                "MadeAnew",
+            self.notice(
+                EventReason::WorkloadRecreated,
                 format!(
                     "the workload was made anew with {} around pods that run {}, of which Kubernetes knows nothing: that template is put \
                      back, so that no pod moves unasked; apply {0} again to roll it out",
@@ -103,7 +104,7 @@ impl Turn<'_> {
                         attempt.floor = exposed;
                     }
                     self.notice(
-                        "RolloutStarted",
+                        EventReason::RolloutStarted,
                         format!("found {} on its way to {}", workload.current, workload.update),
                     );
                     self.memory.activity = Activity::Rolling(attempt);

@@ -10,6 +10,7 @@ use super::gate::{Ahead, unready};
 use super::scale::to_release;
 use super::step::enter;
 use super::{Turn, report};
+use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Beside};
 use crate::plan::{Fingerprint, History, OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
@@ -36,7 +37,7 @@ impl Turn<'_> {
                 attempt.beside = Beside::InDoubt(since);
                 // One thing to be told at a time; the step's own pause is taken up again afterwards.
                 attempt.pausing = false;
-                self.warn("AnalysisRunInconclusive", message);
+                self.notice(EventReason::AnalysisRunInconclusive, message);
             }
             Beside::NotYet | Beside::InDoubt(_) | Beside::Waived => {}
         }
@@ -76,9 +77,9 @@ impl Turn<'_> {
             // One that somebody has ended says nothing about what it would have come to.
             Some(run) if run.phase == analysis::Phase::Successful && !run.ending => {
                 let reason = if plan.by_pod {
-                    "ChecksPassed"
+                    EventReason::ChecksPassed
                 } else {
-                    "AnalysisRunSuccessful"
+                    EventReason::AnalysisRunSuccessful
                 };
                 self.notice(reason, format!("{}: {}", attempt.target, verdict(&run)));
                 let stood = attempt.entered.duration_since(attempt.progressed);
@@ -92,11 +93,11 @@ impl Turn<'_> {
             Some(run) if run.phase.is_over() && !attempt.pausing => {
                 attempt.pausing = true;
                 let reason = if run.phase == analysis::Phase::Failed {
-                    "ChecksFailed"
+                    EventReason::ChecksFailed
                 } else {
-                    "AnalysisRunInconclusive"
+                    EventReason::AnalysisRunInconclusive
                 };
-                self.warn(reason, format!("{}: {}", attempt.target, verdict(&run)));
+                self.notice(reason, format!("{}: {}", attempt.target, verdict(&run)));
             }
             // More tries are allowed now than when it was held.
             Some(run) if !run.phase.is_over() => attempt.pausing = false,
@@ -162,7 +163,7 @@ impl Turn<'_> {
         *attempt = enter(attempt.clone(), gate, plan, now);
         attempt.progressed = progressed;
         self.notice(
-            "ChecksRestarted",
+            EventReason::ChecksRestarted,
             format!("{}: {why}: the checks begin anew", attempt.target),
         );
     }

@@ -3,6 +3,7 @@
 use super::Turn;
 use super::gate::{Ahead, released_pods, unready};
 use super::step::{begin, enter};
+use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Beside, Cause, Command, Rejection, TakenCommand};
 use crate::plan::{OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
@@ -52,7 +53,7 @@ impl<'w> Turn<'w> {
     }
 
     fn refuse(&mut self, command: &str, why: &str) {
-        self.warn("CommandRefused", format!("{command}: {why}"));
+        self.notice(EventReason::CommandRefused, format!("{command}: {why}"));
     }
 
     /// Who gave the command: a name where one is known.
@@ -114,8 +115,8 @@ impl<'w> Turn<'w> {
             return;
         };
         let revision = attempt.target.clone();
-        self.warn(
-            "RolloutAborted",
+        self.notice(
+            EventReason::RolloutAborted,
             format!("{revision}: {reason}; returning every pod to the stable version"),
         );
         self.memory.rejected = Some(Rejection {
@@ -144,7 +145,10 @@ impl<'w> Turn<'w> {
                 self.memory.activity = Activity::Rolling(attempt);
                 let by = self.world.commands.by.as_ref();
                 let by = by.map_or_else(String::new, |by| format!(", as {by} asks"));
-                self.notice("RolloutRetried", format!("trying {} again{by}", workload.update));
+                self.notice(
+                    EventReason::RolloutRetried,
+                    format!("trying {} again{by}", workload.update),
+                );
             }
         }
     }
@@ -163,7 +167,7 @@ impl<'w> Turn<'w> {
         {
             let attempt = self.sent(Command::Retry, attempt.clone(), attempt.step, plan);
             self.notice(
-                "ChecksRestarted",
+                EventReason::ChecksRestarted,
                 format!("{}: {} has the checks made again", attempt.target, self.user()),
             );
             self.memory.activity = Activity::Rolling(attempt);
@@ -223,7 +227,7 @@ impl<'w> Turn<'w> {
             attempt.beside = Beside::Waived;
         }
         self.notice(
-            "RolloutPromoted",
+            EventReason::RolloutPromoted,
             format!("{}: {} skips {skipped}", attempt.target, self.user()),
         );
         self.memory.activity = Activity::Rolling(attempt);
@@ -286,7 +290,7 @@ impl<'w> Turn<'w> {
         let skipped = steps(attempt.step, next, plan);
         let attempt = self.sent(Command::Skip, attempt, next, plan);
         self.notice(
-            "StepSkipped",
+            EventReason::StepSkipped,
             format!("{}: {} skips {skipped}", attempt.target, self.user()),
         );
         self.entered(&attempt, plan);
@@ -311,7 +315,7 @@ impl<'w> Turn<'w> {
             };
             attempt.record(taken);
             self.notice(
-                "RolloutResumed",
+                EventReason::RolloutResumed,
                 format!(
                     "{}: {} goes on without a verdict of the analysis beside the steps",
                     attempt.target,
@@ -330,7 +334,7 @@ impl<'w> Turn<'w> {
         let next = attempt.step.next();
         let attempt = self.sent(Command::Promote, attempt, next, plan);
         self.notice(
-            "RolloutResumed",
+            EventReason::RolloutResumed,
             format!("{}: the pause was ended by {}", attempt.target, self.user()),
         );
         self.memory.activity = Activity::Rolling(attempt);
@@ -359,7 +363,7 @@ impl<'w> Turn<'w> {
             "goes on without the rest of the checks of this gate"
         };
         self.notice(
-            "RolloutResumed",
+            EventReason::RolloutResumed,
             format!("{}: {} {what}", attempt.target, self.user()),
         );
         self.memory.activity = Activity::Rolling(next);

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::gate::Ahead;
 use super::scale::{is_kept, to_release};
 use super::{Turn, report};
+use crate::event::EventReason;
 use crate::memory::Attempt;
 use crate::plan::{OnBrokenPod, OnFailure, Plan, Share, Step};
 use crate::workload::{Pod, Workload};
@@ -137,8 +138,8 @@ impl Turn<'_> {
             return;
         }
         let names: Vec<_> = stuck.iter().map(|pod| pod.name.as_str()).collect();
-        self.warn(
-            "PodsExcused",
+        self.notice(
+            EventReason::UnreadyPodsIgnored,
             format!(
                 "{}: not waiting any longer for {}, which ran the old version and did not get Ready within {:#}",
                 attempt.target,

@@ -98,7 +98,7 @@ impl Turn<'_> {
         if self.memory.withdrawn.as_ref() == Some(&workload.update) {
             return report(
                 Phase::Progressing,
-                Reason::PuttingBack,
+                Reason::TemplateReverted,
                 format!(
                     "scaled to zero: {} gives way to the stable version when every pod is gone",
                     workload.update

@@ -1,6 +1,7 @@
 //! Our object is being deleted, or meant for another workload (rule 20).
 
 use super::{Outcome, Turn, report};
+use crate::event::EventReason;
 use crate::memory::Activity;
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
@@ -16,7 +17,7 @@ impl Turn<'_> {
     pub(super) fn let_go(&mut self, workload: &Workload) -> Outcome {
         let message = report(
             Phase::Progressing,
-            Reason::LettingGo,
+            Reason::Releasing,
             "letting go of the workload".into(),
         );
         if !matches!(workload.claim, Claim::Ours | Claim::Inherited) {
@@ -36,7 +37,7 @@ impl Turn<'_> {
         }
         if at_rest && !settled && self.world.can_restore && self.is_rolled_back(workload) {
             self.notice(
-                "TemplateRestored",
+                EventReason::TemplateRestored,
                 format!(
                     "the stable template takes the place of {}, which was rejected and would be rolled out to every pod now that \
                      the workload is released",
@@ -49,8 +50,8 @@ impl Turn<'_> {
         let remembered = self.memory.setting.as_ref().or(workload.kept_setting.as_ref());
         let setting = remembered.unwrap_or(&workload.setting).clone();
         if !idle && !self.world.suspended {
-            self.warn(
-                "RolloutFrozen",
+            self.notice(
+                EventReason::RolloutFrozen,
                 format!(
                     "let go of the workload in the middle of a rollout of {}: every pod stays as it is; go on by setting the \
                      partition by hand, or by putting the object back",

@@ -29,10 +29,11 @@ mod tests;
 
 use jiff::Timestamp;
 
+use crate::event::{EventReason, Notice};
 use crate::memory::{Activity, Memory};
 use crate::plan::Share;
 use crate::workload::{Claim, MOST_REPLICAS, Workload};
-use crate::world::{Action, Decision, NoWorkload, Notice, Phase, Reason, Report, World};
+use crate::world::{Action, Decision, NoWorkload, Phase, Reason, Report, World};
 
 /// What to do now.
 pub fn decide(world: &World) -> Decision {
@@ -216,20 +217,8 @@ impl Turn<'_> {
         }
     }
 
-    fn notice(&mut self, reason: &'static str, message: String) {
-        self.notices.push(Notice {
-            warning: false,
-            reason,
-            message,
-        });
-    }
-
-    fn warn(&mut self, reason: &'static str, message: String) {
-        self.notices.push(Notice {
-            warning: true,
-            reason,
-            message,
-        });
+    fn notice(&mut self, reason: EventReason, message: String) {
+        self.notices.push(Notice { reason, message });
     }
 
     /// Asks to be woken at `at`, if nothing else wakes it earlier.

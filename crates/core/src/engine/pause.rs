@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 
 use super::Turn;
 use super::step::enter;
+use crate::event::EventReason;
 use crate::memory::Attempt;
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::revision::RevisionName;
@@ -20,7 +21,7 @@ impl Turn<'_> {
         attempt.progressed = self.world.now;
         if attempt.held {
             self.notice(
-                "RolloutPaused",
+                EventReason::RolloutPaused,
                 format!(
                     "{}: paused by spec.paused, no further pod is released",
                     attempt.target
@@ -28,7 +29,7 @@ impl Turn<'_> {
             );
         } else {
             self.notice(
-                "RolloutResumed",
+                EventReason::RolloutResumed,
                 format!("{}: spec.paused was taken back", attempt.target),
             );
             // What was checked before says nothing about now.
@@ -56,7 +57,10 @@ impl Turn<'_> {
         let over = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
         if over.is_some_and(|over| over <= self.world.now) {
             *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
-            self.notice("RolloutResumed", format!("{}: the pause is over", attempt.target));
+            self.notice(
+                EventReason::RolloutResumed,
+                format!("{}: the pause is over", attempt.target),
+            );
             self.entered(attempt, plan);
         }
         self.describe_next(attempt, plan, workload)

@@ -8,6 +8,7 @@
 use super::gate::unready;
 use super::scale::is_kept;
 use super::{Outcome, Turn, report};
+use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Cause, Return, Stable};
 use crate::plan::Share;
 use crate::revision::RevisionName;
@@ -53,7 +54,7 @@ impl Turn<'_> {
             return Outcome::wait(message);
         }
         self.notice(
-            "RolloutReturned",
+            EventReason::RollbackCompleted,
             format!("every pod is back on {home} and Ready"),
         );
         self.memory.stable = Some(Stable {
@@ -209,7 +210,7 @@ impl Turn<'_> {
                 ),
             ),
             (Cause::Aborted | Cause::PutBack | Cause::ScaledToZero, _) => {
-                report(Phase::Progressing, Reason::PuttingBack, progress)
+                report(Phase::Progressing, Reason::TemplateReverted, progress)
             }
         }
     }

@@ -6,6 +6,7 @@
 
 use super::step::enter;
 use super::{Outcome, Turn};
+use crate::event::EventReason;
 use crate::memory::{Attempt, Beside};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::{Pod, Workload};
@@ -145,7 +146,7 @@ impl Turn<'_> {
         } else {
             message += &format!("; {}", share_in_words(attempt, plan, replicas));
         }
-        self.notice("Scaled", message);
+        self.notice(EventReason::Scaled, message);
     }
 
     /// A kept pod that was lost comes back on the stable version. A step that has a share makes up for it; steps that are counted by

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::gate::{Ahead, gate, released_pods};
 use super::scale::{share_in_words, to_release};
 use super::{Outcome, Turn, report};
+use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Beside, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
 use crate::revision::RevisionName;
@@ -233,7 +234,7 @@ impl Turn<'_> {
         *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
         attempt.forget_skipped();
         self.notice(
-            "StepsChanged",
+            EventReason::StepsChanged,
             format!("the steps were changed: beginning at the first, {exposed} pods stay on the new version"),
         );
     }
@@ -244,7 +245,10 @@ impl Turn<'_> {
     }
 
     pub(super) fn completed(&mut self, revision: RevisionName, template: Fingerprint) {
-        self.notice("RolloutCompleted", format!("every pod runs {revision}"));
+        self.notice(
+            EventReason::RolloutCompleted,
+            format!("every pod runs {revision}"),
+        );
         self.memory.stable = Some(Stable { revision, template });
         self.memory.rejected = None;
         self.memory.activity = Activity::Idle;
@@ -260,7 +264,7 @@ impl Turn<'_> {
                     self.command_for(&attempt.target, "promote")
                 ),
             };
-            self.notice("RolloutPaused", message);
+            self.notice(EventReason::RolloutPaused, message);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The workload is left to Kubernetes, and taken up again where it then is (rule 22).
 
 use super::{Outcome, Turn, report};
+use crate::event::EventReason;
 use crate::memory::Memory;
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
@@ -12,8 +13,8 @@ impl Turn<'_> {
     pub(super) fn suspend(&mut self, workload: &Workload) -> Outcome {
         self.refuse_commands("the workload is left to Kubernetes; take it back first");
         if self.memory.stable.is_some() {
-            self.warn(
-                "Suspended",
+            self.notice(
+                EventReason::Suspended,
                 "left to Kubernetes' own rolling update: nothing is checked until it is taken back".into(),
             );
         }

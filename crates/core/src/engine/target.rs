@@ -2,6 +2,7 @@
 
 use super::Turn;
 use super::step::begin;
+use crate::event::EventReason;
 use crate::memory::{Activity, Cause, Return, Stable};
 use crate::revision::RevisionName;
 use crate::workload::Workload;
@@ -31,7 +32,7 @@ impl Turn<'_> {
             }
             Activity::Rolling(attempt) if here => {
                 self.notice(
-                    "TemplatePutBack",
+                    EventReason::TemplateReverted,
                     format!(
                         "the template is {} again: returning every pod to it",
                         stable.revision
@@ -44,8 +45,8 @@ impl Turn<'_> {
             Activity::Returning(back) if back.from == *update => {}
             Activity::Idle if here => {}
             Activity::Idle if !self.is_rejected(workload) && rolled_by_hand(workload) => {
-                self.warn(
-                    "RolledByHand",
+                self.notice(
+                    EventReason::ExternalRolloutDetected,
                     format!(
                         "somebody else has rolled {update} out to every pod: it is the stable version now"
                     ),
@@ -66,8 +67,8 @@ impl Turn<'_> {
 
     /// Takes a version out of the template of a workload without pods: they would all begin on it.
     fn withdraw(&mut self, update: &RevisionName, stable: &RevisionName) {
-        self.warn(
-            "ScaledToZero",
+        self.notice(
+            EventReason::ScaledToZero,
             format!(
                 "scaled to zero while {update} was being rolled out, which Kubernetes takes for its end: {stable} stays the stable \
                  version and its template is put back; scale up, then apply {update} again to roll it out"
@@ -158,8 +159,8 @@ impl Turn<'_> {
         self.memory.withdrawn = None;
         if workload.replicas == 0 && self.memory.activity == Activity::Idle {
             // No pod runs the old version and none will run the new one before it is asked for.
-            self.warn(
-                "TakenOnUnchecked",
+            self.notice(
+                EventReason::AdoptedWithoutChecks,
                 format!(
                     "{} was applied while there are no pods: it is the stable version now, and pods that come run it without steps \
                      or checks",
@@ -176,7 +177,7 @@ impl Turn<'_> {
         };
         let attempt = begin(plan, workload, self.world.now);
         self.notice(
-            "RolloutStarted",
+            EventReason::RolloutStarted,
             match superseded {
                 Some(old) => format!(
                     "{} takes the place of {old}: beginning at the first step",

@@ -9,7 +9,7 @@ use stateward_api::phasedrollout::{
 use super::{checks, is_stale, phase, question, rolling, seconds};
 use crate::analysis::{Data, Reply};
 use crate::engine::{LONGEST_RUN_MESSAGE, shortened};
-use crate::world::Notice;
+use crate::event::{EventReason, Notice};
 
 /// Begins the checks of a gate.
 pub fn begin(object: &PhasedRollout, gate: &str, now: Timestamp) -> PhasedRolloutStatus {
@@ -223,14 +223,13 @@ pub fn news(before: &PhasedRolloutStatus, after: &PhasedRolloutStatus) -> Option
         after.rolling_pod_status.as_ref()?,
     );
     let last = after.last_check.as_ref()?;
-    let (warning, reason) = match (before.consecutive_failed_checks, after.consecutive_failed_checks) {
-        (0, 1..) if last.verdict == "Error" => (true, "PrometheusError"),
-        (0, 1..) => (true, "CheckFailed"),
-        (1.., 0) if before.gate == after.gate => (false, "CheckRecovered"),
+    let reason = match (before.consecutive_failed_checks, after.consecutive_failed_checks) {
+        (0, 1..) if last.verdict == "Error" => EventReason::PrometheusError,
+        (0, 1..) => EventReason::CheckFailed,
+        (1.., 0) if before.gate == after.gate => EventReason::CheckRecovered,
         _ => return None,
     };
     Some(Notice {
-        warning,
         reason,
         message: last.message.clone(),
     })

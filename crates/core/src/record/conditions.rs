@@ -17,7 +17,7 @@ pub(super) fn of(
     now: Timestamp,
 ) -> Vec<Condition> {
     let reason = reason(report.reason);
-    let returning = matches!(report.reason, Reason::Aborting | Reason::PuttingBack);
+    let returning = matches!(report.reason, Reason::Aborting | Reason::TemplateReverted);
     let (paused, done, failed) = (
         report.phase == Phase::Paused,
         report.phase == Phase::Successful,
@@ -79,7 +79,7 @@ fn truth(is: bool) -> &'static str {
 }
 
 /// The words that Argo's users know where there are some.
-pub(super) fn reason(reason: Reason) -> &'static str {
+pub(crate) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidSpec => "InvalidSpec",
         Reason::WorkloadMissing => "WorkloadMissing",
@@ -97,8 +97,8 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::ChecksFailed => "ChecksFailed",
         Reason::DeadlineExceeded => "ProgressDeadlineExceeded",
         Reason::PodBroken => "PodBroken",
-        Reason::PuttingBack => "Returning",
-        Reason::LettingGo => "LettingGo",
+        Reason::TemplateReverted => "TemplateReverted",
+        Reason::Releasing => "Releasing",
         Reason::Suspended => "Suspended",
     }
 }

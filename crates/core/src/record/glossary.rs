@@ -17,34 +17,6 @@ const fn word(word: &'static str, when: &'static str) -> Word {
     Word { word, when }
 }
 
-/// An event.
-pub struct Event {
-    /// Its reason.
-    pub reason: &'static str,
-    /// Whether somebody should look.
-    pub warning: bool,
-    /// When it is told.
-    pub when: &'static str,
-}
-
-const fn normal(reason: &'static str, when: &'static str) -> Event {
-    let warning = false;
-    Event {
-        reason,
-        warning,
-        when,
-    }
-}
-
-const fn warning(reason: &'static str, when: &'static str) -> Event {
-    let warning = true;
-    Event {
-        reason,
-        warning,
-        when,
-    }
-}
-
 /// The conditions that every rollout has; and `InvalidSpec` and `Contested`, which it has only while they are true.
 pub const CONDITIONS: [Word; 9] = [
     word(
@@ -133,8 +105,8 @@ fn when(reason: Reason) -> &'static str {
         Reason::ChecksFailed => "the checks before the next pod have failed `maxTries` times",
         Reason::DeadlineExceeded => "nothing has got on for `progressDeadlineSeconds`",
         Reason::PodBroken => "a new pod crashes, has no image, or is killed for its memory",
-        Reason::PuttingBack => "the template is the stable one again, and pods return to it",
-        Reason::LettingGo => "the object is deleted, and the workload is let go of",
+        Reason::TemplateReverted => "the template is the stable one again, and pods roll back to it",
+        Reason::Releasing => "the object is deleted, and the operator releases the workload",
         Reason::Suspended => "the workload is left to Kubernetes' own rolling update",
     }
 }
@@ -154,127 +126,10 @@ pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
         .collect()
 }
 
-/// Every event of a rollout that tells of something that happened. Beside these, what a rollout gets stuck on is told once, with
-/// the reason of its conditions.
-pub const EVENTS: [Event; 35] = [
-    normal(
-        "RolloutStarted",
-        "a new version is rolled out, or takes the place of another one",
-    ),
-    normal("RolloutPaused", "a step pauses, or `spec.paused` is set"),
-    normal("RolloutResumed", "the pause is over, or somebody has ended it"),
-    normal("RolloutPromoted", "a user skips the remaining steps"),
-    normal("StepSkipped", "a user skips the current step"),
-    normal("RolloutCompleted", "every pod runs the new version"),
-    warning(
-        "RolloutAborted",
-        "the version is turned down, by somebody or by the operator, and pods return",
-    ),
-    normal(
-        "RolloutReturned",
-        "every pod is back on the stable version and Ready",
-    ),
-    normal("RolloutRetried", "a version that was turned down is tried again"),
-    normal(
-        "TemplatePutBack",
-        "the template is the stable one again in the middle of a rollout, and pods return",
-    ),
-    normal(
-        "TemplateRestored",
-        "the object is deleted after an abort, and the stable template takes the place of the rejected one, so that no pod moves",
-    ),
-    normal(
-        "StepsChanged",
-        "the steps were edited in the middle of a rollout, which begins at the first",
-    ),
-    normal(
-        "Scaled",
-        "the workload was scaled in the middle of a rollout; the message says what became of the share",
-    ),
-    warning(
-        "ScaledToZero",
-        "the workload was scaled to zero in the middle of a rollout, and the stable template is put back",
-    ),
-    warning(
-        "TakenOnUnchecked",
-        "a version was applied while there were no pods, and is the stable one without any step or check",
-    ),
-    warning(
-        "StableTemplateUnavailable",
-        "there is no copy of the stable template, and none can be made: an abort after every pod is new cannot put it back",
-    ),
-    warning(
-        "MadeAnew",
-        "the workload was made anew with another template around pods that stayed: the template that they run is put back",
-    ),
-    warning(
-        "PodsExcused",
-        "pods on the old version did not get Ready before the first new one, for as long as the deadline: they are not waited for any longer",
-    ),
-    warning(
-        "RolledByHand",
-        "somebody else has rolled a version out to every pod, which is the stable one now",
-    ),
-    warning(
-        "RolloutFrozen",
-        "the object was deleted in the middle of a rollout, and every pod stays as it is",
-    ),
-    warning(
-        "CommandRefused",
-        "a command cannot be carried out; the message says why",
-    ),
-    warning(
-        "RequestRefused",
-        "the API server refuses what the operator asks of it, again and again, or a disruption budget does",
-    ),
-    warning(
-        "WorkloadContested",
-        "another client keeps changing what the operator sets in the workload; the message names it",
-    ),
-    warning("StatusContested", "somebody else keeps changing this status"),
-    warning(
-        "Unreadable",
-        "a field holds what no rollout can be made of, which a definition other than ours has let through: nothing is done",
-    ),
-    normal("AnalysisRunSuccessful", "the analysis of a step was good"),
-    warning(
-        "AnalysisRunInconclusive",
-        "an analysis came to no verdict, and the rollout pauses",
-    ),
-    normal(
-        "ChecksPassed",
-        "the checks before a pod were good (PhasedRollout)",
-    ),
-    warning(
-        "ChecksFailed",
-        "the checks before a pod have failed `maxTries` times (PhasedRollout)",
-    ),
-    normal(
-        "ChecksRestarted",
-        "the checks before a pod begin anew (PhasedRollout)",
-    ),
-    warning("CheckFailed", "a row of failed checks begins (PhasedRollout)"),
-    warning(
-        "PrometheusError",
-        "a row of checks without an answer begins (PhasedRollout)",
-    ),
-    normal("CheckRecovered", "such a row ends (PhasedRollout)"),
-    normal(
-        "TakenBack",
-        "the workload is taken back from Kubernetes' own rolling update (PhasedRollout)",
-    ),
-    warning(
-        "Suspended",
-        "the workload is left to Kubernetes' own rolling update (PhasedRollout)",
-    ),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use std::fs;
-    use std::path::Path;
 
     const PHASES: [Phase; 4] = [
         Phase::Progressing,
@@ -313,38 +168,5 @@ mod tests {
     fn every_reason_is_listed_once() {
         let all: BTreeSet<_> = Reason::ALL.map(|reason| reason as usize).into();
         assert_eq!(all, (0..Reason::ALL.len()).collect());
-    }
-
-    /// The words that follow `notice(`, `warn(` and `Notice {` in the sources, and those that are chosen between before.
-    #[test]
-    fn every_event_that_is_told_is_explained_and_every_one_explained_is_told() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut sources = String::new();
-        for dir in ["src/engine", "src/phasedrollout", "../controller/src"] {
-            for entry in fs::read_dir(root.join(dir)).unwrap() {
-                let path = entry.unwrap().path();
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap();
-                if name.ends_with(".rs") && !["fixture.rs", "tests.rs"].contains(&name) {
-                    let text = fs::read_to_string(path).unwrap();
-                    sources.push_str(text.split("#[cfg(test)]").next().unwrap_or_default());
-                }
-            }
-        }
-        let is_explained = |reason: &str| EVENTS.iter().any(|event| event.reason == reason);
-        for start in [".notice(", ".warn(", "Notice {"] {
-            for (at, _) in sources.match_indices(start) {
-                let rest = sources[at + start.len()..].trim_start();
-                let rest = rest.strip_prefix("warning: true,").unwrap_or(rest).trim_start();
-                let rest = rest.strip_prefix("reason: ").unwrap_or(rest);
-                let Some(word) = rest.strip_prefix('"').and_then(|rest| rest.split('"').next()) else {
-                    continue;
-                };
-                assert!(is_explained(word), "the event {word} is not in the glossary");
-            }
-        }
-        for event in &EVENTS {
-            let literal = format!("\"{}\"", event.reason);
-            assert!(sources.contains(&literal), "{literal} is told nowhere");
-        }
     }
 }

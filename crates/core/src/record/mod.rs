@@ -1,6 +1,6 @@
 //! The status of a rollout: what it remembers, what people have asked for in it, and what a decision makes of it.
 
-mod conditions;
+pub(crate) mod conditions;
 pub mod glossary;
 mod history;
 mod status;

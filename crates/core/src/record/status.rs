@@ -6,10 +6,11 @@ use stateward_api::rollout::{
 
 use super::{conditions, history};
 use crate::engine::{LONGEST_RUN_MESSAGE, name_beside, name_of_step, shortened};
+use crate::event::{EventReason, Notice};
 use crate::memory::{Activity, Attempt, Beside, Cause, Memory, TakenCommand};
 use crate::plan::Step;
 use crate::workload::{Pod, Unready, Workload};
-use crate::world::{Decision, Notice, Phase, Reason, World};
+use crate::world::{Decision, Phase, Reason, World};
 
 /// How many pods a status shows: enough to see what is wrong, few enough to read.
 const SHOWN_PODS: usize = 20;
@@ -140,12 +141,12 @@ fn in_doubt_since(old: &RolloutStatus, world: &World, memory: &Memory) -> jiff::
 /// What to tell when a decision gets stuck on something new: once, not at every look at it.
 pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     let report = decision.report.as_ref()?;
-    let (condition, warning) = match (report.phase, report.reason) {
+    let condition = match (report.phase, report.reason) {
         // These have told of themselves.
         (_, Reason::Rejected | Reason::Aborting | Reason::ChecksFailed) => return None,
-        (Phase::Failed, _) => ("Stalled", true),
+        (Phase::Failed, _) => "Stalled",
         // It may come later.
-        (_, Reason::WorkloadMissing) => ("Progressing", false),
+        (_, Reason::WorkloadMissing) => "Progressing",
         _ => return None,
     };
     let reason = conditions::reason(report.reason);
@@ -158,8 +159,7 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
             && (same_words || before.message == report.message)
     });
     (!told).then(|| Notice {
-        warning,
-        reason,
+        reason: EventReason::Stuck(report.reason),
         message: report.message.clone(),
     })
 }
@@ -409,6 +409,7 @@ mod tests {
     use super::*;
     use crate::engine::decide;
     use crate::engine::fixture::{returning, rolling, settled};
+    use crate::event::EventType;
     use crate::plan::Fingerprint;
     use crate::revision::RevisionName;
     use crate::world::Report;
@@ -601,7 +602,7 @@ mod tests {
     fn a_workload_that_is_missing_is_told_once() {
         let decision = report(Phase::Progressing, Reason::WorkloadMissing, "waiting for it");
         let notice = stall(&RolloutStatus::default(), &decision).unwrap();
-        assert!(!notice.warning);
+        assert_eq!(notice.reason.event_type(), EventType::Normal);
         let old = RolloutStatus {
             conditions: conditions::of(decision.report.as_ref().unwrap(), None, &[], None, at(0)),
             ..RolloutStatus::default()

@@ -231,7 +231,7 @@ async fn an_old_pod_that_is_stuck_does_not_hold_up_its_cure(cluster: &mut Cluste
     cluster.with_operator().await?;
     let (db, rollout) = stuck(cluster, "Parallel").await?;
     rollout
-        .expect_event("PodsExcused", "not waiting any longer for db-0")
+        .expect_event("UnreadyPodsIgnored", "not waiting any longer for db-0")
         .await?;
     expect_out::<2>(&db, &rollout, "v2").await
 }
@@ -300,7 +300,7 @@ async fn crash_loops_that_take_turns_do_not_hold_up_their_cure(cluster: &mut Clu
     db.set_image("v2").await?;
     expect_out::<3>(&db, &rollout, "v2").await?;
     rollout
-        .expect_event("PodsExcused", "not waiting any longer for db-")
+        .expect_event("UnreadyPodsIgnored", "not waiting any longer for db-")
         .await
 }
 

@@ -80,7 +80,7 @@ async fn taken_back_at_rest_the_guard_is_up_again(cluster: &mut Cluster) -> Outc
     rollout.patch("check again", json!({"skipCheck": null})).await?;
     rollout.expect_phase("Updated").await?;
     rollout.expect_event("Suspended", "nothing is checked").await?;
-    rollout.expect_event("TakenBack", "checked again").await?;
+    rollout.expect_event("ManagementResumed", "checked again").await?;
     expect_partition(&db, 3).await?;
     cluster.metrics().says("errors", [1.0]);
     db.set_image("v3").await?;

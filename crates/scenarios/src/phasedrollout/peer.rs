@@ -253,7 +253,7 @@ async fn a_pod_that_another_operator_forgot_returns(cluster: &mut Cluster) -> Ou
     cluster.start_operator();
     expect_out::<3>(&db, &rollout, "v1").await?;
     rollout
-        .expect_event("RolloutReturned", "every pod is back")
+        .expect_event("RollbackCompleted", "every pod is back")
         .await?;
     let after = db.pods().await?;
     let stayed = before[..2]

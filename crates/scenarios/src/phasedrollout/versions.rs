@@ -153,7 +153,7 @@ async fn a_version_that_is_applied_to_no_pods_is_taken_on_and_told(cluster: &mut
     rollout.expect_message("scaled to zero: pods will run").await?;
     db.set_image("v2").await?;
     rollout
-        .expect_event("TakenOnUnchecked", "was applied while there are no pods")
+        .expect_event("AdoptedWithoutChecks", "was applied while there are no pods")
         .await?;
     db.scale(3).await?;
     expect_out::<3>(&db, &rollout, "v2").await?;
@@ -244,7 +244,7 @@ async fn a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked(
     cluster.metrics().says("errors", [1.0]);
     let before = db.pods().await?;
     let db = make_anew(cluster, &db, 3).await?;
-    rollout.expect_event("MadeAnew", "apply db-").await?;
+    rollout.expect_event("WorkloadRecreated", "apply db-").await?;
     rollout.expect_message("was taken out of the template").await?;
     db.expect_rest(["v1"; 3]).await?;
     let uids = |pods: &[PodRow]| pods.iter().map(|pod| pod.uid.clone()).collect::<Vec<_>>();
@@ -261,7 +261,7 @@ async fn a_set_that_is_made_anew_in_the_middle_returns_every_pod(cluster: &mut C
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;
     let db = make_anew(cluster, &db, 2).await?;
-    rollout.expect_event("MadeAnew", "apply db-").await?;
+    rollout.expect_event("WorkloadRecreated", "apply db-").await?;
     db.expect_rest(["v1"; 3]).await?;
     all_is_well(cluster);
     rollout.expect_phase("Updated").await?;

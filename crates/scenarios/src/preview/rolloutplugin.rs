@@ -304,7 +304,7 @@ async fn a_template_that_is_put_back_goes_as_planned(cluster: &mut Cluster) -> O
     let before = since(cluster);
     db.set_image("v1").await?;
     rollout
-        .expect_event("RolloutReturned", "every pod is back")
+        .expect_event("RollbackCompleted", "every pod is back")
         .await?;
     rollout.expect_phase("Successful").await?;
     ends(cluster, &plan, Ending::RolledBack)?;

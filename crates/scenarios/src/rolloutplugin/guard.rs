@@ -218,7 +218,9 @@ async fn what_others_rolled_while_the_operator_was_away_stays(cluster: &mut Clus
     })
     .await?;
     cluster.start_operator();
-    rollout.expect_event("RolledByHand", "stable version now").await?;
+    rollout
+        .expect_event("ExternalRolloutDetected", "stable version now")
+        .await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v2"; 3]).await
 }

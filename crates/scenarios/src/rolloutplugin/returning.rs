@@ -339,7 +339,7 @@ async fn a_template_put_back_replaces_the_broken_pod(cluster: &mut Cluster) -> O
     rollout.expect_message("pod db-2 is broken").await?;
     db.set_image("v1").await?;
     rollout
-        .expect_event("TemplatePutBack", "returning every pod")
+        .expect_event("TemplateReverted", "returning every pod")
         .await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v1"; 3]).await

@@ -230,7 +230,7 @@ async fn an_undo_by_kubectl_in_the_middle_returns_every_pod(cluster: &mut Cluste
     db.expect_rest(["v1", "v2", "v2"]).await?;
     undo(cluster, &db).await?;
     rollout
-        .expect_event("TemplatePutBack", "returning every pod")
+        .expect_event("TemplateReverted", "returning every pod")
         .await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v1"; 3]).await
@@ -315,7 +315,7 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
     rollout.expect_step(1, "Paused").await?;
     db.set_image("v2").await?;
     rollout
-        .expect_event("TemplatePutBack", "returning every pod")
+        .expect_event("TemplateReverted", "returning every pod")
         .await?;
     let status = rollout.expect_phase("Successful").await?;
     let history = status.history.into_iter();

@@ -94,7 +94,7 @@ async fn objects_that_cannot_be_read_hide_no_other(cluster: &mut Cluster) -> Out
                 _ => "spec: it has more than 20000 values",
             };
             let unreadable = Rollout::<RolloutPlugin>::new(cluster, name);
-            unreadable.expect_event("Unreadable", why).await?;
+            unreadable.expect_event("InvalidObject", why).await?;
         }
     }
     let fields = json!({"f:metadata": {"f:annotations": nested(500)}});

@@ -3,6 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
+use stateward_core::event::EventReason;
 use stateward_core::record::glossary;
 use stateward_core::world::{Phase, Reason};
 
@@ -120,12 +121,11 @@ fn events() -> String {
          that there is no workload yet is no warning.\n\n\
          | reason | type | when |\n|---|---|---|\n",
     );
-    for event in &glossary::EVENTS {
-        let kind = if event.warning { "Warning" } else { "Normal" };
+    for event in EventReason::ALL {
         page.push_str(&format!(
-            "| `{}` | {kind} | {} |\n",
-            event.reason,
-            cell(event.when)
+            "| `{event}` | {} | {} |\n",
+            event.event_type().as_str(),
+            cell(event.description())
         ));
     }
     page

@@ -100,7 +100,7 @@ fn a_workload_that_was_made_anew_around_its_pods_is_stable_on_what_they_run() {
     );
 
     let decision = decide(&world);
-    assert_eq!(notices(&decision), ["MadeAnew"]);
+    assert_eq!(notices(&decision), ["WorkloadRecreated"]);
     world.memory = decision.memory;
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
     world.view().claim = Claim::Ours;
@@ -112,7 +112,7 @@ fn a_workload_that_was_made_anew_around_its_pods_is_stable_on_what_they_run() {
     world.view().forgotten = None;
     world.view().released = 0;
     let decision = decide(&world);
-    assert_eq!(notices(&decision), ["RolloutReturned"]);
+    assert_eq!(notices(&decision), ["RollbackCompleted"]);
     world.memory = decision.memory;
     assert!(message(&decide(&world)).contains("db-b was taken out of the template"));
     world.template("b");

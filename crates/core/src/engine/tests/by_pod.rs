@@ -412,7 +412,7 @@ fn a_promotion_skips_nothing_but_the_checks_that_were_seen(
     let refused = decision
         .notices
         .iter()
-        .find(|notice| notice.reason == "CommandRefused");
+        .find(|notice| notice.reason.as_str() == "CommandRefused");
     let refused = &refused.expect("it is refused").message;
     assert!(
         refused.starts_with("promote: ") && refused.contains(why),

@@ -84,7 +84,7 @@ fn what_others_rolled_out_to_every_pod_is_taken_on() {
     world.view().released = 5;
     world.pods(["b"; 5]);
     let decision = decide(&world);
-    assert_eq!(notices(&decision), ["RolledByHand"]);
+    assert_eq!(notices(&decision), ["ExternalRolloutDetected"]);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
     assert_eq!(decision.memory.activity, Activity::Idle);
     world.memory = decision.memory;

@@ -105,7 +105,7 @@ fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadlin
     let mut anew = world.clone();
     anew.attempt().progressed = NOW - SignedDuration::from_hours(3);
     assert!(
-        !notices(&decide(&anew)).contains(&"PodsExcused"),
+        !notices(&decide(&anew)).contains(&"UnreadyPodsIgnored"),
         "the gate has just begun anew"
     );
     world.now += SignedDuration::from_mins(10);
@@ -114,7 +114,7 @@ fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadlin
         panic!("it is not turned down");
     };
     assert_eq!(attempt.excused, [0]);
-    assert!(notices(&decision).contains(&"PodsExcused"));
+    assert!(notices(&decision).contains(&"UnreadyPodsIgnored"));
 
     let mut world = at(2, 1);
     world.plan.as_mut().unwrap().on_failure = OnFailure::Abort;

@@ -39,7 +39,11 @@ fn step(decision: &Decision) -> u32 {
 }
 
 fn notices(decision: &Decision) -> Vec<&str> {
-    decision.notices.iter().map(|notice| notice.reason).collect()
+    decision
+        .notices
+        .iter()
+        .map(|notice| notice.reason.as_str())
+        .collect()
 }
 
 fn rejection() -> Rejection {

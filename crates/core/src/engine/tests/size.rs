@@ -5,6 +5,7 @@ use rstest::rstest;
 use super::by_pod::pods;
 use crate::engine::decide;
 use crate::engine::fixture::{plan, rolling, settled, weight};
+use crate::event::EventType;
 use crate::memory::Activity;
 use crate::plan::Plan;
 use crate::workload::MOST_REPLICAS;
@@ -42,7 +43,10 @@ fn a_workload_with_too_many_replicas_is_refused_and_nothing_is_written_for_each(
         assert!(report.message.starts_with(&words), "{}", report.message);
         assert_eq!(decision.action, None);
         assert_eq!(decision.memory.activity, activity);
-        let refused = decision.notices.iter().any(|notice| notice.warning);
+        let refused = decision
+            .notices
+            .iter()
+            .any(|notice| notice.reason.event_type() == EventType::Warning);
         assert!(refused, "a command is refused and not forgotten");
     }
 }

@@ -61,7 +61,7 @@ fn the_current_step_is_left_whatever_it_waits_for(
     unready.into_iter().for_each(|pod| world.unready(pod));
     let decision = decide(&world);
     assert_eq!(step(&decision), at_step + 1, "{:?}", decision.notices);
-    assert_eq!(decision.notices[0].reason, "StepSkipped");
+    assert_eq!(decision.notices[0].reason.as_str(), "StepSkipped");
     assert_eq!(
         decision.notices[0].message,
         format!("db-b: alice skips {skipped}")
@@ -113,7 +113,7 @@ fn a_skip_that_makes_no_sense_is_refused(#[case] befall: fn(&mut World), #[case]
     let mut world = at(1, 1);
     befall(&mut world);
     let decision = decide(&world);
-    assert_eq!(decision.notices[0].reason, "CommandRefused");
+    assert_eq!(decision.notices[0].reason.as_str(), "CommandRefused");
     assert_eq!(decision.notices[0].message, format!("skip: {why}"));
     assert_eq!(decision.action, None);
 }
@@ -156,7 +156,7 @@ fn at_a_gate_the_rest_of_its_checks_is_skipped(
     }
     world.commands.skip = true;
     let decision = decide(&world);
-    assert_eq!((decision.notices[0].reason, step(&decision)), (reason, next));
+    assert_eq!((decision.notices[0].reason.as_str(), step(&decision)), (reason, next));
     assert!(
         decision.notices[0].message.ends_with(said),
         "{:?}",
@@ -206,7 +206,7 @@ fn not_all_steps_are_skipped_while_a_pod_of_the_new_version_is_broken(
 ) {
     let decision = decide(&world);
     let refused = &decision.notices[0];
-    assert_eq!((refused.reason, step(&decision)), ("CommandRefused", 1));
+    assert_eq!((refused.reason.as_str(), step(&decision)), ("CommandRefused", 1));
     assert!(
         refused.message.starts_with(&format!("promote --full: {why}")),
         "{refused:?}"
@@ -243,7 +243,7 @@ fn all_steps_are_skipped_where_no_new_pod_is_broken(#[case] befall: fn(&mut Worl
     befall(&mut world);
     let decision = decide(&world);
     assert_eq!(
-        (decision.notices[0].reason, step(&decision)),
+        (decision.notices[0].reason.as_str(), step(&decision)),
         ("RolloutPromoted", 3)
     );
     assert_eq!(

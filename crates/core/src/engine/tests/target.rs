@@ -3,6 +3,7 @@
 use super::{message, phase, rejection, silent, step};
 use crate::engine::decide;
 use crate::engine::fixture::{returning, revision, rolling, settled};
+use crate::event::{EventReason, EventType};
 use crate::memory::{Activity, Cause};
 use crate::plan::{Fingerprint, Share, StepIndex};
 use crate::world::{Action, Phase, Reason};
@@ -90,7 +91,8 @@ fn a_scale_to_zero_does_not_promote() {
     let decision = decide(&world);
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("a"));
     let told = &decision.notices[0];
-    assert!(told.warning && told.reason == "ScaledToZero");
+    assert_eq!(told.reason, EventReason::ScaledToZero);
+    assert_eq!(told.reason.event_type(), EventType::Warning);
     assert_eq!(
         told.message,
         "scaled to zero while db-b was being rolled out, which Kubernetes takes for its end: db-a stays the stable version and \
@@ -152,7 +154,11 @@ fn a_rollout_that_ended_unseen_is_what_the_next_one_goes_back_to() {
         (&revision("b"), &Fingerprint::of("b"))
     );
     assert_eq!(step(&decision), 0);
-    let told: Vec<_> = decision.notices.iter().map(|notice| notice.reason).collect();
+    let told: Vec<_> = decision
+        .notices
+        .iter()
+        .map(|notice| notice.reason.as_str())
+        .collect();
     assert_eq!(told, ["RolloutCompleted", "RolloutStarted"]);
 
     world.attempt().step = StepIndex(2);
