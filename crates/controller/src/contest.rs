@@ -69,8 +69,15 @@ struct Round {
 }
 
 impl Round {
+    /// Whether an action sets what this one did: as many pods are the same, whether they are counted or a percentage.
     fn is(&self, action: &Action, seen: &Observation) -> bool {
-        self.action == *action && self.replicas == replicas(seen)
+        let same = match (&self.action, action, self.replicas) {
+            (Action::Release(before), Action::Release(now), Some(replicas)) => {
+                before.of(replicas) == now.of(replicas)
+            }
+            (before, now, _) => before == now,
+        };
+        same && self.replicas == replicas(seen)
     }
 }
 
@@ -283,7 +290,7 @@ mod tests {
     use super::*;
     use stateward_api::phasedrollout::{PhasedRolloutStatus, RollingPodStatus};
     use stateward_api::rollout::{PauseCondition, RolloutStatus};
-    use stateward_core::plan::Share;
+    use stateward_core::plan::{Share, Weight};
     use stateward_core::workload::{Claim, Counters, Workload};
     use stateward_core::world::NoWorkload;
     use stateward_plugin::Version;
@@ -387,6 +394,19 @@ mod tests {
         let more = Action::Release(Share::ALL);
         (0..6).for_each(|time| contest.done("1", &more, &seen, second(time)));
         assert!(contest.wait("1", &more, &seen, second(6)).is_some());
+    }
+
+    /// The guard counts pods, and a step asks for a percentage.
+    #[test]
+    fn a_share_is_the_same_however_it_is_counted() {
+        let contest = Contest::default();
+        let seen = released();
+        let (pods, percent) = (Share::Pods(1), Share::Percent(Weight::new(20).unwrap()));
+        for (time, share) in [pods, percent, pods].into_iter().enumerate() {
+            contest.done("1", &Action::Release(share), &seen, second(time as i64));
+        }
+        assert!(contest.is_news("1", &Action::Release(percent), &seen, second(3)));
+        assert!(!contest.is_news("1", &Action::Release(Share::Pods(2)), &seen, second(3)));
     }
 
     #[test]
