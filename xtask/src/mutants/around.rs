@@ -90,8 +90,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sets the partition one too low",
         file: "plugin/src/statefulset/mod.rs",
-        truth: "let partition = replicas - share.of(replicas);",
-        lie: "let partition = (replicas - share.of(replicas)).saturating_sub(1);",
+        truth: "Ok(replicas - share.of(replicas))",
+        lie: "Ok((replicas - share.of(replicas)).saturating_sub(1))",
     },
     Mutant {
         name: "sets the partition whatever came between",
@@ -102,8 +102,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "removes whichever pod has the name",
         file: "plugin/src/statefulset/mod.rs",
-        truth: "pods.delete(&pod_name, Some(uid.to_owned())).await",
-        lie: "pods.delete(&pod_name, None.filter(|_: &String| uid.is_empty())).await",
+        truth: "uid: Some(uid.to_owned()),\n                resource_version: Some(version),",
+        lie: "uid: None,\n                resource_version: Some(version).filter(|_| uid.is_empty()),",
     },
     Mutant {
         name: "does not ask the disruption budgets",
@@ -198,8 +198,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "tells the same at any rate",
         file: "controller/src/notify.rs",
-        truth: "None if events.len() == OFTEN => return Worth::Nothing,",
-        lie: "None if events.len() == usize::MAX => return Worth::Nothing,",
+        truth: "None if events.len() == OFTEN || all >= MOST => return Worth::Nothing,",
+        lie: "None if events.len() == usize::MAX || all == usize::MAX => return Worth::Nothing,",
     },
     Mutant {
         name: "does not look again for a disruption budget",

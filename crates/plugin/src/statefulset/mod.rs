@@ -96,6 +96,12 @@ impl StatefulSets {
         let set = set.ok_or_else(|| PluginError::Gone(set_name(target)))?;
         Ok(set.replicas())
     }
+
+    /// The partition that releases a share.
+    fn partition(&self, target: &Target, share: Share) -> Result<u32, PluginError> {
+        let replicas = self.replicas(target)?;
+        Ok(replicas - share.of(replicas))
+    }
 }
 
 fn name(text: &str) -> Result<ObjectName, PluginError> {
@@ -146,8 +152,7 @@ impl ResourcePlugin for StatefulSets {
     }
 
     async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError> {
-        let replicas = self.replicas(target)?;
-        let partition = replicas - share.of(replicas);
+        let partition = self.partition(target, share)?;
         if let Some(set) = self.caches.set(&target.namespace, &target.name) {
             tracing::info!("{share}: partition {} -> {partition}", set.partition());
         }
@@ -248,8 +253,7 @@ impl ResourcePlugin for StatefulSets {
         template: &Snapshot,
         share: Share,
     ) -> Result<Done, PluginError> {
-        let replicas = self.replicas(target)?;
-        let partition = replicas - share.of(replicas);
+        let partition = self.partition(target, share)?;
         // A JSON patch replaces the template whole: an apply would leave fields that others own.
         let patch: json_patch::Patch = serde_json::from_value(json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": at.0},
