@@ -55,6 +55,10 @@ pub struct RolloutStatus {
     /// The most pods that run the new version until the next step that has a share, because the workload was scaled up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_limit: Option<i32>,
+    /// The pods that were released when the rollout was stopped, by `spec.paused`, an analysis without a verdict or an invalid spec. One
+    /// that is updated while it is stopped goes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_replicas: Option<i32>,
     /// Pods, from 0, that were not Ready when the rollout began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused_pods: Vec<i32>,

@@ -76,6 +76,9 @@ pub struct Attempt {
     pub kept: Vec<u32>,
     /// The most pods that are released before the next step that has a share, because the workload was scaled up at a step without one.
     pub limit: Option<u32>,
+    /// The pods, from the last one down, that were released when it was stopped, by a user, a doubt or an invalid plan. One that is
+    /// updated while it is stopped goes back.
+    pub stopped_at: Option<u32>,
     /// Stable pods that were not Ready before it began: they do not have to be well for a step to pass.
     pub excused: Vec<u32>,
     /// Somebody has set `paused`.
@@ -177,8 +180,12 @@ impl Attempt {
 
     /// Whether it goes on although pods of the new version are broken.
     pub fn is_forced(&self) -> bool {
-        let mut commands = self.commands.iter();
-        commands.any(|taken| taken.command == Command::ForcePromoteFull)
+        let full = |taken: &&TakenCommand| match taken.command {
+            Command::PromoteFull | Command::ForcePromoteFull => true,
+            Command::Promote | Command::Skip | Command::Retry => false,
+        };
+        let last = self.commands.iter().rev().find(full);
+        self.fully_promoted && last.is_some_and(|taken| taken.command == Command::ForcePromoteFull)
     }
 
     /// Its steps were edited: which ones were skipped says nothing about these.

@@ -17,9 +17,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "forgets the pods that are new already when a set is taken on",
-        file: "core/src/engine/adopt.rs",
-        truth: "attempt.floor = exposed;",
-        lie: "attempt.floor = 0;",
+        file: "core/src/engine/step.rs",
+        truth: "floor: exposed,\n        ..attempt",
+        lie: "floor: 0,\n        ..attempt",
     },
     Mutant {
         name: "applies a command to a newer revision",
@@ -216,8 +216,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "releases the whole share through a pause by hand",
         file: "core/src/engine/step.rs",
-        truth: "due.min(super::pause::as_it_stands(workload, &attempt.target))",
+        truth: "due.min(released_while_stopped(&attempt, workload))",
         lie: "due",
+    },
+    Mutant {
+        name: "follows what another client releases during a pause by hand",
+        file: "core/src/engine/pause.rs",
+        truth: "stands.min(attempt.stopped_at.unwrap_or(stands))",
+        lie: "stands",
     },
     Mutant {
         name: "counts on in steps that were edited",
@@ -353,9 +359,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "takes a set on behind the gate that stands before its next pod",
-        file: "core/src/engine/adopt.rs",
-        truth: "enter(attempt, gate_after(exposed), plan, self.world.now)",
-        lie: "enter(attempt, gate_after(exposed).next(), plan, self.world.now)",
+        file: "core/src/engine/step.rs",
+        truth: "enter(attempt, gate_after(exposed), plan, now)",
+        lie: "enter(attempt, gate_after(exposed).next(), plan, now)",
     },
     Mutant {
         name: "releases a pod though another got unwell since its gate was passed",

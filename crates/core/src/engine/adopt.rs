@@ -1,10 +1,10 @@
 //! Taking a workload on: which version is the good one (rule 4).
 
-use super::step::{begin, enter};
+use super::step::{begin_at, begin_without_plan};
 use super::{Outcome, Turn, report};
 use crate::event::EventReason;
 use crate::memory::{Activity, Cause, Stable};
-use crate::plan::{Share, gate_after};
+use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason};
 
@@ -67,10 +67,6 @@ impl Turn<'_> {
             return;
         }
         self.take_note(workload);
-        // A change that is stopped in the middle begins its steps when there is a plan. Until then it stays as it is.
-        if self.world.plan.is_err() && workload.forgotten.is_none() && is_changing(workload) {
-            return;
-        }
         if let Some(stable) = workload.forgotten.clone() {
             self.notice(
                 EventReason::WorkloadRecreated,
@@ -95,20 +91,16 @@ impl Turn<'_> {
                     revision: workload.current.clone(),
                     template,
                 });
-                if let Ok(plan) = &self.world.plan {
-                    let mut attempt = begin(plan, workload, self.world.now);
-                    let exposed = workload.exposed_from_the_top(&workload.update);
-                    if plan.by_pod {
-                        attempt = enter(attempt, gate_after(exposed), plan, self.world.now);
-                    } else {
-                        attempt.floor = exposed;
-                    }
-                    self.notice(
-                        EventReason::RolloutStarted,
-                        format!("found {} on its way to {}", workload.current, workload.update),
-                    );
-                    self.memory.activity = Activity::Rolling(attempt);
-                }
+                let exposed = workload.exposed_from_the_top(&workload.update);
+                let attempt = match &self.world.plan {
+                    Ok(plan) => begin_at(exposed, plan, workload, self.world.now),
+                    Err(_) => begin_without_plan(exposed, workload, self.world.now),
+                };
+                self.notice(
+                    EventReason::RolloutStarted,
+                    format!("found {} on its way to {}", workload.current, workload.update),
+                );
+                self.memory.activity = Activity::Rolling(attempt);
             }
             // Kubernetes itself takes the new revision for the old one when the old one is gone.
             None => {

@@ -6,7 +6,7 @@ use super::step::{begin, enter};
 use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Beside, Cause, Command, Rejection, TakenCommand};
 use crate::plan::{OnFailure, Plan, Step, StepIndex};
-use crate::workload::Workload;
+use crate::workload::{Pod, Workload};
 
 /// Carries one command out, or says why not.
 type Obey<T> = fn(&mut T, &Workload);
@@ -201,7 +201,7 @@ impl<'w> Turn<'w> {
             return self.refuse("promote --full", "all steps are already done");
         }
         let force = self.world.commands.force;
-        if !force && let Some(broken) = self.broken_release(&attempt, workload) {
+        if !force && let Some(broken) = self.broken_release(&attempt, plan, workload) {
             let why = format!(
                 "{broken}; go back with: {}, or skip the remaining steps all the same with: {} (status.force together with \
                  status.promoteFull)",
@@ -234,20 +234,30 @@ impl<'w> Turn<'w> {
     }
 
     /// A pod of the new version that is broken: its containers cannot begin, or crash again and again, also where it is Ready for a
-    /// moment between.
-    fn broken_release(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
+    /// moment between; or that is not Ready at the deadline.
+    fn broken_release(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<String> {
         let now = self.world.now;
         let available = |at: Option<jiff::Timestamp>| at.is_some_and(|at| at <= now);
-        let broken = self.broken(attempt, workload);
-        broken.or_else(|| {
-            let mut new = workload
-                .members()
-                .filter(|pod| pod.runs(&attempt.target) && !pod.terminating);
-            let crashes = new.find(|pod| {
-                pod.has_crashed_lately(now) && !available(pod.available_at(workload.min_ready))
-            })?;
-            Some(format!("{}, and it has crashed lately", unready(crashes)))
-        })
+        let new = || {
+            let pods = workload.members();
+            pods.filter(|pod| pod.runs(&attempt.target) && !pod.terminating)
+        };
+        let overdue = self.deadline(attempt, plan, workload).is_some_and(|at| at <= now);
+        // The kubelet calls a pull hopeless only after the second try.
+        let fails = |pod: &&Pod| {
+            let unready = pod.unready.as_ref();
+            !pod.ready() && (overdue || unready.is_some_and(|unready| unready.reason == "ErrImagePull"))
+        };
+        let crashes =
+            |pod: &&Pod| pod.has_crashed_lately(now) && !available(pod.available_at(workload.min_ready));
+        self.broken(attempt, workload)
+            .or_else(|| new().find(fails).map(unready))
+            .or_else(|| {
+                Some(format!(
+                    "{}, and it has crashed lately",
+                    unready(new().find(crashes)?)
+                ))
+            })
     }
 
     /// Leaves the current step, whatever it waits for. What comes next is not released past a pod that is not available.

@@ -201,7 +201,7 @@ impl Turn<'_> {
     }
 
     /// Until when the attempt has to get on.
-    fn deadline(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Timestamp> {
+    pub(super) fn deadline(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Timestamp> {
         let since = match plan.step(attempt.step) {
             // Only what is waited for after the pause counts.
             Some(Step::Pause(duration)) => {

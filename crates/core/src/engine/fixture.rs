@@ -102,6 +102,7 @@ pub(crate) fn rolling(step: u32) -> World {
         floor: 0,
         kept: Vec::new(),
         limit: None,
+        stopped_at: None,
         excused: Vec::new(),
         held: false,
         pausing,

@@ -143,13 +143,14 @@ pub(super) fn gate(
 pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timestamp) -> Ahead {
     let released = u32::try_from(workload.released).unwrap_or(0);
     for index in (workload.first_released(released)..workload.replicas).rev() {
-        if attempt.excused.contains(&index) {
-            continue;
-        }
         let Some(pod) = workload.at(index) else {
             let what = format!("waiting for pod {index} to be created");
             return Ahead::waiting_for(workload, index, what);
         };
+        // It was unwell on the old version; on the new one it has to be well as any other.
+        if attempt.excused.contains(&index) && !pod.runs(&attempt.target) {
+            continue;
+        }
         if !pod.runs(&attempt.target) {
             let what = format!("waiting for pod {} to run {}", pod.name, attempt.target);
             return Ahead::waiting_for(workload, index, what);

@@ -34,10 +34,7 @@ impl Turn<'_> {
             }
             (Activity::Rolling(attempt), _) if workload.current == attempt.target => None,
             (Activity::Rolling(attempt), Ok(plan)) => self.released_by(attempt, plan, workload),
-            (Activity::Rolling(_), Err(problems)) => match self.hold_invalid(workload, problems).action {
-                Some(Action::Release(share)) => Some(share.of(workload.replicas)),
-                _ => None,
-            },
+            (Activity::Rolling(attempt), Err(_)) => Some(super::released_without_plan(attempt, workload)),
         }
     }
 
@@ -75,7 +72,15 @@ impl Turn<'_> {
         if workload.released != 0 || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(Share::NONE), report);
         }
-        Outcome::wait(report)
+        // A version that another client has released while no plan says how far.
+        let action = match self.world.plan.is_err() && workload.same_pods() {
+            true => self.next_to_remove(workload, None, 0),
+            false => None,
+        };
+        Outcome {
+            action,
+            report: Some(report),
+        }
     }
 
     fn describe_idle(&self, workload: &Workload, turned_down: bool) -> Report {

@@ -30,7 +30,7 @@ mod tests;
 use jiff::Timestamp;
 
 use crate::event::{EventReason, Notice};
-use crate::memory::{Activity, Memory};
+use crate::memory::{Activity, Attempt, Memory};
 use crate::plan::Share;
 use crate::workload::{Claim, MOST_REPLICAS, Workload};
 use crate::world::{Action, Decision, NoWorkload, Phase, Reason, Report, World};
@@ -45,6 +45,14 @@ pub fn decide(world: &World) -> Decision {
     };
     let outcome = turn.outcome();
     turn.decision(outcome)
+}
+
+/// How many pods, from the last one down, stay released while an attempt has no valid plan.
+fn released_without_plan(attempt: &Attempt, workload: &Workload) -> u32 {
+    match scale::is_scaled_up(attempt, workload) {
+        true => 0,
+        false => pause::released_while_stopped(attempt, workload),
+    }
 }
 
 /// What came out: a request or none, and what to say.
@@ -98,7 +106,7 @@ impl Turn<'_> {
         }
         if workload.replicas > MOST_REPLICAS {
             self.refuse_commands("the workload asks for too many replicas");
-            return Outcome::wait(report(
+            let report = report(
                 Phase::Failed,
                 Reason::WorkloadUnfit,
                 format!(
@@ -106,7 +114,11 @@ impl Turn<'_> {
                      down",
                     workload.replicas
                 ),
-            ));
+            );
+            return Outcome {
+                action: self.take_back_unobserved(workload),
+                report: Some(report),
+            };
         }
         if !workload.observed {
             // What its controller has not seen yet may still turn out otherwise; the watch will tell.
@@ -121,7 +133,7 @@ impl Turn<'_> {
         if self.is_to_begin(workload) && !workload.same_pods() {
             // What begins takes note of the pods as they are. One of the two watches is late; it will tell.
             return Outcome {
-                action: None,
+                action: self.take_back_unobserved(workload),
                 report: None,
             };
         }
@@ -155,21 +167,30 @@ impl Turn<'_> {
     }
 
     /// Nothing goes on, and no further pod follows: what another client releases meanwhile is taken back, as in a manual pause.
-    fn hold_invalid(&self, workload: &Workload, problems: &[String]) -> Outcome {
+    fn hold_invalid(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
         let report = invalid(problems);
-        let Activity::Rolling(attempt) = &self.memory.activity else {
+        let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
             return Outcome::wait(report);
         };
-        let stands = match scale::is_scaled_up(attempt, workload) {
-            true => 0,
-            false => pause::as_it_stands(workload, &attempt.target),
-        };
-        let exceeded = workload.released > i64::from(stands);
-        if !self.world.reference_valid || !exceeded && workload.claim == Claim::Ours {
+        if !self.world.reference_valid {
             return Outcome::wait(report);
         }
-        let share = stands.min(u32::try_from(workload.released).unwrap_or(0));
-        Outcome::act(Action::Release(Share::Pods(share)), report)
+        let stands = released_without_plan(&attempt, workload);
+        let released = u32::try_from(workload.released).unwrap_or(0);
+        let action = if released > stands || workload.claim != Claim::Ours {
+            Some(Action::Release(Share::Pods(stands.min(released))))
+        } else if scale::is_scaled_up(&attempt, workload) || !workload.same_pods() {
+            // Which pods are to stay is known only when the share is counted again.
+            None
+        } else {
+            pause::note_stop(&mut attempt, true, stands, workload);
+            self.next_to_remove(workload, Some(&attempt), stands)
+        };
+        self.memory.activity = Activity::Rolling(attempt);
+        Outcome {
+            action,
+            report: Some(report),
+        }
     }
 
     fn without_workload(&mut self, why: &NoWorkload) -> Outcome {

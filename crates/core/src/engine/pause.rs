@@ -67,9 +67,26 @@ impl Turn<'_> {
     }
 }
 
+/// How many pods, from the last one down, stay released while an attempt is stopped.
+pub(super) fn released_while_stopped(attempt: &Attempt, workload: &Workload) -> u32 {
+    let stands = as_it_stands(workload, &attempt.target);
+    stands.min(attempt.stopped_at.unwrap_or(stands))
+}
+
+/// Takes note of how many pods are `released` once a stop has been carried out. Before that, pods may still be on their way; a pod that
+/// another client has updated afterwards goes back.
+pub(super) fn note_stop(attempt: &mut Attempt, stopped: bool, released: u32, workload: &Workload) {
+    let carried_out = workload.released == i64::from(released) && workload.same_pods();
+    attempt.stopped_at = match attempt.stopped_at {
+        _ if !stopped => None,
+        None if carried_out => Some(released),
+        noted => noted,
+    };
+}
+
 /// Pods from the last one down that stay released while `spec.paused` stands: those that are new. One that was lost is made
 /// again as it was; one that is old was not exposed yet, and is not now.
-pub(super) fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
+fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
     let first_released = i64::from(workload.replicas) - workload.released;
     let stands = |index: &u32| match workload.at(*index) {
         Some(pod) => pod.runs(target),

@@ -4,6 +4,7 @@
 //! guard above every pod: those that are new stay so, those that are added are stable, and the share is counted by what pods run, not
 //! by where they are. A later step releases what the share then allows.
 
+use super::pause::released_while_stopped;
 use super::step::enter;
 use super::{Outcome, Turn};
 use crate::event::EventReason;
@@ -82,7 +83,7 @@ impl Turn<'_> {
         let due = to_release(attempt, plan, workload.replicas);
         Some(
             match attempt.held || matches!(attempt.beside, Beside::InDoubt(_)) {
-                true => due.min(super::pause::as_it_stands(workload, &attempt.target)),
+                true => due.min(released_while_stopped(attempt, workload)),
                 false => due,
             },
         )
@@ -99,6 +100,7 @@ impl Turn<'_> {
         let was = plan.counted_for(counted);
         let everything = is_everything(attempt, &was, counted);
         attempt.counted = Some(workload.replicas);
+        attempt.stopped_at = None;
         // A pod that comes again at that place is another one.
         attempt.excused.retain(|index| *index < workload.replicas);
         attempt.kept.retain(|index| *index < workload.replicas);
@@ -176,14 +178,18 @@ impl Turn<'_> {
     }
 }
 
-/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, and of the
-/// others as many as the share of the step still allows. Such a one was created before the guard was raised, or had not been taken away
-/// yet by scaling down.
+/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, those that are
+/// Ready, and of the others as many as the share of the step still allows. Such a one was created before the guard was raised, or had
+/// not been taken away yet by scaling down.
 fn kept_pods(attempt: &Attempt, counted: u32, plan: &Plan, workload: &Workload) -> Vec<u32> {
-    let (mut kept, added): (Vec<_>, Vec<_>) = new_pods(attempt, workload).partition(|index| *index < counted);
+    // One that has served may have data that the stable version cannot read.
+    let serves = |index: u32| workload.at(index).is_some_and(Pod::ready);
+    let (mut kept, starting): (Vec<_>, Vec<_>) =
+        new_pods(attempt, workload).partition(|index| *index < counted || serves(*index));
     let share = plan.share_at(attempt.step).of(workload.replicas) as usize;
     let room = share.saturating_sub(kept.len());
-    kept.extend(added.into_iter().take(room));
+    kept.extend(starting.into_iter().take(room));
+    kept.sort_unstable();
     kept
 }
 

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 
 use super::gate::{Ahead, gate, released_pods};
+use super::pause::{note_stop, released_while_stopped};
 use super::scale::{share_in_words, to_release};
 use super::{Outcome, Turn, report};
 use crate::event::EventReason;
 use crate::memory::{Activity, Attempt, Beside, Stable};
-use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex};
+use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex, gate_after};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
@@ -32,6 +33,7 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         floor: 0,
         kept: Vec::new(),
         limit: None,
+        stopped_at: None,
         excused: (0..workload.replicas).filter(broken).collect(),
         held: false,
         pausing: false,
@@ -40,6 +42,47 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         commands: Vec::new(),
     };
     enter(attempt, StepIndex::default(), plan, now)
+}
+
+/// A new attempt, at the step after which so many pods run the new version already.
+pub(super) fn begin_at(exposed: u32, plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
+    let attempt = begin(plan, workload, now);
+    if plan.by_pod {
+        return enter(attempt, gate_after(exposed), plan, now);
+    }
+    Attempt {
+        floor: exposed,
+        ..attempt
+    }
+}
+
+/// A new attempt whose plan is invalid: it begins when there is a valid one, and until then `exposed` pods run the new version.
+pub(super) fn begin_without_plan(exposed: u32, workload: &Workload, now: Timestamp) -> Attempt {
+    Attempt {
+        target: workload.update.clone(),
+        step: StepIndex::default(),
+        steps: unplanned(),
+        counted: Some(workload.replicas),
+        entered: now,
+        progressed: now,
+        reached: 0,
+        exposed: 0,
+        floor: exposed,
+        kept: Vec::new(),
+        limit: None,
+        stopped_at: Some(exposed),
+        excused: Vec::new(),
+        held: false,
+        pausing: false,
+        fully_promoted: false,
+        beside: Beside::NotYet,
+        commands: Vec::new(),
+    }
+}
+
+/// The steps of an attempt that began without a valid plan: no plan has these.
+fn unplanned() -> Fingerprint {
+    Fingerprint::of("")
 }
 
 /// The attempt at another step.
@@ -88,10 +131,11 @@ impl Turn<'_> {
         let share = plan.share_at(attempt.step);
         let due = to_release(&attempt, plan, workload.replicas);
         let allowed = if stopped {
-            due.min(super::pause::as_it_stands(workload, &attempt.target))
+            due.min(released_while_stopped(&attempt, workload))
         } else {
             due
         };
+        note_stop(&mut attempt, stopped, allowed, workload);
         // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
         let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
         let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
@@ -226,6 +270,14 @@ impl Turn<'_> {
             return;
         }
         let exposed = workload.exposed_from_the_top(&attempt.target);
+        let exposed = exposed.min(attempt.stopped_at.unwrap_or(exposed));
+        if attempt.steps == unplanned() {
+            *attempt = Attempt {
+                commands: std::mem::take(&mut attempt.commands),
+                ..begin_at(exposed.min(attempt.floor), plan, workload, self.world.now)
+            };
+            return;
+        }
         attempt.floor = attempt.floor.max(exposed);
         let first = workload.first_released(exposed);
         let kept = attempt.kept.iter().filter(|index| **index < first).count();
@@ -233,6 +285,8 @@ impl Turn<'_> {
         attempt.steps = plan.fingerprint();
         *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
         attempt.forget_skipped();
+        // Whoever skipped the remaining steps has not seen these.
+        attempt.fully_promoted = false;
         self.notice(
             EventReason::StepsChanged,
             format!("the steps were changed: beginning at the first, {exposed} pods stay on the new version"),

@@ -81,6 +81,7 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
         floor: count(status.floor_replicas),
         kept: indices(&status.kept_pods),
         limit: status.share_limit.map(|pods| count(Some(pods))),
+        stopped_at: status.stopped_replicas.map(|pods| count(Some(pods))),
         excused: status
             .excused_pods
             .iter()

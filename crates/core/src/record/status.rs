@@ -280,6 +280,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         floor,
         kept,
         limit,
+        stopped_at,
         excused,
         held,
         pausing,
@@ -298,6 +299,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.floor_replicas = (*floor > 0).then(|| number(*floor));
     status.kept_pods = kept.iter().map(|index| number(*index)).collect();
     status.share_limit = limit.map(number);
+    status.stopped_replicas = stopped_at.map(number);
     status.excused_pods = excused.iter().map(|index| number(*index)).collect();
     status.manual_pause = *held;
     status.fully_promoted = *fully_promoted;
@@ -484,6 +486,7 @@ mod tests {
         floor: 6,
         kept: vec![2, 3],
         limit: Some(4),
+        stopped_at: Some(3),
         excused: vec![7, 8],
         held: true,
         pausing: true,

@@ -84,6 +84,7 @@ fn half_way() -> World {
             activity: Activity::Rolling(Attempt {
                 kept: Vec::new(),
                 limit: None,
+                stopped_at: None,
                 target: new.clone(),
                 step: StepIndex(1),
                 steps: plan.fingerprint(),

@@ -162,6 +162,21 @@ fn a_workload_is_claimed_and_guarded_before_its_plan_is_valid() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
 }
 
+/// As is the version before it: pods that another client lets through go back.
+#[test]
+fn a_version_that_slips_through_without_a_plan_goes_back() {
+    let mut world = settled();
+    world.plan = Err(vec!["spec.x: is empty".into()]);
+    world.template("b");
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.view().released = 1;
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().released = 0;
+    assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
+    world.pods(["a"; 5]);
+    assert_eq!(decide(&world).action, None);
+}
+
 #[test]
 fn a_change_that_is_found_in_the_middle_stops_there_until_the_plan_is_valid() {
     let mut world = settled();
@@ -178,8 +193,17 @@ fn a_change_that_is_found_in_the_middle_stops_there_until_the_plan_is_valid() {
     assert_eq!(stopped.memory.stable, None);
     world.view().released = 2;
     world.view().claim = Claim::Ours;
-    let waiting = decide(&world);
-    assert_eq!((waiting.action, &waiting.memory), (None, &world.memory));
+    let adopted = decide(&world);
+    assert_eq!(notices(&adopted), ["RolloutStarted"]);
+    world.memory = adopted.memory;
+    assert_eq!(decide(&world).action, None);
+    // A pod that another client lets through meanwhile goes back.
+    world.view().released = 5;
+    world.pods(["a", "a", "b", "b", "b"]);
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
+    world.view().released = 2;
+    assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-2"));
+    world.pods(["a", "a", "a", "b", "b"]);
     world.plan = valid;
     let begun = decide(&world);
     let Activity::Rolling(attempt) = begun.memory.activity else {
@@ -198,6 +222,18 @@ fn a_plan_that_becomes_invalid_releases_no_further_pod() {
     // Another client lowers the partition.
     world.view().released = 5;
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(1))));
+    // Before the stop was carried out, pods may have been on their way; a pod that is updated afterwards goes back.
+    world.view().released = 1;
+    world.memory = decide(&world).memory;
+    for released in [5, 1] {
+        world.pods(["a", "a", "a", "b", "b"]);
+        world.view().released = released;
+        match decide(&world).action {
+            Some(Action::Release(share)) if released == 5 => assert_eq!(share, Share::Pods(1)),
+            Some(Action::Remove { pod, .. }) if released == 1 => assert_eq!(pod, "db-3"),
+            other => panic!("{other:?}"),
+        }
+    }
     world.reference_valid = false;
     assert_eq!(decide(&world).action, None);
 }

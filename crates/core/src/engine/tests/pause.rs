@@ -89,6 +89,50 @@ fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {
     );
 }
 
+/// Rule 14: whatever another client writes, and however often.
+#[test]
+fn what_another_client_releases_in_a_manual_pause_goes_back() {
+    let mut world = rolling(2);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.paused = true;
+    // Once held, and once the stop is seen to be carried out.
+    (0..2).for_each(|_| world.memory = decide(&world).memory);
+    assert_eq!(world.attempt().stopped_at, Some(1));
+    for _ in 0..3 {
+        world.view().released = 5;
+        assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(1))));
+        world.view().released = 1;
+        world.pods(["a", "a", "a", "b", "b"]);
+        // That there were once so many is written down.
+        world.memory = decide(&world).memory;
+        assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-3"));
+        world.pods(["a", "a", "a", "a", "b"]);
+        assert_eq!(decide(&world).action, None);
+    }
+    world.paused = false;
+    world.memory = decide(&world).memory;
+    assert_eq!(world.attempt().stopped_at, None);
+}
+
+/// Rules 10 and 16: that a pod was unwell on the old version does not excuse it on the new one.
+#[test]
+fn leaving_a_pause_waits_for_a_pod_that_was_not_ready_before() {
+    let mut world = rolling(1);
+    world.view().released = 1;
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.attempt().excused = vec![4];
+    world.attempt().reached = 1;
+    world.unready(4);
+    world.commands.promote = true;
+    world.memory = decide(&world).memory;
+    world.commands.promote = false;
+    assert_eq!(decide(&world).action, None);
+    world.pods(["a", "a", "a", "a", "b"]);
+    let sixty = Share::Percent(crate::plan::Weight::new(60).unwrap());
+    assert_eq!(decide(&world).action, Some(Action::Release(sixty)));
+}
+
 /// Rule 14: what is new already stays released, so it must be known.
 #[test]
 fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {

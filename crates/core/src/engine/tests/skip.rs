@@ -10,6 +10,7 @@ use crate::engine::fixture::{NOW, plan, rolling, settled, weight};
 use crate::memory::{Activity, Beside, Command, TakenCommand};
 use crate::plan::{Check, Fingerprint, OnBrokenPod, OnFailure, Share, Step, StepIndex};
 use crate::record::next_status;
+use crate::workload::Unready;
 use crate::world::{Action, Decision, Phase, Reason, World};
 
 /// At `step` of 20 %, pause, 40 %, analysis, 40 %, with so many pods released and new.
@@ -156,7 +157,10 @@ fn at_a_gate_the_rest_of_its_checks_is_skipped(
     }
     world.commands.skip = true;
     let decision = decide(&world);
-    assert_eq!((decision.notices[0].reason.as_str(), step(&decision)), (reason, next));
+    assert_eq!(
+        (decision.notices[0].reason.as_str(), step(&decision)),
+        (reason, next)
+    );
     assert!(
         decision.notices[0].message.ends_with(said),
         "{:?}",
@@ -250,6 +254,40 @@ fn all_steps_are_skipped_where_no_new_pod_is_broken(#[case] befall: fn(&mut Worl
         decision.notices[0].message,
         "db-b: a user skips steps 2 to 3 of 3"
     );
+}
+
+#[rstest]
+#[case::at_the_deadline(|world: &mut World| {
+    let progressed = NOW - SignedDuration::from_mins(11);
+    (world.attempt().entered, world.attempt().progressed) = (progressed, progressed);
+}, 0)]
+#[case::without_its_image(|world: &mut World| {
+    let pod = world.view().pods.last_mut().unwrap();
+    pod.unready = Some(Unready { reason: "ErrImagePull".into(), message: "ErrImagePull: not found".into() });
+}, 1)]
+fn all_steps_are_not_skipped_past_a_pod_that_fails(#[case] befall: fn(&mut World), #[case] at_step: u32) {
+    let mut world = at(at_step, 1);
+    world.unready(4);
+    befall(&mut world);
+    (world.commands.skip, world.commands.promote_full) = (false, true);
+    let decision = decide(&world);
+    assert_eq!(notices(&decision)[0], "CommandRefused", "{:?}", decision.notices);
+    assert!(decision.notices[0].message.contains("waiting for pod db-4"));
+}
+
+/// Whoever forced it has not seen these.
+#[test]
+fn steps_that_are_edited_end_a_forced_promotion() {
+    let mut world = broken();
+    world.commands.force = true;
+    world.memory = decide(&world).memory;
+    world.commands = Default::default();
+    assert!(world.attempt().fully_promoted && world.attempt().is_forced());
+    world.plan = Ok(plan(vec![weight(20), Step::Pause(None), weight(40)]));
+    world.memory = decide(&world).memory;
+    let attempt = world.attempt();
+    assert!(!attempt.fully_promoted && !attempt.is_forced());
+    assert_eq!(attempt.step.0, 0);
 }
 
 /// Whatever the spec says of broken pods: a user has seen it and says so.
