@@ -61,6 +61,8 @@ impl Times {
 /// An action that was carried out, maybe again and again.
 struct Round {
     action: Action,
+    /// It reduced exposure.
+    reduced: bool,
     /// An autoscaler that changes its mind is no contest.
     replicas: Option<u32>,
     times: Times,
@@ -69,15 +71,19 @@ struct Round {
 }
 
 impl Round {
-    /// Whether an action sets what this one did: as many pods are the same, whether they are counted or a percentage.
+    /// Whether an action sets again what this one did. One that reduces exposure does so where another client has written the partition
+    /// since; as many pods are the same, whether they are counted or a percentage.
     fn is(&self, action: &Action, seen: &Observation) -> bool {
-        let same = match (&self.action, action, self.replicas) {
-            (Action::Release(before), Action::Release(now), Some(replicas)) => {
-                before.of(replicas) == now.of(replicas)
-            }
-            (before, now, _) => before == now,
+        let (Action::Release(before), Action::Release(now)) = (&self.action, action) else {
+            return self.action == *action && self.replicas == replicas(seen);
         };
-        same && self.replicas == replicas(seen)
+        let Some(replicas_then) = self.replicas else {
+            return before == now && replicas(seen).is_none();
+        };
+        if self.reduced && reduces_exposure(action, seen) {
+            return partition(seen) != Some(i64::from(replicas_then - before.of(replicas_then)));
+        }
+        before.of(replicas_then) == now.of(replicas_then) && self.replicas == replicas(seen)
     }
 }
 
@@ -88,6 +94,12 @@ pub(crate) fn reduces_exposure(action: &Action, seen: &Observation) -> bool {
         (Action::Restore(_) | Action::Remove { .. }, _) => true,
         _ => false,
     }
+}
+
+/// The partition that is set.
+fn partition(seen: &Observation) -> Option<i64> {
+    let workload = seen.workload.as_ref().ok()?;
+    Some(i64::from(workload.replicas) - workload.released)
 }
 
 fn replicas(seen: &Observation) -> Option<u32> {
@@ -207,15 +219,17 @@ impl Contest {
             return;
         }
         let mut rounds = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
-        if !rounds.get(uid).is_some_and(|round| round.is(action, seen)) {
-            let round = Round {
-                action: action.clone(),
-                replicas: replicas(seen),
-                times: Times::default(),
-                by: None,
-            };
-            rounds.insert(uid.to_owned(), round);
-        }
+        let again = rounds.get(uid).is_some_and(|round| round.is(action, seen));
+        let before = rounds.remove(uid).filter(|_| again);
+        let (times, by) = before.map(|round| (round.times, round.by)).unwrap_or_default();
+        let round = Round {
+            action: action.clone(),
+            reduced: reduces_exposure(action, seen),
+            replicas: replicas(seen),
+            times,
+            by,
+        };
+        rounds.insert(uid.to_owned(), round);
         if let Some(round) = rounds.get_mut(uid) {
             let times = &mut round.times.times;
             times.retain(|time| now.duration_since(*time) < A_WHILE);
@@ -406,7 +420,30 @@ mod tests {
             contest.done("1", &Action::Release(share), &seen, second(time as i64));
         }
         assert!(contest.is_news("1", &Action::Release(percent), &seen, second(3)));
-        assert!(!contest.is_news("1", &Action::Release(Share::Pods(2)), &seen, second(3)));
+    }
+
+    /// Another client that sets the partition along with the replicas is found; an autoscaler sets only these.
+    #[test]
+    fn an_autoscaler_contests_no_partition() {
+        let contest = Contest::default();
+        for (foreign, contested) in [(true, true), (false, false)] {
+            for time in 0..6 {
+                let replicas = 5 + time % 2;
+                let mut seen = released();
+                // The guard is what the replicas were before.
+                let released = match foreign {
+                    true => i64::from(replicas),
+                    false => i64::from(time % 2) * 2 - 1,
+                };
+                let workload = seen.workload.as_mut().unwrap();
+                (workload.replicas, workload.released) = (replicas, released);
+                let now = second(time.into());
+                let action = Action::Release(Share::NONE);
+                assert_eq!(contest.is_news("1", &action, &seen, now), contested && time >= 3);
+                contest.done("1", &action, &seen, now);
+            }
+            contest.forget("1");
+        }
     }
 
     #[test]

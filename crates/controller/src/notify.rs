@@ -133,11 +133,8 @@ pub(crate) async fn notify(
         let uid = object.uid().unwrap_or_default();
         let like = likeness(object, notice);
         let message = match told.worth(&uid, like.clone(), &name, now) {
-            Worth::Telling => notice.message.clone(),
-            Worth::TellingForNow => format!(
-                "{}{FOR_NOW}",
-                cut(&notice.message, LONGEST_MESSAGE - FOR_NOW.len())
-            ),
+            Worth::Telling => line.to_string(),
+            Worth::TellingForNow => format!("{}{FOR_NOW}", cut(&line, LONGEST_MESSAGE - FOR_NOW.len())),
             Worth::Posted | Worth::Nothing => continue,
         };
         let Ok(event) = serde_json::from_value(event(object, notice, &name, &message, now)) else {

@@ -3,15 +3,20 @@
 //! An operator on a laptop and the deployed one would undo each other's work. Each writes into its Lease which namespaces it looks
 //! after. Having taken its own Lease, and before it writes anything else, an operator looks for another live one that overlaps, and
 //! does not lead where there is one. Of two that start at the same time at least one sees the other, because each has written its
-//! Lease before it looks.
+//! Lease before it looks. One that may look everywhere goes on looking while it leads, and makes way for one that may not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ListParams, ObjectMeta};
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
+use stateward_client::DeserializeGuard;
 use tokio::time::sleep;
 
 /// The namespace of the Lease where none is named: the same whatever a context says and wherever the operator runs.
@@ -23,6 +28,12 @@ const ALL: &str = "*";
 
 /// How often a Lease is looked at that may have been left behind.
 const LOOKS: u32 = 5;
+
+/// One that was not renewed for so long was left behind by an operator that is no more, however wrong its clock may be.
+const LEFT_BEHIND: SignedDuration = SignedDuration::from_hours(1);
+
+/// How many Leases are read at a time.
+const PAGE: u32 = 100;
 
 /// The namespaces that an operator looks after.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,13 +120,10 @@ pub async fn other_leader(
     own: (&str, &str),
     scope: &Scope,
     trusted: bool,
+    now: Timestamp,
 ) -> kube::Result<Option<OtherLeader>> {
     let mut known = leases(client, own.0, trusted).await?;
-    known.retain(|lease| {
-        let named = (lease.namespace().unwrap_or_default(), lease.name_any());
-        let is_own = (named.0.as_str(), named.1.as_str()) == own;
-        !is_own && !holder(lease).is_empty() && Scope::read(lease).overlaps(scope)
-    });
+    known.retain(|lease| conflicts(lease, own, scope) && !is_left_behind(lease, now));
     let Some(longest) = known.iter().map(duration).max() else {
         return Ok(None);
     };
@@ -143,13 +151,52 @@ pub async fn other_leader(
     Ok(None)
 }
 
+/// Waits for another live operator with a Lease of its own, in any namespace, whose namespaces overlap with `scope`.
+pub async fn other_leader_appears(client: &Client, own: (&str, &str), scope: &Scope) -> OtherLeader {
+    let api = Api::<DeserializeGuard<Lease>>::all(client.clone());
+    let mut events = pin!(watcher(api, watcher::Config::default().labels(&labels())).default_backoff());
+    let mut known = HashMap::new();
+    loop {
+        let lease = match events.next().await {
+            Some(Ok(watcher::Event::Apply(DeserializeGuard::Valid(lease)))) => lease,
+            Some(Ok(watcher::Event::InitApply(DeserializeGuard::Valid(lease)))) => lease,
+            Some(Ok(_)) => continue,
+            Some(Err(error)) => {
+                tracing::debug!(%error, "cannot watch for other operators");
+                continue;
+            }
+            // A watch does not end.
+            None => std::future::pending().await,
+        };
+        let before = known.insert(lease.uid(), lease.spec.clone());
+        if before.is_some_and(|before| before != lease.spec) && conflicts(&lease, own, scope) {
+            return describe(&lease);
+        }
+    }
+}
+
+/// Whether a Lease is held by another operator whose namespaces overlap with `scope`.
+fn conflicts(lease: &Lease, own: (&str, &str), scope: &Scope) -> bool {
+    let named = (lease.namespace().unwrap_or_default(), lease.name_any());
+    let is_own = (named.0.as_str(), named.1.as_str()) == own;
+    !is_own && !holder(lease).is_empty() && Scope::read(lease).overlaps(scope)
+}
+
+fn is_left_behind(lease: &Lease, now: Timestamp) -> bool {
+    let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
+    renewed.is_some_and(|renewed| now.duration_since(renewed.0) > LEFT_BEHIND)
+}
+
+fn labels() -> String {
+    let (key, value) = LABEL;
+    format!("{key}={value}")
+}
+
 /// The Leases of operators.
 async fn leases(client: &Client, home: &str, trusted: bool) -> kube::Result<Vec<Lease>> {
-    let (key, value) = LABEL;
-    let ours = ListParams::default().labels(&format!("{key}={value}"));
     if !trusted {
-        match Api::<Lease>::all(client.clone()).list(&ours).await {
-            Ok(leases) => return Ok(leases.items),
+        match list(&Api::all(client.clone())).await {
+            Ok(leases) => return Ok(leases),
             Err(error) if !is_forbidden(&error) => return Err(error),
             Err(_) => {}
         }
@@ -157,11 +204,8 @@ async fn leases(client: &Client, home: &str, trusted: bool) -> kube::Result<Vec<
     let mut leases = Vec::new();
     let other = (home != LEASE_NAMESPACE).then_some(LEASE_NAMESPACE);
     for namespace in [home].into_iter().chain(other) {
-        match Api::<Lease>::namespaced(client.clone(), namespace)
-            .list(&ours)
-            .await
-        {
-            Ok(there) => leases.extend(there.items),
+        match list(&Api::namespaced(client.clone(), namespace)).await {
+            Ok(there) => leases.extend(there),
             Err(error) if is_forbidden(&error) => tracing::warn!(
                 namespace,
                 "may not list Leases here, so another operator that leads would not be noticed"
@@ -170,6 +214,31 @@ async fn leases(client: &Client, home: &str, trusted: bool) -> kube::Result<Vec<
         }
     }
     Ok(leases)
+}
+
+/// One that fails to deserialize is nobody's: no operator of ours has written it.
+async fn list(api: &Api<DeserializeGuard<Lease>>) -> kube::Result<Vec<Lease>> {
+    let mut params = ListParams::default().labels(&labels()).limit(PAGE);
+    let mut leases = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        for lease in page.items {
+            match lease {
+                DeserializeGuard::Valid(lease) if !holder(&lease).is_empty() => leases.push(lease),
+                DeserializeGuard::Valid(_) => {}
+                DeserializeGuard::Invalid(metadata, why) => tracing::warn!(
+                    namespace = metadata.namespace,
+                    lease = metadata.name,
+                    why,
+                    "ignores a Lease that fails to deserialize"
+                ),
+            }
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(leases),
+        }
+    }
 }
 
 fn is_forbidden(error: &kube::Error) -> bool {
@@ -205,6 +274,7 @@ fn describe(lease: &Lease) -> OtherLeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use rstest::rstest;
 
     fn scope(namespaces: &[&str]) -> Scope {
@@ -219,6 +289,20 @@ mod tests {
     #[case(&["a"], &["b"], false)]
     fn scopes_overlap(#[case] one: &[&str], #[case] other: &[&str], #[case] overlap: bool) {
         assert_eq!(scope(one).overlaps(&scope(other)), overlap);
+    }
+
+    #[rstest]
+    #[case::renewed_just_now(0, false)]
+    #[case::by_a_clock_that_is_slow(3_500, false)]
+    #[case::by_a_clock_that_is_fast(-1_000_000, false)]
+    #[case::long_ago(3_700, true)]
+    fn a_lease_is_left_behind_after_an_hour(#[case] seconds: i64, #[case] left_behind: bool) {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let renewed = now - SignedDuration::from_secs(seconds);
+        let mut lease = Lease::default();
+        assert!(!is_left_behind(&lease, now), "one that says nothing");
+        lease.spec.get_or_insert_default().renew_time = Some(MicroTime(renewed));
+        assert_eq!(is_left_behind(&lease, now), left_behind);
     }
 
     #[rstest]

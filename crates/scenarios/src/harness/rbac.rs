@@ -93,7 +93,7 @@ pub(crate) async fn elect(operator: &Client) -> Result<()> {
         .context("a lease that was released is not to be had")?;
     second.release().await;
     let scope = Scope::default();
-    other_leader(operator, (NAMESPACE, NAME), &scope, true)
+    other_leader(operator, (NAMESPACE, NAME), &scope, true, Clock::wall().now())
         .await
         .context("cannot look for other leaders")?;
     Ok(())

@@ -15,6 +15,7 @@ mod probes;
 mod refusals;
 mod term;
 
+use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -268,7 +269,7 @@ async fn lead_by_turns(
             bail!("the lease can no longer be held");
         };
         let other = tokio::select! {
-            other = place.other_leader(client) => other,
+            other = place.other_leader(client, term.options.clock.now()) => other,
             () = &mut stop => break,
         };
         match other {
@@ -283,7 +284,21 @@ async fn lead_by_turns(
             }
         }
         readiness.set(State::Leading);
-        let ended = term.serve(fence.clone(), fence.lost(), &mut stop).await;
+        let later = OnceCell::new();
+        let over = async {
+            tokio::select! {
+                () = fence.lost() => {}
+                other = place.other_leader_appears(client) => {
+                    // It is set once.
+                    let _ = later.set(other);
+                }
+            }
+        };
+        let ended = term.serve(fence.clone(), over, &mut stop).await;
+        if let Some(other) = later.get() {
+            leadership.resign().await;
+            bail!("another operator leads: {other}");
+        }
         match ended {
             Ended::Lost => {}
             Ended::Stopped => break,

@@ -1,11 +1,14 @@
 //! Where an operator stands for election.
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use serde_json::json;
 use stateward_client::{ObjectName, Objects};
-use stateward_controller::overlap::{LEASE_NAMESPACE, OtherLeader, Scope, other_leader};
+use stateward_controller::overlap::{
+    LEASE_NAMESPACE, OtherLeader, Scope, other_leader, other_leader_appears,
+};
 
 use crate::install::own_namespace;
 
@@ -54,7 +57,21 @@ impl Place {
     }
 
     /// Another operator that leads and looks after the same namespaces.
-    pub(super) async fn other_leader(&self, client: &Client) -> kube::Result<Option<OtherLeader>> {
-        other_leader(client, (&self.namespace, &self.name), &self.scope, self.in_pod).await
+    pub(super) async fn other_leader(
+        &self,
+        client: &Client,
+        now: Timestamp,
+    ) -> kube::Result<Option<OtherLeader>> {
+        let own = (self.namespace.as_str(), self.name.as_str());
+        other_leader(client, own, &self.scope, self.in_pod, now).await
+    }
+
+    /// Waits for one that comes later. Only an operator outside a pod can see it: one that serves several tenants trusts no Lease of
+    /// theirs.
+    pub(super) async fn other_leader_appears(&self, client: &Client) -> OtherLeader {
+        if self.in_pod {
+            return std::future::pending().await;
+        }
+        other_leader_appears(client, (&self.namespace, &self.name), &self.scope).await
     }
 }
