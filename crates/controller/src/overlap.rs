@@ -305,6 +305,31 @@ mod tests {
         assert_eq!(is_left_behind(&lease, now), left_behind);
     }
 
+    /// A real API server takes a time that fits no timestamp of ours.
+    #[tokio::test]
+    async fn a_lease_that_fails_to_deserialize_keeps_nobody_from_leading() {
+        let lease = |namespace: &str, renewed: &str| {
+            serde_json::json!({
+                "metadata": {"name": "stateward", "namespace": namespace, "uid": namespace},
+                "spec": {"holderIdentity": "someone", "leaseDurationSeconds": 15, "renewTime": renewed},
+            })
+        };
+        let items = [
+            lease("tenant", "9999-12-31T23:59:59.000000Z"),
+            lease("other", "2026-01-01T00:00:00.000000Z"),
+        ];
+        let leases = serde_json::json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "LeaseList", "metadata": {}, "items": items,
+        });
+        let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            let body = leases.to_string().into_bytes();
+            async { Ok::<_, std::convert::Infallible>(http::Response::new(kube::client::Body::from(body))) }
+        });
+        let read = list(&Api::all(Client::new(service, "default"))).await.unwrap();
+        let read: Vec<_> = read.iter().filter_map(ResourceExt::namespace).collect();
+        assert_eq!(read, ["other"]);
+    }
+
     #[rstest]
     #[case(&[], "all namespaces")]
     #[case(&["a"], "namespace a")]

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::DeleteParams;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, RealPrometheus};
@@ -27,6 +30,7 @@ scenarios![
     a_leader_that_is_told_to_stop_hands_over,
     a_leader_that_restarts_in_its_pod_takes_its_own_lease_back,
     two_operators_of_the_same_namespaces_never_both_lead_whatever_their_leases,
+    an_operator_outside_a_pod_makes_way_for_the_deployed_one,
     two_processes_of_one_pod_do_not_both_lead,
     every_line_about_a_rollout_names_it,
     the_namespaces_it_is_given_are_looked_after_and_no_others,
@@ -303,6 +307,30 @@ async fn two_operators_of_the_same_namespaces_never_both_lead_whatever_their_lea
     // It was killed, which another one finds out for itself.
     let second = Process::with_another_lease(cluster, &[ours.as_str()])?;
     second.expect_line(cluster, "leads").await
+}
+
+/// The deployed one trusts no Lease of a namespace where tenants may write.
+async fn an_operator_outside_a_pod_makes_way_for_the_deployed_one(cluster: &mut Cluster) -> Outcome {
+    cluster.with_definitions().await?;
+    let name = format!("other-{}", cluster.namespace());
+    let flags = [
+        format!("--namespace={}", cluster.namespace()),
+        "--lease-namespace=default".to_owned(),
+        format!("--lease-name={name}"),
+    ];
+    let mut laptop = Process::start_with(cluster.kubeconfig(), &flags)?;
+    laptop.expect_line(cluster, "leads").await?;
+    let deployed = Process::candidate(cluster, "15s")?;
+    deployed.expect_line(cluster, "leads").await?;
+    laptop
+        .expect_line(cluster, "another operator leads: operator ")
+        .await?;
+    laptop.expect_failure(cluster).await?;
+    let leases = Api::<Lease>::namespaced(cluster.client(), "default");
+    let deleted = leases.delete(&name, &DeleteParams::default()).await;
+    deleted
+        .map(drop)
+        .map_err(|error| cluster.unmet("the lease is deleted", error.to_string()))
 }
 
 async fn two_processes_of_one_pod_do_not_both_lead(cluster: &mut Cluster) -> Outcome {
