@@ -178,18 +178,14 @@ impl Turn<'_> {
     }
 }
 
-/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, those that are
-/// Ready, and of the others as many as the share of the step still allows. Such a one was created before the guard was raised, or had
-/// not been taken away yet by scaling down.
+/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, and of the
+/// others as many as the share of the step still allows. Such a one was created before the guard was raised, or had not been taken away
+/// yet by scaling down. More would be exposed without the checks of a later step.
 fn kept_pods(attempt: &Attempt, counted: u32, plan: &Plan, workload: &Workload) -> Vec<u32> {
-    // One that has served may have data that the stable version cannot read.
-    let serves = |index: u32| workload.at(index).is_some_and(Pod::ready);
-    let (mut kept, starting): (Vec<_>, Vec<_>) =
-        new_pods(attempt, workload).partition(|index| *index < counted || serves(*index));
+    let (mut kept, added): (Vec<_>, Vec<_>) = new_pods(attempt, workload).partition(|index| *index < counted);
     let share = plan.share_at(attempt.step).of(workload.replicas) as usize;
     let room = share.saturating_sub(kept.len());
-    kept.extend(starting.into_iter().take(room));
-    kept.sort_unstable();
+    kept.extend(added.into_iter().take(room));
     kept
 }
 

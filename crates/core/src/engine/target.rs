@@ -175,7 +175,9 @@ impl Turn<'_> {
             Activity::Rolling(attempt) => Some(attempt.target.clone()),
             Activity::Idle | Activity::Returning(_) => None,
         };
-        let attempt = begin(plan, workload, self.world.now);
+        let mut attempt = begin(plan, workload, self.world.now);
+        // The guard was up, so where it begins paused, what runs the new version was released by another client.
+        attempt.stopped_at = Some(0);
         self.notice(
             EventReason::RolloutStarted,
             match superseded {

@@ -12,6 +12,9 @@ use crate::scenarios;
 
 scenarios![
     a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_pause,
+    a_git_tool_rolls_no_set_through_a_manual_pause,
+    a_git_tool_rolls_no_set_through_a_plan_that_became_invalid,
+    a_git_tool_rolls_no_set_whose_plan_was_never_valid,
     a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_writes_the_partition,
     a_contested_status_delays_no_guard,
 ];
@@ -85,6 +88,74 @@ async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_
     rollout.promote().await?;
     rollout.expect_phase("Successful").await?;
     db.expect_rest(["v2"; 5]).await
+}
+
+/// Applies the manifest again and again. A pod that Kubernetes replaces before the partition is back takes long to be Ready.
+async fn keep_applying(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outcome {
+    let new = || Match::image("example.com/db:v2");
+    let slow = Behaviour::ready_after(Duration::from_secs(30));
+    cluster.pods().program(new(), slow);
+    for _ in 0..8 {
+        apply(cluster, db).await?;
+        stands_at(db, partition).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    cluster.pods().program(new(), Behaviour::default());
+    expect_no_further_pod(cluster, db).await
+}
+
+async fn a_git_tool_rolls_no_set_through_a_manual_pause(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).start().await?;
+    let rollout = cluster.rollout("db").steps(json!([{"setWeight": 100}]));
+    let rollout = rollout.spec(json!({"paused": true})).start().await?;
+    keep_applying(cluster, &db, 5).await?;
+    db.expect_rest(["v1"; 5]).await?;
+    rollout.expect_step(0, "Paused").await?;
+    rollout.patch("resume", json!({"paused": false})).await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await
+}
+
+/// Its steps name a template that is not there.
+fn invalid_steps() -> serde_json::Value {
+    json!([{"setWeight": 20}, {"pause": {}}, {"analysis": {"templates": [{"templateName": "missing"}]}}])
+}
+
+async fn a_git_tool_rolls_no_set_through_a_plan_that_became_invalid(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 5, 20).await?;
+    let edited = json!({"strategy": {"canary": {"steps": invalid_steps()}}});
+    rollout.patch("name a missing template", edited).await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "AnalysisTemplate")
+        .await?;
+    keep_applying(cluster, &db, 4).await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    let steps = json!({"strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}]}}});
+    rollout.patch("name no template", steps).await?;
+    rollout.expect_step(1, "Paused").await?;
+    rollout.promote().await?;
+    rollout.expect_phase("Successful").await?;
+    db.expect_rest(["v2"; 5]).await
+}
+
+async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let db = cluster.statefulset("db").replicas(5).partition(4).start().await?;
+    db.set_image("v2").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    let rollout = cluster.rollout("db").steps(invalid_steps()).create().await?;
+    rollout.expect_event("RolloutStarted", "found db-").await?;
+    keep_applying(cluster, &db, 4).await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
+    rollout
+        .expect_condition("InvalidSpec", "True", "AnalysisTemplate")
+        .await?;
+    let steps = json!({"strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}]}}});
+    rollout.patch("name no template", steps).await?;
+    rollout.expect_step(1, "Paused").await?;
+    db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await
 }
 
 /// As one does that replaces the object instead of applying to it.

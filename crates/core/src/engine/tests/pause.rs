@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::{message, phase, step};
 use crate::engine::decide;
-use crate::engine::fixture::{NOW, plan, rolling, weight};
+use crate::engine::fixture::{NOW, plan, rolling, settled, weight};
 use crate::memory::Activity;
 use crate::plan::{Share, Step};
 use crate::world::{Action, Phase, Reason, World};
@@ -113,6 +113,22 @@ fn what_another_client_releases_in_a_manual_pause_goes_back() {
     world.paused = false;
     world.memory = decide(&world).memory;
     assert_eq!(world.attempt().stopped_at, None);
+}
+
+/// Rule 14: the guard was up before.
+#[test]
+fn a_pod_that_is_new_before_a_paused_rollout_begins_goes_back() {
+    let mut world = settled();
+    world.template("b");
+    world.pods(["a", "a", "a", "a", "b"]);
+    world.paused = true;
+    for released in [5, 1] {
+        world.view().released = released;
+        world.memory = decide(&world).memory;
+    }
+    assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
+    world.view().released = 0;
+    assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
 }
 
 /// Rules 10 and 16: that a pod was unwell on the old version does not excuse it on the new one.

@@ -99,13 +99,11 @@ fn an_added_pod_that_is_new_stays_so_within_the_share() {
     }
 }
 
-/// They have not served yet, so that going back loses nothing.
 #[test]
-fn pods_that_start_before_the_guard_is_raised_are_rolled_back() {
+fn pods_that_were_created_before_the_guard_was_raised_are_pulled_back() {
     let mut world = scaled(8);
     world.view().released = 0;
     world.pods(["a", "a", "a", "a", "b", "b", "b", ""]);
-    (5..7).for_each(|index| world.unready(index));
     settle(&mut world);
     assert_eq!(attempt(&world).kept, [4]);
     world.pods(["a", "a", "a", "a", "b", "b", "b", "a"]);
@@ -114,25 +112,6 @@ fn pods_that_start_before_the_guard_is_raised_are_rolled_back() {
     assert!(matches!(settle(&mut world), Some(Action::Remove { pod, .. }) if pod == "db-5"));
     world.pods(["a", "a", "a", "a", "b", "a", "a", "a"]);
     assert_eq!(settle(&mut world), None);
-}
-
-/// No operator was there when they were added. To move them back would be a downgrade of what they have written.
-#[test]
-fn pods_that_were_added_and_are_ready_stay_on_the_new_version() {
-    let mut world = scaled(8);
-    world.view().released = 0;
-    world.pods(["a", "a", "a", "a", "b", "b", "b", "b"]);
-    assert_eq!(settle(&mut world), None);
-    let attempt = attempt(&world);
-    assert_eq!(
-        (attempt.kept.as_slice(), attempt.limit),
-        (&[4, 5, 6, 7][..], Some(4))
-    );
-    world.commands.promote = true;
-    world.memory = decide(&world).memory;
-    world.commands.promote = false;
-    let sixty = Share::Percent(crate::plan::Weight::new(60).unwrap());
-    assert_eq!(settle(&mut world), Some(Action::Release(sixty)));
 }
 
 /// In a pause nothing takes its place; a step with a share makes up for it.
