@@ -58,8 +58,7 @@ pub(crate) enum Hostile {
 }
 
 /// A colour that is not ours, C1, a carriage return, bidirectional controls, a bell, a forged line.
-pub(crate) const PAYLOAD: &str =
-    "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\nFORGED\tline";
+pub(crate) const PAYLOAD: &str = "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\u{db}31m\nFORGED\tline";
 
 /// How the forged line begins.
 pub(crate) const FORGED: &str = "FORGED";
@@ -607,7 +606,7 @@ impl World {
         };
         let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
         let exit = ended.unwrap_or_else(|error| {
-            talk.push_str(&error.line());
+            talk.push_str(&error.line(style));
             error.exit()
         });
         Said { exit, out, talk }
