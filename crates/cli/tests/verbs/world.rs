@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -530,6 +531,21 @@ impl World {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let params = PatchParams::default();
         self.rollouts().patch("db", &params, &patch).await.unwrap();
+    }
+
+    /// Adds a Lease of the name that the operator's has, renewed that long ago.
+    pub(crate) async fn lease(&self, namespace: &str, labels: serde_json::Value, ago: Duration) {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let it = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        let _ = namespaces.create(&PostParams::default(), &it).await;
+        let renewed = self.clock.now() - ago;
+        let lease: Lease = serde_json::from_value(json!({
+            "metadata": {"name": "stateward", "labels": labels},
+            "spec": {"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": format!("{renewed:.6}")},
+        }))
+        .unwrap();
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
+        leases.create(&PostParams::default(), &lease).await.unwrap();
     }
 
     pub(crate) async fn delete_rollout(&self) {
