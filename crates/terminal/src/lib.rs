@@ -65,7 +65,7 @@ impl Charset {
 }
 
 /// Whether a terminal would interpret this character instead of showing it: C0 and C1 controls, bidirectional controls, line and
-/// paragraph separators, and other format characters that change or hide the text around them.
+/// paragraph separators, and other format characters that change or hide the text around them; and what XML 1.0 forbids.
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -77,6 +77,8 @@ pub fn is_unsafe(character: char) -> bool {
                 | '\u{2066}'..='\u{206F}'
                 | '\u{FEFF}'
                 | '\u{FFF9}'..='\u{FFFB}'
+                // No characters: XML has no place for them.
+                | '\u{FFFE}'..='\u{FFFF}'
                 | '\u{E0000}'..='\u{E007F}'
         )
 }

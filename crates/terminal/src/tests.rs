@@ -15,6 +15,7 @@ use super::*;
 #[case::mark("\u{200f}\u{061c}", "\u{FFFD}\u{FFFD}")]
 #[case::separators("a\u{2028}b\u{2029}c", "a\u{FFFD}b\u{FFFD}c")]
 #[case::tags("\u{e0041}", "\u{FFFD}")]
+#[case::no_characters("a\u{fffe}b\u{ffff}", "a\u{FFFD}b\u{FFFD}")]
 #[case::line_end("one\n\ttwo", "one  two")]
 #[case::letters("für 数据 👩\u{200d}💻", "für 数据 👩\u{200d}💻")]
 fn what_a_terminal_would_interpret_is_replaced(#[case] text: &str, #[case] expected: &str) {
