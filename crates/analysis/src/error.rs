@@ -20,11 +20,11 @@ pub enum AskError {
         why: &'static str,
     },
     /// The operator does not connect to that name.
-    #[error("{origin} {why}, and is not dialled")]
+    #[error("{origin} {}, and is not dialled", stateward_egress::as_predicate(why))]
     HostRefused {
         /// Whom to ask.
         origin: String,
-        /// Why not, such as `is not listed in --egress-only`.
+        /// Why not, such as `is not listed in --egress-only` or `a loopback address`.
         why: &'static str,
     },
     /// The name has no address.

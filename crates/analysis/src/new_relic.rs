@@ -16,7 +16,7 @@ use crate::graphql;
 use crate::http::Request;
 use crate::providers::Providers;
 use crate::secrets::Keys;
-use crate::{AskError, Question, timing};
+use crate::{AskError, Question, Veil, timing};
 
 const AT: &str = "provider.newRelic";
 
@@ -58,16 +58,16 @@ pub(crate) async fn ask(
     let request = Request::post(address.url.clone(), timeout + ON_TOP, "application/json", body)
         .secret(HeaderName::from_static("api-key"), key)
         .ok_or_else(|| AskError::bad_field(keys.field("personal-api-key"), "cannot be sent in a header"))?;
-    let key = key.to_owned();
-    let read = move |origin: &str, body: &[u8]| read(origin, body, &key);
+    let veil = question.veil.clone();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &veil);
     let mut reply = providers.send(question, request, read).await?;
     let resolved = "ResolvedNewRelicQuery".to_owned();
     reply.notes.insert(resolved, metric.query.clone());
     Ok(reply)
 }
 
-fn read(origin: &str, body: &[u8], key: &str) -> Result<Reply, AskError> {
-    let mut data = graphql::data(origin, body, &[key])?;
+fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
+    let mut data = graphql::data(origin, body, veil)?;
     let results = match data.pointer_mut("/actor/account/nrql/results").map(Value::take) {
         Some(Value::Array(results)) => results,
         _ => return Err(AskError::malformed(origin, "New Relic's JSON with results")),

@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::graphql;
 use crate::http::Request;
 use crate::providers::Providers;
-use crate::{AskError, Question, timing};
+use crate::{AskError, Question, Veil, timing};
 
 const AT: &str = "provider.skywalking";
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,12 +35,14 @@ pub(crate) async fn ask(
     let body = json!({"query": metric.query, "variables": {"duration": duration}}).to_string();
     let mut request = Request::post(address.join("/graphql"), TIMEOUT, "application/json", body);
     address.let_in(&mut request.headers);
+    let veil = question.veil.clone();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &veil);
     providers.send(question, request, read).await
 }
 
-fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
     Ok(Reply {
-        data: match graphql::data(origin, body, &[])? {
+        data: match graphql::data(origin, body, veil)? {
             Value::Null => Data::Nothing,
             data => Data::Document(data),
         },

@@ -41,6 +41,13 @@ impl Veil {
         self.add(&format!("{name}:{password}"));
     }
 
+    /// The same secrets and `more`, which are hidden by what this gives and by nothing else.
+    pub(crate) fn with<'s>(&self, more: impl IntoIterator<Item = &'s str>) -> Self {
+        let veil = Self(Arc::new(Mutex::new(self.lock().clone())));
+        more.into_iter().for_each(|secret| veil.add(secret));
+        veil
+    }
+
     /// A text without secrets.
     pub fn hide(&self, text: &str) -> String {
         self.replace(text, STARS)

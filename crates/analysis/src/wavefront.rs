@@ -18,7 +18,7 @@ use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
-use crate::{AskError, Question};
+use crate::{AskError, Question, Veil};
 
 const AT: &str = "provider.wavefront";
 const SECRET: &str = "wavefront-api-tokens";
@@ -75,8 +75,8 @@ pub(crate) async fn ask(
     let request = Request::get(url, TIMEOUT)
         .secret(AUTHORIZATION, &format!("Bearer {token}"))
         .ok_or_else(|| AskError::bad_field(keys.field(host), "cannot be sent in a header"))?;
-    let (now, token) = (question.now, token.to_owned());
-    let read = move |origin: &str, body: &[u8]| read(origin, body, now, &token);
+    let (now, veil) = (question.now, question.veil.clone());
+    let read = move |origin: &str, body: &[u8]| read(origin, body, now, &veil);
     providers.send(question, request, read).await
 }
 
@@ -93,14 +93,14 @@ fn form(query: &str, now: Timestamp) -> String {
         .finish()
 }
 
-fn read(origin: &str, body: &[u8], now: Timestamp, token: &str) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], now: Timestamp, veil: &Veil) -> Result<Reply, AskError> {
     let answer: Answer = json::read(body, json::SAMPLES)
         .map_err(|unread| unread.of(origin, "Wavefront's JSON with timeseries and their data"))?;
     let trouble = answer.error_message.or(answer.error_type);
     if let Some(said) = trouble.filter(|said| !said.is_empty()) {
         return Err(AskError::QueryFailed {
             origin: origin.to_owned(),
-            said: shown(&said, &[token]),
+            said: shown(&said, veil),
         });
     }
     let nearest: Vec<_> = answer
@@ -110,7 +110,7 @@ fn read(origin: &str, body: &[u8], now: Timestamp, token: &str) -> Result<Reply,
         .collect();
     let mut notes = BTreeMap::new();
     if let Some(warnings) = answer.warnings.filter(|warnings| !warnings.is_empty()) {
-        notes.insert("warnings".to_owned(), shown(&warnings, &[token]));
+        notes.insert("warnings".to_owned(), shown(&warnings, veil));
     }
     if !nearest.is_empty() {
         let times: Vec<_> = nearest.iter().map(|(time, _)| *time).collect();

@@ -249,7 +249,7 @@ fn revisions_by(word: fn(&Revision) -> String) -> ArgValueCompleter {
             .filter(|revision| is_safe(&word(revision)) && word(revision).starts_with(&*current));
         let candidate = |revision: &Revision| {
             let images = revision.images().join(",");
-            let images = stateward_terminal::plain(&images).into_owned();
+            let images = stateward_terminal::line(&images, Style::of_the_terminal().charset());
             CompletionCandidate::new(word(revision)).help(Some(images.into()))
         };
         fitting.map(candidate).collect()

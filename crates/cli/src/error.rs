@@ -7,6 +7,7 @@ use stateward_client::InvalidName;
 
 use crate::exit::Exit;
 use crate::reach::{self, Unreachable};
+use crate::style::Style;
 
 /// Why a verb was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -129,8 +130,8 @@ impl Error {
     }
 
     /// In one line that is safe to print: it may quote the API server.
-    pub fn line(&self) -> String {
-        stateward_terminal::plain(&self.to_string()).into_owned()
+    pub fn line(&self, style: Style) -> String {
+        stateward_terminal::line(&self.to_string(), style.charset())
     }
 
     /// `… | head` has seen enough.

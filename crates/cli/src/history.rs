@@ -120,7 +120,7 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
             })
         };
         let list: Vec<Value> = revisions.iter().map(item).collect();
-        session.print_data(&format.write(&json!(list))?)?;
+        session.print_data(&format.write(&json!(list), session.charset())?)?;
         return Ok(Exit::Done);
     }
     let heading = ["REVISION", "NAME", "IMAGES", "AGE", "CAUSE", "OUTCOME"];
@@ -142,7 +142,7 @@ async fn history(workload: &Workload, args: &Args, session: &mut Session<'_>) ->
 fn show(revision: &Revision, output: Option<Format>, session: &mut Session<'_>) -> Result<Exit, Error> {
     let (template, _) = mask(&revision.template, &revision.template);
     match output {
-        Some(format) => session.print_data(&format.write(&template)?)?,
+        Some(format) => session.print_data(&format.write(&template, session.charset())?)?,
         None => session.print_lines(to_yaml(&template)?.split('\n'))?,
     }
     Ok(Exit::Done)

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use stateward_jsonpath::Template;
+use stateward_terminal::Charset;
 
 use crate::columns::columns;
 use crate::custom_columns::CustomColumns;
@@ -64,21 +65,21 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    pub(crate) fn write(self, value: &Value) -> Result<String, Error> {
+    pub(crate) fn write(self, value: &Value, charset: Charset) -> Result<String, Error> {
         match self {
-            Self::Json => to_json(value),
+            Self::Json => to_json(value, charset),
             Self::Yaml => to_yaml(value),
         }
     }
 }
 
-pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
+pub(crate) fn to_json(value: &Value, charset: Charset) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Format {
         format: "json",
         why: error.to_string(),
     })?;
     // The same data: JSON has escapes for what a terminal would interpret.
-    Ok(stateward_terminal::json(&text).into_owned())
+    Ok(stateward_terminal::json(&text, charset).into_owned())
 }
 
 pub(crate) fn to_yaml(value: &Value) -> Result<String, Error> {
@@ -115,7 +116,7 @@ impl Objects {
         }
         let text = match output {
             None | Some(Output::Wide) => return Ok(false),
-            Some(Output::Json) => to_json(&self.value())?,
+            Some(Output::Json) => to_json(&self.value(), session.charset())?,
             Some(Output::Yaml) => to_yaml(&self.value())?,
             Some(Output::JsonPath(template)) => {
                 let rendered = template.render(&self.value());

@@ -61,6 +61,15 @@ impl Session<'_> {
         lines.into_iter().try_for_each(|line| self.print(line.as_ref()))
     }
 
+    /// The characters that data has on its way to a terminal; in a pipe it has all.
+    pub(crate) fn charset(&self) -> terminal::Charset {
+        if self.terminal {
+            self.style.charset()
+        } else {
+            terminal::Charset::Unicode
+        }
+    }
+
     /// A document for machines, with an end of line.
     pub(crate) fn print_data(&mut self, text: &str) -> Result<(), Error> {
         self.print_raw(&format!("{text}\n"))
@@ -69,7 +78,7 @@ impl Session<'_> {
     /// Data as it is, without an end of line. It is sanitized only on its way to a terminal: in a pipe it stays what the cluster has.
     pub(crate) fn print_raw(&mut self, text: &str) -> Result<(), Error> {
         let text = if self.terminal {
-            terminal::document(text)
+            terminal::document(text, self.charset())
         } else {
             text.into()
         };
@@ -93,7 +102,7 @@ impl Session<'_> {
 /// Writes one line for people. This is the only way by which text reaches stdout and stderr; what is drawn on a whole screen goes
 /// through [`terminal::spans`].
 pub(crate) fn write_line(out: &mut dyn Write, line: &str, style: Style) -> Result<(), Error> {
-    let line = terminal::line(line, terminal::Charset::of(style.ascii));
+    let line = terminal::line(line, style.charset());
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
         .map_err(Error::Output)

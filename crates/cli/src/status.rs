@@ -89,7 +89,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
     .await?;
     if let Some(format) = args.output {
         let one = list.pop_if(|_| names.len() == 1 && args.targets.are_named());
-        session.print_data(&format.write(&one.unwrap_or(Value::Array(list)))?)?;
+        session.print_data(&format.write(&one.unwrap_or(Value::Array(list)), session.charset())?)?;
     }
     Ok(Exit::worst(&exits))
 }

@@ -4,6 +4,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
+use stateward_terminal::Charset;
+
 /// How output looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
@@ -45,6 +47,11 @@ impl Style {
             colour: Self::has_a_screen() && set("NO_COLOR").is_none(),
             ascii: locale.is_some_and(|locale| !is_utf8(&locale)),
         }
+    }
+
+    /// The characters that are written as they are.
+    pub fn charset(self) -> Charset {
+        Charset::of(self.ascii)
     }
 
     /// Whether standard output is a terminal that can be drawn on.

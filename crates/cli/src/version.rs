@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use stateward_terminal::Charset;
 
 use crate::access::Access;
 use crate::error::Error;
@@ -48,7 +49,7 @@ impl Args {
     /// Without asking any cluster.
     pub(crate) fn alone(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         // What is there without a cluster is ours: there is nothing to sanitize.
-        let text = self.lines(&Versions::default())?.join("\n");
+        let text = self.lines(&Versions::default(), Charset::Unicode)?.join("\n");
         writeln!(out, "{text}").map_err(Error::Output)?;
         Ok(Exit::Done)
     }
@@ -65,9 +66,9 @@ impl Args {
         Ok(Exit::Error)
     }
 
-    fn lines(&self, versions: &Versions) -> Result<Vec<String>, Error> {
+    fn lines(&self, versions: &Versions, charset: Charset) -> Result<Vec<String>, Error> {
         if let Some(format) = self.output {
-            return Ok(vec![format.write(&versions.value())?]);
+            return Ok(vec![format.write(&versions.value(), charset)?]);
         }
         let mut lines = vec![format!("client: {CLIENT}")];
         for operator in &versions.operators {
@@ -130,7 +131,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
         Ok(found) => versions.operators = found,
         Err(error) => told.push(format!("no operator can be seen: {error}")),
     }
-    let lines = args.lines(&versions)?;
+    let lines = args.lines(&versions, session.charset())?;
     match args.output {
         Some(_) => session.print_data(&lines.concat())?,
         None => session.print_lines(&lines)?,

@@ -4,6 +4,7 @@
 //! loopback, its node, the metadata service that hands out the node's credentials. Those are refused, in every spelling.
 //! Private networks are open: that is where Prometheus lives. Where it is known what metrics need, `only` narrows it to that.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -166,17 +167,21 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is = if self.why.starts_with("is ") || self.why.starts_with("has ") {
-            ""
-        } else {
-            "is "
-        };
-        let Self { host, why, .. } = self;
-        write!(f, "{host} {is}{why}; the operator does not connect to it")?;
+        let Self { host, .. } = self;
+        let why = as_predicate(self.why);
+        write!(f, "{host} {why}; the operator does not connect to it")?;
         match self.address {
             Some(address) => write!(f, ", unless it runs with --allow-egress {address}"),
             None => Ok(()),
         }
+    }
+}
+
+/// Why a host is refused, as it comes after its name: `is a loopback address`, `has an empty label`.
+pub fn as_predicate(why: &str) -> Cow<'_, str> {
+    match why.starts_with("is ") || why.starts_with("has ") {
+        true => why.into(),
+        false => format!("is {why}").into(),
     }
 }
 
@@ -215,17 +220,13 @@ impl Egress {
             let below = name.strip_suffix(refused).is_some_and(|rest| rest.ends_with('.'));
             name == *refused || below && !whole
         });
-        let service = matches!(
-            name.strip_prefix("kubernetes.default"),
-            Some(rest) if rest.is_empty() || rest == ".svc" || rest.starts_with(".svc.")
-        );
-        if let Some(address) = pod_address(&name) {
+        for address in pod_addresses(&name) {
             self.check(address)?;
         }
         match refused {
             Some((_, why)) => Err(why),
             None if is_instance_data(&name) => Err(METADATA_NAME),
-            None if service || name == "kubernetes" => Err("is a name of the API server"),
+            None if is_api_server(&name) => Err("is a name of the API server"),
             None => Ok(()),
         }
     }
@@ -345,15 +346,29 @@ const NAMES: [(&str, &str); 16] = [
     ("metadata.tencentyun.com", METADATA_NAME),
 ];
 
-/// The address in the name of a pod: `10-0-0-7.shop.pod.cluster.local`. A cluster's DNS answers with it, whether there is such a pod or
-/// not.
-fn pod_address(name: &str) -> Option<IpAddr> {
-    let mut labels = name.split('.');
-    let (address, _namespace, pod) = (labels.next()?, labels.next()?, labels.next()?);
-    let address = (pod == "pod").then_some(address)?;
-    let v4 = address.replace('-', ".").parse().map(IpAddr::V4);
-    v4.or_else(|_| address.replace('-', ":").parse().map(IpAddr::V6))
-        .ok()
+/// The addresses in the name of a pod: `10-0-0-7.shop.pod.cluster.local`. A cluster's DNS answers with it, whether there is such a pod
+/// or not, and may pass over labels before it.
+fn pod_addresses(name: &str) -> Vec<IpAddr> {
+    let labels: Vec<_> = name.split('.').collect();
+    let addresses = labels.windows(3).filter_map(|labels| match labels {
+        [address, _namespace, "pod"] => {
+            let v4 = address.replace('-', ".").parse().map(IpAddr::V4);
+            v4.or_else(|_| address.replace('-', ":").parse().map(IpAddr::V6))
+                .ok()
+        }
+        _ => None,
+    });
+    addresses.collect()
+}
+
+/// Whether a name is that of the API server's Service, or of a port or an endpoint of it: `172-18-0-2.kubernetes.default.svc`
+fn is_api_server(name: &str) -> bool {
+    let labels: Vec<_> = name.split('.').collect();
+    name == "kubernetes"
+        || labels.ends_with(&["kubernetes", "default"])
+        || labels
+            .windows(3)
+            .any(|labels| labels == ["kubernetes", "default", "svc"])
 }
 
 /// Of every region of EC2: `instance-data.ec2.internal`, `instance-data.eu-west-1.compute.internal`
@@ -604,6 +619,15 @@ mod tests {
     #[case("kubernetes.default.svc", true)]
     #[case("kubernetes.default.svc.cluster.local", true)]
     #[case("kubernetes", true)]
+    #[case("kubernetes.default", true)]
+    #[case("172-18-0-2.kubernetes.default", true)]
+    #[case("172-18-0-2.kubernetes.default.svc.cluster.local", true)]
+    #[case("_https._tcp.kubernetes.default.svc", true)]
+    #[case("_https._tcp.Kubernetes.Default.SVC.", true)]
+    #[case("prometheus.kubernetes.svc", false)]
+    #[case("prometheus.kubernetes", false)]
+    #[case("kubernetes-metrics.default.svc", false)]
+    #[case("kubernetes.defaults.svc", false)]
     #[case("kubernetes.default.example.com", false)]
     #[case("localhost4", true)]
     #[case("localhost6.localdomain6", true)]
@@ -615,7 +639,11 @@ mod tests {
     #[case("169-254-169-254.shop.pod.cluster.local", true)]
     #[case("127-0-0-1.shop.pod", true)]
     #[case("--1.shop.pod.cluster.local", true)]
+    #[case("x.169-254-169-254.tenant.pod.cluster.local", true)]
+    #[case("x.169-254-169-254.tenant.pod", true)]
+    #[case("10-0-0-7.shop.pod.127-0-0-1.shop.pod", true)]
     #[case("10-0-0-7.shop.pod.cluster.local", false)]
+    #[case("169-254-169-254.shop.svc.cluster.local", false)]
     #[case("db-0.db.pod.cluster.local", false)]
     #[case("host.docker.internal", true)]
     #[case("gateway.docker.internal", true)]

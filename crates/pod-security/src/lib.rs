@@ -172,8 +172,11 @@ impl Checks {
                 |_| false,
             );
             for (index, source) in items(&volume["projected"]["sources"]) {
-                let path = format!("{volume_at}.projected.sources[{index}].serviceAccountToken");
-                self.check(&source["serviceAccountToken"], path, TOKEN, |_| named);
+                // Both are credentials of the pod's service account.
+                for (field, allowed) in [("serviceAccountToken", TOKEN), ("podCertificate", CERTIFICATE)] {
+                    let path = format!("{volume_at}.projected.sources[{index}].{field}");
+                    self.check(&source[field], path, allowed, |_| named);
+                }
             }
         }
         let automount = &pod["automountServiceAccountToken"];
@@ -271,6 +274,8 @@ impl Checks {
 }
 
 const TOKEN: &str = "the token of a service account is for pods that name one in serviceAccountName";
+const CERTIFICATE: &str =
+    "a certificate for a service account is for pods that name one in serviceAccountName";
 
 fn items(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
@@ -313,6 +318,7 @@ mod tests {
     #[case::selinux_role(json!({"securityContext": {"seLinuxOptions": {"role": "system_r"}}}), "securityContext.seLinuxOptions.role")]
     #[case::token(json!({"automountServiceAccountToken": true}), "automountServiceAccountToken")]
     #[case::projected_token(json!({"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]}), "volumes[0].projected.sources[0].serviceAccountToken")]
+    #[case::projected_certificate(json!({"volumes": [{"name": "t", "projected": {"sources": [{"podCertificate": {"signerName": "example.com/s", "keyType": "ED25519"}}]}}]}), "volumes[0].projected.sources[0].podCertificate")]
     fn a_pod_is_refused_what_widens_it(#[case] pod: Value, #[case] path: &str) {
         assert_eq!(paths(&json!({"spec": pod})), [format!("t.spec.{path}")]);
     }
@@ -359,7 +365,7 @@ mod tests {
         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
         "volumes": [
             {"name": "a", "emptyDir": {}}, {"name": "b", "secret": {"secretName": "b"}},
-            {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+            {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"podCertificate": {}}]}},
         ],
         "containers": [{
             "name": "smoke", "ports": [{"containerPort": 80, "hostPort": 0}],

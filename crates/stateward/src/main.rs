@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
-use stateward_cli::{Access, Exit, Verb, as_meant, completion};
+use stateward_cli::{Access, Exit, Style, Verb, as_meant, completion};
 
 /// A cluster in this process makes and drops small things all the time; the operator less so.
 #[global_allocator]
@@ -135,8 +135,9 @@ fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
 
 /// A line on stderr, which may quote a cluster. That nobody reads it is no reason to fail.
 fn say(line: fmt::Arguments<'_>) {
-    let line = line.to_string();
-    let _ = writeln!(std::io::stderr(), "{}", stateward_terminal::plain(&line));
+    let charset = Style::of_the_terminal().charset();
+    let line = stateward_terminal::line(&line.to_string(), charset);
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// How the user calls us: by our name, or as kubectl's plugin.

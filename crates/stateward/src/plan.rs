@@ -191,13 +191,25 @@ async fn played(
     )?)
 }
 
+/// The same picture, without characters that a terminal may not have.
+fn ascii_svg(svg: String, style: Style) -> String {
+    if !style.ascii {
+        return svg;
+    }
+    let shown = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => format!("&#x{:X};", u32::from(c)),
+    };
+    svg.chars().map(shown).collect()
+}
+
 fn drawn(preview: &Preview, output: Output) -> Result<String> {
     Ok(match output {
         Output::Json => {
             let text = serde_json::to_string_pretty(preview)?;
-            stateward_terminal::json(&text).into_owned() + "\n"
+            stateward_terminal::json(&text, Style::of_the_terminal().charset()).into_owned() + "\n"
         }
-        Output::Svg => stateward_preview::svg(preview),
+        Output::Svg => ascii_svg(stateward_preview::svg(preview), Style::of_the_terminal()),
         Output::Text => {
             let Style { colour, ascii } = Style::of_the_terminal();
             let width = terminal_size::terminal_size().map_or(100, |(width, _)| width.0.into());
@@ -355,6 +367,19 @@ async fn template(
 mod tests {
     use super::*;
     use kube::core::Status;
+
+    #[test]
+    fn a_picture_has_references_where_a_terminal_has_only_ascii() {
+        let drawn = |ascii: bool| {
+            let style = Style {
+                ascii,
+                ..Style::default()
+            };
+            ascii_svg("<text>db – Û</text>".into(), style)
+        };
+        assert_eq!(drawn(true), "<text>db &#x2013; &#xDB;</text>");
+        assert_eq!(drawn(false), "<text>db – Û</text>");
+    }
 
     #[test]
     fn what_the_server_says_is_said_once() {

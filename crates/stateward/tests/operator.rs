@@ -1,6 +1,8 @@
 //! `stateward operator` as it runs in production: a process of its own, with the rights that are shipped, killed whenever
 //! it hurts. On a real control plane.
 
+#![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@
 //! - [`line`] turns a marked line into what is written: our own styles become escape sequences, everything else that a terminal
 //!   would interpret becomes one visible character, so that [`width`] holds before and after.
 //! - [`spans`] does the same for a screen that is drawn in pieces.
-//! - [`plain`] is for text without styles: pictures, errors.
+//! - [`plain`] is for text without styles that goes to no terminal: pictures, logs.
 //! - [`document`] keeps line ends and tabs, for YAML and for templates of the user's own.
 //! - [`json`] keeps the data: what is unsafe is escaped as JSON escapes it.
 
@@ -65,7 +65,7 @@ impl Charset {
 }
 
 /// Whether a terminal would interpret this character instead of showing it: C0 and C1 controls, bidirectional controls, line and
-/// paragraph separators, and other format characters that change or hide the text around them.
+/// paragraph separators, and other format characters that change or hide the text around them; and what XML 1.0 forbids.
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -77,6 +77,8 @@ pub fn is_unsafe(character: char) -> bool {
                 | '\u{2066}'..='\u{206F}'
                 | '\u{FEFF}'
                 | '\u{FFF9}'..='\u{FFFB}'
+                // No characters: XML has no place for them.
+                | '\u{FFFE}'..='\u{FFFF}'
                 | '\u{E0000}'..='\u{E007F}'
         )
 }
@@ -112,9 +114,10 @@ fn within(character: char, charset: Charset) -> char {
 }
 
 /// A marked line in pieces: the SGR parameter of our own style, if the piece has one, and its text, which is safe to draw.
-pub fn spans(marked: &str) -> Vec<(Option<String>, String)> {
+pub fn spans(marked: &str, charset: Charset) -> Vec<(Option<String>, String)> {
     let piece = |(code, text): (Option<&str>, &str)| {
         let code = code.filter(|code| *code != "0").map(str::to_owned);
+        let shown = |character| within(shown(character), charset);
         (code, text.chars().map(shown).collect())
     };
     let spans = pieces(marked).map(piece);
@@ -137,7 +140,7 @@ fn pieces(marked: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     first.into_iter().chain(rest)
 }
 
-/// Text without styles, in one line.
+/// Text without styles, in one line, for what is no terminal: pictures, logs. Whatever its encoding, it is known there.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unsafe) {
         text.chars().map(shown).collect::<String>().into()
@@ -147,19 +150,24 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// Text of several lines: line ends and tabs stay.
-pub fn document(text: &str) -> Cow<'_, str> {
+pub fn document(text: &str, charset: Charset) -> Cow<'_, str> {
     let is_layout = |character: char| matches!(character, '\n' | '\t');
-    if text.chars().any(|c| is_unsafe(c) && !is_layout(c)) {
-        let shown = |c: char| if is_layout(c) { c } else { shown(c) };
+    let is_replaced = |c: char| is_unsafe(c) && !is_layout(c) || within(c, charset) != c;
+    if text.chars().any(is_replaced) {
+        let shown = |c: char| match is_layout(c) {
+            true => c,
+            false => within(shown(c), charset),
+        };
         text.chars().map(shown).collect::<String>().into()
     } else {
         text.into()
     }
 }
 
-/// JSON with the same data, in which unsafe characters are escaped. Outside of strings JSON has none but line ends and tabs.
-pub fn json(text: &str) -> Cow<'_, str> {
-    let escaped = |c: char| is_unsafe(c) && !matches!(c, '\n' | '\t' | '\r');
+/// JSON with the same data, in which unsafe characters are escaped, and those that `charset` lacks. Outside of strings JSON has none
+/// but line ends and tabs.
+pub fn json(text: &str, charset: Charset) -> Cow<'_, str> {
+    let escaped = |c: char| is_unsafe(c) && !matches!(c, '\n' | '\t' | '\r') || within(c, charset) != c;
     if !text.chars().any(escaped) {
         return text.into();
     }

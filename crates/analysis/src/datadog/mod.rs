@@ -61,10 +61,10 @@ pub(crate) async fn ask(
         .ok_or_else(|| unfit("api-key"))?
         .secret(HeaderName::from_static("dd-application-key"), app)
         .ok_or_else(|| unfit("app-key"))?;
-    let (api, app) = (api.to_owned(), app.to_owned());
+    let veil = question.veil.clone();
     let read = move |origin: &str, body: &[u8]| match version {
         Version::V1 => v1::read(origin, body),
-        Version::V2 => v2::read(origin, body, &[&api, &app]),
+        Version::V2 => v2::read(origin, body, &veil),
     };
     providers.send(question, request, read).await
 }

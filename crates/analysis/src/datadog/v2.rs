@@ -11,11 +11,11 @@ use stateward_api::analysis::Datadog;
 use stateward_core::analysis::{Data, Reply};
 
 use super::Window;
-use crate::AskError;
 use crate::address::Address;
 use crate::http::Request;
 use crate::json;
 use crate::said::shown;
+use crate::{AskError, Veil};
 
 /// As much of a group's name as is noted.
 const NAMED: usize = 100;
@@ -84,7 +84,7 @@ pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> R
     Request::post(url, window.timeout, "application/json", body.to_string())
 }
 
-pub(super) fn read(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Reply, AskError> {
+pub(super) fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
     let malformed = |expected: &str| AskError::malformed(origin, expected);
     let answer: Answer = json::read(body, json::DOCUMENT)
         .map_err(|unread| unread.of(origin, "Datadog's JSON with columns of values"))?;
@@ -100,7 +100,7 @@ pub(super) fn read(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Reply,
         if !said.is_empty() {
             return Err(AskError::QueryFailed {
                 origin: origin.to_owned(),
-                said: shown(&said, secrets),
+                said: shown(&said, veil),
             });
         }
     }
@@ -125,7 +125,7 @@ pub(super) fn read(origin: &str, body: &[u8], secrets: &[&str]) -> Result<Reply,
         (_, None) => Data::Nothing,
         (true, Some(value)) => Data::Number(*value),
         (false, Some(_)) => {
-            note(&mut notes, names, &values);
+            note(&mut notes, names, &values, veil);
             Data::Numbers(values)
         }
     };
@@ -153,7 +153,7 @@ fn name(groups: &[&Column], row: usize) -> Option<String> {
     Some(parts.join(","))
 }
 
-fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64]) {
+fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64], veil: &Veil) {
     let mut groups: Vec<_> = names.into_iter().zip(values.iter().copied()).collect();
     if groups.len() > NOTED {
         groups.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -163,7 +163,7 @@ fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64]
     let groups: Vec<_> = groups
         .iter()
         .map(|(name, value)| {
-            let name: String = name.chars().take(NAMED).collect();
+            let name: String = veil.hide(name).chars().take(NAMED).collect();
             json!({"name": name, "value": value})
         })
         .collect();

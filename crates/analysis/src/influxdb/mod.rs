@@ -19,7 +19,7 @@ use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
-use crate::{AskError, Question};
+use crate::{AskError, Question, Veil};
 
 const AT: &str = "provider.influxdb";
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,16 +60,16 @@ pub(crate) async fn ask(
     request
         .headers
         .insert(ACCEPT, HeaderValue::from_static("application/csv"));
-    let token = token.to_owned();
-    let read = move |origin: &str, body: &[u8]| read(origin, body, &token);
+    let veil = question.veil.clone();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &veil);
     providers.send(question, request, read).await
 }
 
-fn read(origin: &str, body: &[u8], token: &str) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
     let values = csv::values(body).map_err(|trouble| match trouble {
         csv::Trouble::Said(said) => AskError::QueryFailed {
             origin: origin.to_owned(),
-            said: shown(&said, &[token]),
+            said: shown(&said, veil),
         },
         csv::Trouble::TooMany => AskError::too_complex(origin, json::DOCUMENT),
         csv::Trouble::Malformed => AskError::malformed(origin, "annotated CSV as Flux gives it"),

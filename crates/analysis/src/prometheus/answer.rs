@@ -20,10 +20,10 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use stateward_core::analysis::{Data, Reply};
 
-use crate::AskError;
 use crate::http::Response;
 use crate::json;
 use crate::said::shown;
+use crate::{AskError, Veil};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -125,8 +125,8 @@ impl<'de> Visitor<'de> for PartVisitor {
 #[derive(Deserialize)]
 struct Sample(f64, String);
 
-/// Reads an answer. `secrets` are not shown, should it repeat them.
-pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskError> {
+/// Reads an answer. What `veil` hides is not shown, should it repeat it.
+pub(super) fn read(response: &Response, veil: &Veil) -> Result<Reply, AskError> {
     const EXPECTED: &str = "Prometheus' JSON with a status and a vector, matrix, scalar or string";
     let Response {
         origin, status, body, ..
@@ -137,7 +137,7 @@ pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskEr
         return Err(AskError::Status {
             origin: origin.clone(),
             status: status.as_u16(),
-            said: refusal.and_then(|refusal| said(&refusal, secrets)),
+            said: refusal.and_then(|refusal| said(&refusal, veil)),
         });
     }
     let malformed = |expected: &str| AskError::malformed(origin, expected);
@@ -147,7 +147,7 @@ pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskEr
             error_type: answer.error_type,
             error: answer.error,
         };
-        let said = said(&refusal, secrets).unwrap_or_else(|| "without a reason".to_owned());
+        let said = said(&refusal, veil).unwrap_or_else(|| "without a reason".to_owned());
         return Err(AskError::QueryFailed {
             origin: origin.clone(),
             said,
@@ -163,7 +163,7 @@ pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskEr
     let warnings: Vec<_> = answer.warnings.into_iter().chain(partial).collect();
     if !warnings.is_empty() {
         let warnings: Vec<_> = warnings.iter().map(|it| format!("{it:?}")).collect();
-        notes.insert("warnings".to_owned(), shown(&warnings.join(", "), secrets));
+        notes.insert("warnings".to_owned(), shown(&warnings.join(", "), veil));
     }
     Ok(Reply {
         data,
@@ -174,13 +174,13 @@ pub(super) fn read(response: &Response, secrets: &[&str]) -> Result<Reply, AskEr
 }
 
 /// `None` where there is nothing of Prometheus' in it.
-fn said(refusal: &Refusal, secrets: &[&str]) -> Option<String> {
+fn said(refusal: &Refusal, veil: &Veil) -> Option<String> {
     let Refusal { error_type, error } = refusal;
     let is_type = (1..=32).contains(&error_type.len())
         && error_type
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_type.then(|| match shown(error, secrets).as_str() {
+    is_type.then(|| match shown(error, veil).as_str() {
         "" => error_type.clone(),
         error => format!("{error_type}: {error}"),
     })
@@ -278,7 +278,9 @@ mod tests {
             body: body.to_string().into(),
             _permit: None,
         };
-        read(&response, &["s3cr3t"])
+        let veil = Veil::default();
+        veil.add("s3cr3t");
+        read(&response, &veil)
     }
 
     fn success(kind: &str, result: &Value) -> Result<Reply, AskError> {

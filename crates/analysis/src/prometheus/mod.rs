@@ -63,11 +63,9 @@ pub(crate) async fn ask(
         }
     };
     let response = timing::within(&address.url, query.timeout, sending).await?;
-    let secrets = secrets(metric);
-    let read = move |response: &Response| {
-        let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
-        answer::read(response, &secrets)
-    };
+    let (secrets, veil) = (secrets(metric), question.veil.clone());
+    let read =
+        move |response: &Response| answer::read(response, &veil.with(secrets.iter().map(String::as_str)));
     let mut reply = providers.read(question, response, read).await?;
     let resolved = "ResolvedPrometheusQuery".to_owned();
     reply.notes.insert(resolved, metric.query.clone());

@@ -116,6 +116,8 @@ async fn an_encrypted_request_goes_through_a_tunnel_and_the_proxy_sees_none_of_i
 #[case("https://a.LOCALHOST./")]
 #[case("http://metadata.google.internal/computeMetadata/v1/")]
 #[case("https://kubernetes.default.svc/api")]
+#[case("https://172-18-0-2.kubernetes.default.svc.cluster.local/api")]
+#[case("http://x.169-254-169-254.shop.pod/latest/meta-data/")]
 #[case("https://api.example.com/api")]
 #[tokio::test]
 async fn what_is_refused_is_not_asked_of_the_proxy_either(#[case] url: &str) {
@@ -128,6 +130,24 @@ async fn what_is_refused_is_not_asked_of_the_proxy_either(#[case] url: &str) {
     let error = ask(&providers, json!({"web": {"url": url}})).await.unwrap_err();
     assert_eq!(error.kind(), "EgressRefused", "{error}");
     assert!(heads.lock().unwrap().is_empty());
+}
+
+#[rstest]
+#[case(
+    "http://x.169-254-169-254.shop.pod",
+    "is an address of a cloud's metadata service, and is not dialled"
+)]
+#[case("http://localhost", "is a name of the machine itself, and is not dialled")]
+#[case("http://prometheus..svc", "has an empty label, and is not dialled")]
+#[tokio::test]
+async fn a_host_that_is_refused_behind_a_proxy_is_named_with_the_reason(
+    #[case] url: &str,
+    #[case] why: &str,
+) {
+    let (socket, _) = proxy(Tunnel::Refused).await;
+    let providers = Providers::new(through(socket, Egress::default()), MapSecrets::default());
+    let error = ask(&providers, json!({"web": {"url": url}})).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{url} {why}"));
 }
 
 #[rstest]

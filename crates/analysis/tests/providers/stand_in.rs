@@ -173,13 +173,23 @@ pub(crate) async fn ask_for_range(
     provider: Value,
     range: Option<Range>,
 ) -> Result<Reply, AskError> {
+    ask_hiding(providers, provider, range, &Veil::default()).await
+}
+
+/// The same, where `veil` has secrets that the provider does not know.
+pub(crate) async fn ask_hiding(
+    providers: &Providers,
+    provider: Value,
+    range: Option<Range>,
+    veil: &Veil,
+) -> Result<Reply, AskError> {
     let metric = serde_json::from_value(json!({"name": "errors", "provider": provider})).unwrap();
     let question = Question {
         metric: &metric,
         namespace: "shop",
         now: "2026-11-16T06:00:00Z".parse().unwrap(),
         range,
-        veil: &Veil::default(),
+        veil,
     };
     providers.ask(&question).await
 }

@@ -4,10 +4,12 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_analysis::http::Http;
-use stateward_analysis::{MapSecrets, Providers};
+use stateward_analysis::{MapSecrets, Providers, Veil};
 use stateward_core::analysis::Data;
 
-use crate::stand_in::{Names, Seen, StandIn, ask, loopback, owned, providers, status, with_secrets};
+use crate::stand_in::{
+    Names, Seen, StandIn, ask, ask_hiding, loopback, owned, providers, status, with_secrets,
+};
 use crate::tls::serve;
 use stateward_analysis::testing::Authority;
 
@@ -439,4 +441,75 @@ async fn skywalking_may_have_nothing_or_trouble(
         got.map(|reply| reply.data).map_err(|error| error.kind()),
         expected
     );
+}
+
+/// An arg from a Secret that the provider repeats at the place where its words are cut short.
+const CUT_SECRET: &str = "Xq7s3cr3tXq7";
+
+fn words_that_are_cut_in_a_secret() -> String {
+    format!("{}{CUT_SECRET}{}", "- ".repeat(147), " -".repeat(10))
+}
+
+async fn nothing_of_a_cut_secret_is_shown(providers: &Providers, metric: Value) {
+    let veil = Veil::default();
+    veil.add(CUT_SECRET);
+    let shown = match ask_hiding(providers, metric, None, &veil).await {
+        Ok(reply) => format!("{:?}", reply.notes),
+        Err(error) => error.to_string(),
+    };
+    assert!(shown.contains("- - -"), "the words are not shown: {shown}");
+    assert!(!shown.contains("Xq7"), "{shown}");
+}
+
+#[rstest]
+#[case::prometheus_refuses("prometheus", json!({"query": "up"}), json!({"status": "error", "errorType": "bad_data", "error": words_that_are_cut_in_a_secret()}))]
+#[case::prometheus_warns("prometheus", json!({"query": "up"}), json!({"status": "success", "warnings": [words_that_are_cut_in_a_secret()], "data": {"resultType": "vector", "result": []}}))]
+#[case::influxdb("influxdb", json!({"query": "q"}), json!(format!("#datatype,string,string\n#default,,\n,error,reference\n,{},897\n", words_that_are_cut_in_a_secret())))]
+#[case::datadog_refuses("datadog", json!({"query": "q", "apiVersion": "v2"}), json!({"errors": [words_that_are_cut_in_a_secret()]}))]
+#[case::datadog_names_groups("datadog", json!({"query": "q", "apiVersion": "v2"}), json!({"data": {"attributes": {"columns": [
+    {"type": "group", "values": [[format!("{}{CUT_SECRET}", "- ".repeat(47))]]}, {"type": "number", "values": [1]},
+]}}}))]
+#[case::new_relic("newRelic", json!({"query": "q"}), json!({"errors": [{"message": words_that_are_cut_in_a_secret()}]}))]
+#[case::skywalking("skywalking", json!({"query": "q"}), json!({"errors": [{"message": words_that_are_cut_in_a_secret()}]}))]
+#[tokio::test]
+async fn a_secret_is_redacted_before_words_are_cut(
+    #[case] provider: &str,
+    #[case] mut metric: Value,
+    #[case] body: Value,
+) {
+    let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+    let server = StandIn::answering(move |_| body.clone()).await;
+    let address = server.url("");
+    metric["address"] = json!(address);
+    let secrets = MapSecrets::default()
+        .with(
+            "shop",
+            "datadog",
+            &[("api-key", "api"), ("app-key", "app"), ("address", &address)],
+        )
+        .with(
+            "shop",
+            "influxdb",
+            &[("authToken", "token"), ("org", "o"), ("address", &address)],
+        )
+        .with(
+            "shop",
+            "newrelic",
+            &[
+                ("personal-api-key", "key"),
+                ("account-id", "1"),
+                ("base-url-nerdgraph", &address),
+            ],
+        );
+    nothing_of_a_cut_secret_is_shown(&with_secrets(secrets), json!({provider: metric})).await;
+}
+
+#[rstest]
+#[case(json!({"errorType": "QuerySyntaxError", "errorMessage": words_that_are_cut_in_a_secret()}))]
+#[case(json!({"timeseries": [], "warnings": words_that_are_cut_in_a_secret()}))]
+#[tokio::test]
+async fn a_secret_is_redacted_before_words_of_wavefront_are_cut(#[case] body: Value) {
+    let (_server, providers) = wavefront(body).await;
+    let metric = json!({"wavefront": {"address": "example.wavefront.com", "query": "q"}});
+    nothing_of_a_cut_secret_is_shown(&providers, metric).await;
 }

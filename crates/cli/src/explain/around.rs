@@ -114,11 +114,13 @@ fn pod_in_words(pod: &Pod, now: Timestamp) -> String {
 }
 
 /// That no operator shows a sign of life, where there was one. Clocks differ, and one that has just stopped is told to be gone soon
-/// enough.
+/// enough. A time that is further ahead than clocks differ is no sign of life.
 fn silence(leases: &[Lease], now: Timestamp) -> Option<String> {
-    let renewed = |lease: &Lease| Some(lease.spec.as_ref()?.renew_time.as_ref()?.0);
-    let last = leases.iter().max_by_key(|lease| renewed(lease))?;
-    let since = renewed(last)?;
+    let renewed = leases.iter().filter_map(|lease| {
+        let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+        (renewed.duration_since(now) <= LONG).then_some((renewed, lease))
+    });
+    let (since, last) = renewed.max_by_key(|(renewed, _)| *renewed)?;
     (now.duration_since(since) > LONG).then(|| {
         format!(
             "no operator has renewed lease {} in namespace {} since {}, {} ago",
@@ -293,10 +295,16 @@ mod tests {
             told,
             ["no operator has renewed lease stateward in namespace ops since 2026-01-01T00:07:00Z, 3m ago"]
         );
-        let alive = facts(json!([]), |facts| {
-            facts.leases = vec![lease("05:00"), lease("09:50")]
+        let ahead = facts(json!([]), |facts| {
+            facts.leases = vec![lease("07:00"), lease("59:00")]
         });
-        assert_eq!(alive, [""; 0]);
+        assert_eq!(ahead, told);
+        for renewed in ["09:50", "10:05"] {
+            let alive = facts(json!([]), |facts| {
+                facts.leases = vec![lease("05:00"), lease(renewed)]
+            });
+            assert_eq!(alive, [""; 0]);
+        }
     }
 
     #[test]

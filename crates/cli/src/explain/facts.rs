@@ -5,9 +5,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::ListParams;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
 use stateward_api::analysis::AnalysisRun;
+use stateward_client::{ObjectName, Objects};
 use stateward_core::memory::Activity;
 
 use crate::look::or_why;
@@ -38,6 +39,10 @@ pub(super) struct Facts {
     /// Those that operators hold.
     pub(super) leases: Vec<Lease>,
 }
+
+/// Where an operator has its Lease, and its name, unless it is told others.
+const LEASE_NAMESPACE: &str = "stateward-system";
+const LEASE: &str = "stateward";
 
 /// As many pods are asked about: the first ones tell it.
 const MOST_PODS: usize = 5;
@@ -98,12 +103,27 @@ impl Session<'_> {
         }
     }
 
-    /// The leases of operators, wherever they run, under the name that they have unless they are told another.
+    /// The leases of operators, under the name that they have unless they are told another. Any user may create a Lease of that name in a
+    /// namespace of theirs, so the namespace that is the operator's comes first.
     async fn leases(&self) -> Vec<Lease> {
-        let api: Api<Lease> = Api::all(self.client.clone());
-        let named = ListParams::default().fields("metadata.name=stateward");
-        let listed = api.list(&named).await;
-        listed.map_or_else(|_| Vec::new(), |list| list.items)
+        let own: Api<Lease> = Api::namespaced(self.client.clone(), LEASE_NAMESPACE);
+        if let Ok(name) = ObjectName::new(LEASE)
+            && let Ok(Some(lease)) = Objects::from(own).get(&name).await
+        {
+            return vec![lease];
+        }
+        let kind = ApiResource::erase::<Lease>(&());
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let of_operators = ListParams::default()
+            .fields(&format!("metadata.name={LEASE}"))
+            .labels("app.kubernetes.io/name=stateward");
+        let listed = api.list(&of_operators).await;
+        let leases = listed.map_or_else(|_| Vec::new(), |list| list.items);
+        // One that cannot be read hides no other.
+        leases
+            .into_iter()
+            .filter_map(|lease| lease.try_parse().ok())
+            .collect()
     }
 
     async fn all<K>(&self) -> Vec<K>

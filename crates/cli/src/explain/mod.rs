@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Args, session: &mut Session<'_>) -> Result<Exit, E
             Some(value) if one => value,
             last => values.into_iter().chain(last).collect(),
         };
-        session.print_data(&format.write(&value)?)?;
+        session.print_data(&format.write(&value, session.charset())?)?;
     }
     Ok(Exit::worst(&exits))
 }

@@ -155,7 +155,9 @@ pub fn mistakes(read: &[(PathBuf, String)]) -> Vec<String> {
     let wrong = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error);
-    let line = |finding: &Finding| stateward_terminal::plain(&finding.to_string()).into_owned();
+    let line = |finding: &Finding| {
+        stateward_terminal::line(&finding.to_string(), Style::of_the_terminal().charset())
+    };
     wrong.map(line).collect()
 }
 
@@ -195,7 +197,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, talk: &mut dyn Write) -> Res
     }
     sort(&mut findings, &files);
     if args.output.is_some() {
-        writeln!(out, "{}", to_json(&for_machines(&findings))?).map_err(Error::Output)?;
+        writeln!(
+            out,
+            "{}",
+            to_json(&for_machines(&findings), Style::of_the_terminal().charset())?
+        )
+        .map_err(Error::Output)?;
     } else {
         for finding in &findings {
             write_line(out, &finding.to_string(), Style::of_the_terminal())?;

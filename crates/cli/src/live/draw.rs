@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Clear, Paragraph};
+use stateward_terminal::Charset;
 
 use super::board::{Board, Mode, Told};
 use super::paint::{painted, wrapped};
@@ -73,15 +74,15 @@ fn trouble(board: &Board, width: u16, now: Timestamp) -> Vec<Line<'static>> {
         (None, false, None) => return Vec::new(),
     };
     let style = Style::new().add_modifier(Modifier::REVERSED);
-    folded(words, width)
+    folded(words, width, board.style.charset())
         .into_iter()
         .map(|line| line.style(style))
         .collect()
 }
 
 /// Words in as many lines as they take.
-fn folded(words: String, width: u16) -> Vec<Line<'static>> {
-    wrapped(&painted(&words), usize::from(width.max(1)))
+fn folded(words: String, width: u16, charset: Charset) -> Vec<Line<'static>> {
+    wrapped(&painted(&words, charset), usize::from(width.max(1)))
 }
 
 fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestamp) {
@@ -89,7 +90,7 @@ fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestam
     let width = usize::from(area.width);
     let lines: Vec<_> = lines
         .iter()
-        .flat_map(|line| wrapped(&painted(line), width))
+        .flat_map(|line| wrapped(&painted(line, board.style.charset()), width))
         .collect();
     let height = usize::from(area.height);
     board.page = height.max(1);
@@ -107,26 +108,27 @@ fn draw_tree(frame: &mut Frame<'_>, board: &mut Board, area: Rect, now: Timestam
 
 /// Every event in as many lines as it takes, the latest first.
 fn timeline(board: &Board, width: u16, now: Timestamp) -> Vec<Vec<Line<'static>>> {
+    let charset = board.style.charset();
     let line = |told: &&Told| {
         let times = if told.times > 1 {
             format!(" ({} times)", told.times)
         } else {
             String::new()
         };
-        let mut reason = painted(&told.reason);
+        let mut reason = painted(&told.reason, charset);
         if told.warning {
             reason = reason.patch_style(Style::new().add_modifier(Modifier::BOLD));
         }
-        let mut line = painted(&format!("{:>6}  ", age(told.at, now)));
+        let mut line = painted(&format!("{:>6}  ", age(told.at, now)), charset);
         let bold = reason.style;
         line.spans
             .extend(reason.spans.into_iter().map(|span| span.patch_style(bold)));
         line.spans
-            .extend(painted(&format!("  {}{times}", told.message)).spans);
+            .extend(painted(&format!("  {}{times}", told.message), charset).spans);
         wrapped(&line, usize::from(width.max(1)))
     };
     let unseen = board.unseen_events.iter();
-    let unseen = unseen.map(|why| folded(format!("        events cannot be seen: {why}"), width));
+    let unseen = unseen.map(|why| folded(format!("        events cannot be seen: {why}"), width, charset));
     unseen.chain(board.timeline().iter().map(line)).collect()
 }
 
@@ -166,12 +168,13 @@ fn rule(title: &str, width: u16, ascii: bool) -> String {
 
 /// What was said or is asked, and what keys do.
 fn foot(board: &Board, width: u16) -> Vec<Line<'static>> {
+    let charset = board.style.charset();
     let (said, keys, style) = match &board.mode {
         Mode::Asking { effect, command, .. } => {
             let question = format!("{}? y to go ahead, any other key to leave it", command.verb());
             (
                 effect.clone(),
-                folded(question, width),
+                folded(question, width, charset),
                 Modifier::BOLD | Modifier::REVERSED,
             )
         }
@@ -188,7 +191,7 @@ fn foot(board: &Board, width: u16) -> Vec<Line<'static>> {
             )
         }
     };
-    let mut lines = folded(said, width);
+    let mut lines = folded(said, width, charset);
     lines.extend(
         keys.into_iter()
             .map(|line| line.style(Style::new().add_modifier(style))),
@@ -215,7 +218,7 @@ fn keys(hold: &str, width: u16) -> Vec<Line<'static>> {
 /// Over everything; where there is little room, over all of it.
 fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
     let width = 68.min(whole.width);
-    let line = |(key, words): &(&str, &str)| folded(format!(" {key:16}  {words} "), width);
+    let line = |(key, words): &(&str, &str)| folded(format!(" {key:16}  {words} "), width, Charset::Ascii);
     let lines: Vec<Line<'_>> = KEYS.iter().flat_map(line).collect();
     let height = (lines.len() as u16).min(whole.height);
     let area = Rect {

@@ -177,7 +177,10 @@ impl Choice {
             (None, Some(why)) => format!("what is shown may be old: {why}"),
             (None, None) => "enter to watch one, arrows to choose, q to leave".to_owned(),
         };
-        let words = wrapped(&painted(&words), usize::from(frame.area().width.max(1)));
+        let words = wrapped(
+            &painted(&words, style.charset()),
+            usize::from(frame.area().width.max(1)),
+        );
         let below = Constraint::Length(words.len() as u16);
         let [body, foot] = Layout::vertical([Constraint::Min(1), below]).areas(frame.area());
         let rollouts: Vec<_> = self.rollouts.values().cloned().collect();
@@ -192,7 +195,7 @@ impl Choice {
             vec![Line::raw("no rollouts found")]
         } else {
             let lines = table_within(usize::from(body.width), &rollouts, view, style, now);
-            lines.iter().map(|line| painted(line)).collect()
+            lines.iter().map(|line| painted(line, style.charset())).collect()
         };
         if let Some(line) = lines.get_mut(self.chosen + 1) {
             *line = std::mem::take(line).style(Style::new().add_modifier(Modifier::REVERSED));

@@ -2,10 +2,11 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
+use stateward_terminal::Charset;
 
 /// A line as [`crate::style::Style`] has painted it.
-pub(crate) fn painted(text: &str) -> Line<'static> {
-    let spans = stateward_terminal::spans(text).into_iter();
+pub(crate) fn painted(text: &str, charset: Charset) -> Line<'static> {
+    let spans = stateward_terminal::spans(text, charset).into_iter();
     let spans = spans.map(|(code, text)| match code {
         Some(code) => Span::styled(text, style(&code)),
         None => Span::raw(text),
@@ -73,7 +74,10 @@ mod tests {
     #[test]
     fn colours_survive_and_nothing_else_is_lost() {
         let paused = paint("33", "Paused");
-        let line = painted(&format!("rolloutplugin/db   {paused}   step 2 of 4"));
+        let line = painted(
+            &format!("rolloutplugin/db   {paused}   step 2 of 4"),
+            Charset::Unicode,
+        );
         let spans: Vec<_> = line
             .spans
             .iter()
@@ -87,7 +91,7 @@ mod tests {
                 ("   step 2 of 4", None)
             ]
         );
-        assert_eq!(painted("plain").spans.len(), 1);
+        assert_eq!(painted("plain", Charset::Unicode).spans.len(), 1);
     }
 
     #[rstest]
@@ -97,14 +101,20 @@ mod tests {
     #[case("", 10, &[""])]
     #[case("nothing is so narrow", 1, &["n", "o", "t", "h", "i", "n", "g", "i", "s", "s", "o", "n", "a", "r", "r", "o", "w"])]
     fn a_line_is_broken_between_words(#[case] text: &str, #[case] width: usize, #[case] expected: &[&str]) {
-        let pieces = wrapped(&painted(text), width);
+        let pieces = wrapped(&painted(text, Charset::Unicode), width);
         let pieces: Vec<_> = pieces.iter().map(ToString::to_string).collect();
         assert_eq!(pieces, expected);
     }
 
     #[test]
     fn colours_survive_a_break() {
-        let pieces = wrapped(&painted(&format!("it is {} now", paint("31", "very broken"))), 12);
+        let pieces = wrapped(
+            &painted(
+                &format!("it is {} now", paint("31", "very broken")),
+                Charset::Unicode,
+            ),
+            12,
+        );
         let spans: Vec<_> = pieces[1]
             .spans
             .iter()

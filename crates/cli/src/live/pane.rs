@@ -3,17 +3,22 @@
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
+use stateward_terminal::Charset;
 
 use super::cursor::Signalled;
 use super::paint::{painted, wrapped};
 use crate::error::Error;
+use crate::style::Style;
 
 /// The foot of a terminal. Lines stay in its history; the picture goes when it is dropped.
-pub struct Pane(Terminal<Signalled>);
+pub struct Pane {
+    terminal: Terminal<Signalled>,
+    charset: Charset,
+}
 
 impl Pane {
     /// A picture of so many lines. `None` where the terminal has no room for it beside what is told.
-    pub fn open(height: u16) -> Option<Self> {
+    pub fn open(height: u16, style: Style) -> Option<Self> {
         let (_, rows) = crossterm::terminal::size().ok()?;
         if rows < height + 6 {
             return None;
@@ -21,25 +26,29 @@ impl Pane {
         let options = TerminalOptions {
             viewport: Viewport::Inline(height),
         };
-        Terminal::with_options(Signalled::new(), options).ok().map(Self)
+        let terminal = Terminal::with_options(Signalled::new(), options).ok()?;
+        Some(Self {
+            terminal,
+            charset: style.charset(),
+        })
     }
 
     /// A line above the picture.
     pub fn tell(&mut self, line: &str) -> Result<(), Error> {
-        let width = usize::from(self.0.size().map_err(Error::Output)?.width).max(1);
-        let lines = wrapped(&painted(line), width);
+        let width = usize::from(self.terminal.size().map_err(Error::Output)?.width).max(1);
+        let lines = wrapped(&painted(line, self.charset), width);
         let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         let told = self
-            .0
+            .terminal
             .insert_before(height, |buffer| Paragraph::new(lines).render(buffer.area, buffer));
         told.map_err(Error::Output)
     }
 
     /// The picture.
     pub fn show(&mut self, lines: &[String]) -> Result<(), Error> {
-        let lines: Vec<Line<'_>> = lines.iter().map(|line| painted(line)).collect();
+        let lines: Vec<Line<'_>> = lines.iter().map(|line| painted(line, self.charset)).collect();
         let shown = self
-            .0
+            .terminal
             .draw(|frame| frame.render_widget(Paragraph::new(lines), frame.area()));
         shown.map(drop).map_err(Error::Output)
     }
@@ -48,9 +57,9 @@ impl Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         // What comes next is written where the picture was. The terminal may be gone.
-        let top = self.0.get_frame().area().y;
-        let _ = self.0.clear();
-        let _ = self.0.set_cursor_position((0, top));
-        let _ = self.0.show_cursor();
+        let top = self.terminal.get_frame().area().y;
+        let _ = self.terminal.clear();
+        let _ = self.terminal.set_cursor_position((0, top));
+        let _ = self.terminal.show_cursor();
     }
 }

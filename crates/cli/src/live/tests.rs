@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use rstest::rstest;
 use serde_json::json;
 
 use super::board::{Board, Effect, Mode};
@@ -19,7 +20,11 @@ fn now() -> Timestamp {
 }
 
 fn board(rollout: Rollout) -> Board {
-    let mut board = Board::new(rollout, "stateward", Style::default());
+    board_of(rollout, Style::default())
+}
+
+fn board_of(rollout: Rollout, style: Style) -> Board {
+    let mut board = Board::new(rollout, "stateward", style);
     board.see(Sight::Set(Some(Box::new(set("db", 4)))), now());
     for (ordinal, revision) in ["db-1", "db-1", "db-1", "db-1", "db-2"].iter().enumerate() {
         let pod = json!({
@@ -310,14 +315,18 @@ fn help_covers_the_screen_and_any_key_ends_it() {
     assert!(!screen(&mut board, 90, 20).contains("skip all remaining steps"));
 }
 
-/// An escape sequence, C1, a carriage return, bidirectional controls.
-const HOSTILE: &str = "\x1b[7mPWN\u{9b}2J\r\u{202e}\u{2066}\u{7f}\nnext";
+/// An escape sequence, C1, a carriage return, bidirectional controls, a letter that is C1 on a terminal without UTF-8.
+const HOSTILE: &str = "\x1b[7mPWN\u{9b}2J\r\u{202e}\u{2066}\u{7f}\u{db}31m\nnext";
 
-#[test]
-fn no_control_character_of_a_cluster_is_drawn() {
+#[rstest]
+fn no_control_character_of_a_cluster_is_drawn(#[values(false, true)] ascii: bool) {
+    let style = Style {
+        ascii,
+        ..Style::default()
+    };
     let mut rollout = paused();
     rollout.status.get_or_insert_default().message = format!("message {HOSTILE}");
-    let mut board = board(rollout);
+    let mut board = board_of(rollout, style);
     let told = json!({
         "metadata": {"name": "1", "resourceVersion": "1"}, "involvedObject": {}, "reason": format!("Reason{HOSTILE}"),
         "message": format!("event {HOSTILE}"), "lastTimestamp": "2026-01-01T00:06:00Z", "type": "Warning",
@@ -332,13 +341,14 @@ fn no_control_character_of_a_cluster_is_drawn() {
     let shown = screen(&mut board, 160, 40);
     let unsafe_ones: Vec<_> = shown
         .chars()
-        .filter(|c| stateward_terminal::is_unsafe(*c) && *c != '\n')
+        .filter(|c| (stateward_terminal::is_unsafe(*c) || ascii && !c.is_ascii()) && *c != '\n')
         .collect();
     assert!(unsafe_ones.is_empty(), "{unsafe_ones:?} in {shown}");
     for place in ["message", "Reason", "event", "said", "lost", "unseen"] {
-        let shown = shown.replace("Reason\u{FFFD}", "Reason \u{FFFD}");
+        let mark = if ascii { '?' } else { '\u{FFFD}' };
+        let shown = shown.replace(&format!("Reason{mark}"), &format!("Reason {mark}"));
         assert!(
-            shown.contains(&format!("{place} \u{FFFD}[7mPWN\u{FFFD}2J")),
+            shown.contains(&format!("{place} {mark}[7mPWN{mark}2J")),
             "{place} in {shown}"
         );
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use rstest::rstest;
 use serde_json::json;
 use stateward_kubelet::Behaviour;
 
@@ -91,6 +92,43 @@ async fn a_command_that_nobody_takes_is_told() {
     world.until("Paused").await;
     world.stop_operator();
     assert_snapshot!(world.transcript(&["abort db --timeout 0", "explain db"]).await);
+}
+
+/// Minutes since the Lease of a namespace was renewed, and whether it has the operator's label.
+type Renewed<'l> = (&'l str, bool, u64);
+
+#[rstest]
+#[case::a_tenant_renews_one(&[("stateward-system", true, 5), ("default", false, 0)], Some("stateward-system"))]
+#[case::a_tenant_renews_one_with_a_label(&[("stateward-system", true, 5), ("default", true, 0)], Some("stateward-system"))]
+#[case::elsewhere(&[("ops", true, 5), ("default", false, 0)], Some("ops"))]
+#[case::elsewhere_alive(&[("ops", true, 0), ("default", true, 5)], None)]
+#[case::alive(&[("stateward-system", true, 0), ("default", true, 5)], None)]
+#[case::without_a_label(&[("default", false, 5)], None)]
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_tenant_hides_no_operator_that_is_gone(
+    #[case] leases: &[Renewed<'_>],
+    #[case] silent: Option<&str>,
+) {
+    let world = World::with_operator().await;
+    for (namespace, labelled, minutes) in leases {
+        let labels = match labelled {
+            true => json!({"app.kubernetes.io/name": "stateward"}),
+            false => json!({}),
+        };
+        world
+            .lease(namespace, labels, Duration::from_secs(60 * minutes))
+            .await;
+    }
+    let said = world.run("explain db").await.out;
+    match silent {
+        Some(namespace) => assert!(
+            said.contains(&format!(
+                "no operator has renewed lease stateward in namespace {namespace} since"
+            )),
+            "{said}"
+        ),
+        None => assert!(!said.contains("no operator has renewed"), "{said}"),
+    }
 }
 
 #[tokio::test(start_paused = true)]

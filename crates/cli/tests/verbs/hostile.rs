@@ -49,9 +49,14 @@ const DATA: [&str; 9] = [
     "version -o yaml",
 ];
 
+/// On a terminal whose locale is UTF-8, and on one that takes U+009B in it for a control character.
 const COLOUR: Style = Style {
     colour: true,
     ascii: false,
+};
+const ASCII: Style = Style {
+    colour: true,
+    ascii: true,
 };
 
 /// The escape sequences of our own styles.
@@ -70,14 +75,18 @@ async fn world() -> World {
     world
 }
 
-fn assert_clean(line: &str, hostile: Hostile, said: &Said) {
+fn is_unsafe(character: char, style: Style) -> bool {
+    stateward_terminal::is_unsafe(character) || style.ascii && !character.is_ascii()
+}
+
+fn assert_clean(line: &str, hostile: Hostile, style: Style, said: &Said) {
     for (stream, text) in [("stdout", &said.out), ("stderr", &said.talk)] {
         let ours = OURS
             .iter()
             .fold(text.clone(), |text, code| text.replace(code, ""));
         let unsafe_ones: Vec<_> = ours
             .chars()
-            .filter(|c| stateward_terminal::is_unsafe(*c) && *c != '\n')
+            .filter(|c| is_unsafe(*c, style) && *c != '\n')
             .collect();
         assert!(
             unsafe_ones.is_empty(),
@@ -98,12 +107,15 @@ fn assert_clean(line: &str, hostile: Hostile, said: &Said) {
 #[case::refusals(Hostile::Refusals)]
 #[case::refused_writes(Hostile::RefusedWrites)]
 #[tokio::test(start_paused = true)]
-async fn no_control_character_of_a_cluster_reaches_a_terminal(#[case] hostile: Hostile) {
+async fn no_control_character_of_a_cluster_reaches_a_terminal(
+    #[case] hostile: Hostile,
+    #[values(COLOUR, ASCII)] style: Style,
+) {
     let world = world().await;
     let mut reached = Vec::new();
     for line in LINES {
-        let said = world.run_hostile(hostile, line, COLOUR, false).await;
-        assert_clean(line, hostile, &said);
+        let said = world.run_hostile(hostile, line, style, false).await;
+        assert_clean(line, hostile, style, &said);
         if said.out.contains("PWN") || said.talk.contains("PWN") {
             reached.push(line);
         }
@@ -125,16 +137,16 @@ async fn no_control_character_of_a_cluster_reaches_a_terminal(#[case] hostile: H
 
 #[rstest]
 #[tokio::test(start_paused = true)]
-async fn data_on_a_terminal_has_no_control_characters_either() {
+async fn data_on_a_terminal_has_no_control_characters_either(
+    #[values(Style::default(), ASCII)] style: Style,
+) {
     let world = world().await;
     for line in DATA {
-        let said = world
-            .run_hostile(Hostile::FreeText, line, Style::default(), true)
-            .await;
+        let said = world.run_hostile(Hostile::FreeText, line, style, true).await;
         let unsafe_ones: Vec<_> = said
             .out
             .chars()
-            .filter(|c| stateward_terminal::is_unsafe(*c) && !matches!(c, '\n' | '\t'))
+            .filter(|c| is_unsafe(*c, style) && !matches!(c, '\n' | '\t'))
             .collect();
         assert!(
             unsafe_ones.is_empty(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -58,8 +59,7 @@ pub(crate) enum Hostile {
 }
 
 /// A colour that is not ours, C1, a carriage return, bidirectional controls, a bell, a forged line.
-pub(crate) const PAYLOAD: &str =
-    "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\nFORGED\tline";
+pub(crate) const PAYLOAD: &str = "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\u{db}31m\nFORGED\tline";
 
 /// How the forged line begins.
 pub(crate) const FORGED: &str = "FORGED";
@@ -533,6 +533,21 @@ impl World {
         self.rollouts().patch("db", &params, &patch).await.unwrap();
     }
 
+    /// Adds a Lease of the name that the operator's has, renewed that long ago.
+    pub(crate) async fn lease(&self, namespace: &str, labels: serde_json::Value, ago: Duration) {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let it = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        let _ = namespaces.create(&PostParams::default(), &it).await;
+        let renewed = self.clock.now() - ago;
+        let lease: Lease = serde_json::from_value(json!({
+            "metadata": {"name": "stateward", "labels": labels},
+            "spec": {"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": format!("{renewed:.6}")},
+        }))
+        .unwrap();
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
+        leases.create(&PostParams::default(), &lease).await.unwrap();
+    }
+
     pub(crate) async fn delete_rollout(&self) {
         let params = kube::api::DeleteParams::default();
         let _ = self.rollouts().delete("db", &params).await.unwrap();
@@ -607,7 +622,7 @@ impl World {
         };
         let (out, mut talk) = (String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap());
         let exit = ended.unwrap_or_else(|error| {
-            talk.push_str(&error.line());
+            talk.push_str(&error.line(style));
             error.exit()
         });
         Said { exit, out, talk }

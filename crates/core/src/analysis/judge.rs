@@ -219,7 +219,7 @@ fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, h
             message: format!(
                 "{field} {:?} cannot be judged: {}",
                 hide(source),
-                why(&error, source, &reply.data)
+                why(&error, &reply.data)
             ),
         })
     };
@@ -364,46 +364,18 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Why a condition cannot be judged. What the error quotes of the answer is left out where the answer itself is not shown.
-fn why(error: &expr::ExprError, source: &str, data: &Data) -> String {
-    // The snippet below it is for terminals.
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let quotes_answer = |quoted: &str, is_cut: bool| match data {
-        Data::Text(_) => !source.contains(quoted),
-        Data::Document(_) => !source.contains(quoted) && (is_cut || quoted.chars().nth(SHOWN).is_some()),
-        Data::Nothing | Data::Number(_) | Data::Numbers(_) => false,
-    };
-    if matches!(error, expr::ExprError::Compile(_)) {
-        return line.to_owned();
-    }
-    let (mut shown, mut rest) = (String::new(), line);
-    while let Some((before, from)) = rest.split_once('"') {
-        let end = closing_quote(from);
-        let quoted = &from[..end];
-        shown.push_str(before);
-        let after = from.get(end + 1..).unwrap_or_default();
-        let cut = after.strip_prefix('…');
-        if quotes_answer(quoted, cut.is_some()) {
-            shown.push_str("the text");
-            rest = cut.unwrap_or(after);
-        } else {
-            shown.push_str(&rest[before.len()..(before.len() + end + 2).min(rest.len())]);
-            rest = after;
+/// Why a condition cannot be judged. Of a document or a text the error says nothing: redaction finds Secrets in it, not slices of them.
+fn why(error: &expr::ExprError, data: &Data) -> String {
+    match (error, data) {
+        (expr::ExprError::Run(error), Data::Document(_) | Data::Text(_)) => {
+            format!("{}: {}", error.place, error.without_values)
         }
+        (expr::ExprError::Run(error), Data::Nothing | Data::Number(_) | Data::Numbers(_)) => {
+            format!("{}: {}", error.place, error.message)
+        }
+        // Made of the source alone.
+        (expr::ExprError::Compile(error), _) => format!("{}: {}", error.place, error.message),
     }
-    shown + rest
-}
-
-/// Where the quote ends that a text begins in: at its end, if nowhere before.
-fn closing_quote(text: &str) -> usize {
-    let mut escaped = false;
-    let closes = |c: char| {
-        let closes = c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        closes
-    };
-    text.find(closes).unwrap_or(text.len())
 }
 
 /// A range of time.

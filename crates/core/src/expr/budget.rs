@@ -13,14 +13,39 @@ const TEXT: u64 = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) enum Fault {
     /// A value does not fit what is done with it.
-    Value(String),
+    Value {
+        /// What happened.
+        message: String,
+        /// The same without anything of the values, where `message` has something of them.
+        without_values: Option<&'static str>,
+    },
     /// The evaluation is too costly.
     Budget(&'static str),
 }
 
 impl Fault {
+    /// `message` has the types of values and what stands in the source, and nothing that was computed.
     pub(super) fn value(message: impl Into<String>) -> Self {
-        Self::Value(message.into())
+        Self::Value {
+            message: message.into(),
+            without_values: None,
+        }
+    }
+
+    /// `message` shows something of a value, which may be a part of an answer that nobody may read.
+    pub(super) fn showing(message: String, without_values: &'static str) -> Self {
+        Self::Value {
+            message,
+            without_values: Some(without_values),
+        }
+    }
+
+    /// The values in the message stand in the source.
+    pub(super) fn of_source(self) -> Self {
+        match self {
+            Self::Value { message, .. } => Self::value(message),
+            Self::Budget(message) => Self::Budget(message),
+        }
     }
 
     /// A list in a list in a list, without an end in sight.

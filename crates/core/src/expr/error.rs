@@ -86,6 +86,8 @@ pub struct RunError {
     pub kind: RunErrorKind,
     /// What happened.
     pub message: String,
+    /// The same without anything of the answer, for answers that are not shown.
+    pub without_values: String,
     /// Where.
     pub place: Place,
 }

@@ -221,11 +221,15 @@ impl Evaluation<'_> {
         if optional && base.is_nil() {
             return Err(Stop::Missing);
         }
-        let key = self.value(key)?;
+        let code = key;
+        let key = self.value(code)?;
         if let Value::Text(name) = &key {
             self.budget.look_at(name.len()).at(at)?;
         }
-        operators::fetch(&base, &key).at(at)
+        let is_name = matches!(code.constant(), Some(Value::Text(_)));
+        operators::fetch(&base, &key)
+            .map_err(|fault| if is_name { fault.of_source() } else { fault })
+            .at(at)
     }
 
     fn call(&mut self, at: usize, function: Function, arguments: &[Code]) -> Result<Value, Stop> {
@@ -354,7 +358,13 @@ impl Evaluation<'_> {
             Some((known, pattern)) if known == *source => pattern,
             _ => {
                 self.budget.steps(Pattern::COST).at(at)?;
-                let pattern = Pattern::new(source).map_err(|wrong| Fault::value(wrong.into_message()));
+                let pattern = Pattern::new(source).map_err(|wrong| {
+                    let without_values = match wrong.is_size() {
+                        true => "the regular expression is too large",
+                        false => "the text is not a regular expression",
+                    };
+                    Fault::showing(wrong.into_message(), without_values)
+                });
                 let pattern = pattern.at(at)?;
                 self.budget.steps(pattern.size() / 4).at(at)?;
                 pattern

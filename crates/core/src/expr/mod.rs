@@ -215,15 +215,26 @@ impl Program {
 
     fn run(&self, result: &Value, now: Timestamp) -> Result<(Value, Voids), RunError> {
         eval::evaluate(&self.code, self.variables, result, now).map_err(|(at, fault)| match fault {
-            Fault::Value(message) => self.error(RunErrorKind::Value, at, &message),
+            Fault::Value {
+                message,
+                without_values,
+            } => {
+                let error = self.error(RunErrorKind::Value, at, &message);
+                RunError {
+                    without_values: without_values.map_or(message, str::to_owned),
+                    ..error
+                }
+            }
             Fault::Budget(message) => self.error(RunErrorKind::Budget, at, message),
         })
     }
 
+    /// An error whose message has nothing of the values.
     fn error(&self, kind: RunErrorKind, at: usize, message: &str) -> RunError {
         RunError {
             kind,
             message: message.to_owned(),
+            without_values: message.to_owned(),
             place: Place::of(&self.source, at),
         }
     }

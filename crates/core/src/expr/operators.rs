@@ -344,10 +344,13 @@ pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, Fault> {
             None if map.kind == MapKind::Groups => Value::absent(),
             None => Value::Nil,
         }),
-        other => Err(Fault::value(match key {
-            Value::Text(name) => format!("{} has no field {name}", other.name()),
-            _ => format!("{} has no elements", other.name()),
-        })),
+        other => Err(match key {
+            Value::Text(name) => Fault::showing(
+                format!("{} has no field {name}", other.name()),
+                "the value has no field of this name",
+            ),
+            _ => Fault::value(format!("{} has no elements", other.name())),
+        }),
     }
 }
 
@@ -368,9 +371,10 @@ fn position(key: &Value, length: usize) -> Result<usize, Fault> {
         .ok()
         .filter(|at| *at < length)
         .ok_or_else(|| {
-            Fault::value(format!(
-                "there is no element {index} in a list of {length}; len() tells how many there are"
-            ))
+            Fault::showing(
+                format!("there is no element {index} in a list of {length}; len() tells how many there are"),
+                "there is no such element in the list; len() tells how many there are",
+            )
         })
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use stateward_cli::Pane;
+use stateward_cli::{Pane, Style};
 use stateward_clock::{Clock, human_duration};
 
 /// The lines of the picture: a rollout with a few steps and seven pods.
@@ -21,7 +21,11 @@ pub(super) enum Out<'o> {
 impl<'o> Out<'o> {
     /// With a picture if that is wanted and there is room for it.
     pub(super) fn new(out: &'o mut (dyn Write + Send), live: bool) -> Self {
-        let pane = if live { Pane::open(PICTURE) } else { None };
+        let pane = if live {
+            Pane::open(PICTURE, Style::of_the_terminal())
+        } else {
+            None
+        };
         pane.map_or(Self::Plain(out), |pane| Self::Live(Box::new(pane)))
     }
 
@@ -69,9 +73,12 @@ impl<'o> Teller<'o> {
     /// A line as it is.
     pub(super) fn line(&mut self, line: &str) -> Result<()> {
         match &mut self.out {
-            Out::Plain(out) => writeln!(out, "{}", stateward_terminal::plain(line.trim_end()))
-                .and_then(|()| out.flush())
-                .context("cannot write"),
+            Out::Plain(out) => {
+                let line = stateward_terminal::line(line.trim_end(), Style::of_the_terminal().charset());
+                writeln!(out, "{line}")
+                    .and_then(|()| out.flush())
+                    .context("cannot write")
+            }
             Out::Live(pane) => Ok(pane.tell(line.trim_end())?),
         }
     }

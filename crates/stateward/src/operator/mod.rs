@@ -84,7 +84,7 @@ pub(crate) struct Args {
         hide_env_values = true,
         value_name = "URL"
     )]
-    egress_proxy: Option<Proxy>,
+    egress_proxy: Option<String>,
     /// An address of the node that the operator runs on, which metrics are not asked of; may be given several times
     #[arg(
         long = "node-address",
@@ -148,9 +148,15 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The proxy of `--egress-proxy`. It is not parsed by clap, whose errors quote values: this one may have a password.
+fn proxy(given: Option<&str>) -> Result<Option<Proxy>> {
+    Ok(given.map(str::parse).transpose()?)
+}
+
 /// Runs until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<()> {
     telemetry::init(telemetry::filter(&args.log_level)?, args.log_format);
+    let proxy = proxy(args.egress_proxy.as_deref())?;
     let mut stop = pin!(told_to_stop()?);
     let config = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
@@ -201,7 +207,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
                 only: args.egress_only,
             },
             refusals,
-            proxy: args.egress_proxy,
+            proxy,
             aws_namespaces: args.aws_signing_namespaces,
             prometheus: args.prometheus_address,
             jobs: args.analysis_jobs.into(),
@@ -338,5 +344,26 @@ mod tests {
     #[case("soon", None)]
     fn a_lease_has_a_duration_that_can_be_kept(#[case] text: &str, #[case] seconds: Option<u64>) {
         assert_eq!(lease_duration(text).ok(), seconds.map(Duration::from_secs));
+    }
+
+    #[rstest]
+    #[case("https://me:hunter2@proxy:3128")]
+    #[case("socks5://me:hunter2@proxy:3128")]
+    #[case("http://me:hunter2@proxy:3128/path")]
+    #[case("http://me:hunter2@proxy:port")]
+    #[case("http://me:hunter2@")]
+    #[case("http://me:hunter2@a b")]
+    #[case("me:hunter2@proxy:3128:1")]
+    #[case("me:hunter2@[::1")]
+    fn a_wrong_proxy_is_refused_without_its_password(#[case] url: &str) {
+        let words = ["stateward", "operator", "--egress-proxy", url].map(Into::into);
+        let refused = match crate::parsed(words.into(), "stateward").map(|cli| cli.action) {
+            Ok(crate::Action::Operator(args)) => proxy(args.egress_proxy.as_deref()).err(),
+            Ok(_) => None,
+            Err(error) => Some(error.into()),
+        };
+        let refused = format!("{:#}", refused.unwrap());
+        assert!(refused.contains("--egress-proxy"), "{refused}");
+        assert!(!refused.contains("hunter2"), "{refused}");
     }
 }

@@ -49,8 +49,10 @@ enum Hidden {
     Nothing,
     /// The next word: `--token abc --verbose`, `Bearer abc`
     Word,
-    /// All of it: `password: correct horse`, where nothing says which word is the last.
+    /// All of it, from the next word on: `password: correct horse`, where nothing says which word is the last.
     Rest,
+    /// All of it, for which the word has a mark: `password:correct horse`
+    Marked,
 }
 
 /// A line without credentials.
@@ -58,16 +60,23 @@ fn redact(line: &str) -> String {
     let mut words = Vec::new();
     let mut hidden = Hidden::Nothing;
     let mut name = false;
-    for word in line.split(' ') {
+    for word in line.split(char::is_whitespace) {
         // Several spaces are empty words.
         if word.is_empty() {
             words.push(String::new());
             continue;
         }
-        let (shown, next) = redact_word(word, hidden);
+        // `password :abc`
+        let value = word
+            .strip_prefix([':', '='])
+            .filter(|_| name && !is_assignment(word));
+        let (shown, next) = match value {
+            Some(value) if hidden == Hidden::Nothing => redact_value(&word[..1], value, true),
+            _ => redact_word(word, hidden),
+        };
         let is_redacted = shown == REDACTED;
         words.push(shown);
-        if hidden == Hidden::Rest && is_redacted {
+        if next == Hidden::Marked || hidden == Hidden::Rest && is_redacted {
             break;
         }
         hidden = match name && is_assignment(word) {
@@ -83,29 +92,34 @@ fn is_assignment(word: &str) -> bool {
     matches!(word, "=" | ":" | ":=" | "=>")
 }
 
+/// Of `[Bearer` and `"Basic` too.
+fn is_scheme(word: &str) -> bool {
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+    SCHEMES.contains(&bare.to_ascii_lowercase().as_str())
+}
+
 /// A word without credentials, and what is hidden after it.
 fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
-    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let is_scheme = SCHEMES.contains(&bare.to_ascii_lowercase().as_str());
     if hidden != Hidden::Nothing {
         // `Authorization: Bearer abc`, and `password = abc`
-        return match is_scheme || is_assignment(word) {
+        return match is_scheme(word) || is_assignment(word) {
             true => (word.to_owned(), hidden),
             false => (REDACTED.to_owned(), Hidden::Nothing),
         };
     }
-    if is_scheme {
+    if is_scheme(word) {
         return (word.to_owned(), Hidden::Word);
     }
+    // Passwords have `@`, `/` and `?` in them: the last `@` ends them.
     if let Some((scheme, rest)) = word.split_once("://")
-        && let Some((_, host)) = rest
-            .split('/')
-            .next()
-            .and_then(|authority| authority.rsplit_once('@'))
+        && let Some((_, host)) = rest.rsplit_once('@')
     {
-        let path = rest.split_once('/').map(|(_, path)| format!("/{path}"));
-        let path = redact_fields(&path.unwrap_or_default());
-        return (format!("{scheme}://{REDACTED}@{host}{}", path.0), path.1);
+        let (scheme, hidden) = redact_fields(scheme);
+        if hidden == Hidden::Marked {
+            return (scheme, hidden);
+        }
+        let (host, hidden) = redact_fields(host);
+        return (format!("{scheme}://{REDACTED}@{host}"), hidden);
     }
     redact_fields(word)
 }
@@ -113,50 +127,106 @@ fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
 /// `password=abc`, `{"token":"abc","user":"me"}`, `?sig=abc&x=y`: the values of fields that hold credentials.
 fn redact_fields(word: &str) -> (String, Hidden) {
     let (mut out, mut next) = (String::new(), Hidden::Nothing);
-    for field in word.split_inclusive(['&', ',', ';', '?']) {
+    let mut in_value = false;
+    let mut fields = word.split_inclusive(['&', ',', ';', '?']).peekable();
+    while let Some(field) = fields.next() {
         let (field, end) = match field.char_indices().next_back() {
             Some((at, c)) if "&,;?".contains(c) => field.split_at(at),
             _ => (field, ""),
         };
-        next = Hidden::Nothing;
-        let at = field.find(['=', ':']);
-        match at.map(|at| field.split_at(at)) {
-            Some((name, value)) if is_name_of_credential(name) => {
-                let (mark, value) = value.split_at(1);
-                out.push_str(name);
-                out.push_str(mark);
-                if value.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
-                    // It is in what follows.
-                    out.push_str(value);
-                    next = Hidden::Rest;
-                } else {
-                    out.push_str(REDACTED);
-                    if is_open(value) {
-                        next = Hidden::Rest;
-                    }
-                }
-            }
+        // `password=a,b`: only what has a name is another field.
+        if in_value && !field.contains(['=', ':']) {
+            continue;
+        }
+        (in_value, next) = (false, Hidden::Nothing);
+        match credential(field) {
             Some((name, value)) => {
-                out.push_str(&without_opaque(name));
-                out.push_str(&without_opaque(value));
+                let (mark, value) = value.split_at(1);
+                // Headers have spaces and marks of all kinds in their values.
+                let ends = mark == "=" && !is_header(name);
+                let (value, hidden) = redact_value(mark, value, !ends);
+                out.push_str(name);
+                out.push_str(&value);
+                let is_last = fields.peek().is_none();
+                match hidden {
+                    Hidden::Marked => return (out, hidden),
+                    // It goes on in this word.
+                    Hidden::Rest if !is_last && (!ends || value != mark) => {
+                        if !value.ends_with(REDACTED) {
+                            out.push_str(REDACTED);
+                        }
+                        return (out, Hidden::Marked);
+                    }
+                    hidden => next = hidden,
+                }
+                in_value = value.ends_with(REDACTED);
             }
             // `password abc`
             None if is_name_of_credential(field) && field == word && word.starts_with("--") => {
                 out.push_str(field);
                 next = Hidden::Word;
             }
-            None => out.push_str(&without_opaque(field)),
+            None => {
+                out.push_str(&without_opaque(field));
+                // `header=Bearer abc`
+                let value = field.rsplit(['=', ':']).next().unwrap_or_default();
+                if field.contains(['=', ':']) && is_scheme(value) {
+                    next = Hidden::Word;
+                }
+            }
         }
         out.push_str(end);
     }
     (out, next)
 }
 
-/// Whether a quoted text goes on in the next word: `"correct`
-fn is_open(value: &str) -> bool {
-    let value = value.trim_start_matches('\\');
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
-    quote.is_some_and(|quote| value.matches(quote).count() == 1)
+/// The name of a credential and its value with the mark before it: of `map[headers:map[token:abc` `:abc`.
+fn credential(field: &str) -> Option<(&str, &str)> {
+    let mut start = 0;
+    for (at, _) in field.match_indices(['=', ':']) {
+        let name = &field[start..at];
+        // A host is no name.
+        if is_name_of_credential(name) && !name.starts_with("//") {
+            return Some(field.split_at(at));
+        }
+        start = at + 1;
+    }
+    None
+}
+
+/// The value of a credential with the mark before it, and what is hidden after it: all, where nothing says where it ends.
+fn redact_value(mark: &str, value: &str, is_endless: bool) -> (String, Hidden) {
+    if value.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() || is_scheme(value) {
+        // It is in what follows.
+        return (format!("{mark}{value}"), Hidden::Rest);
+    }
+    let hidden = match quoted(value) {
+        Some(true) => Hidden::Nothing,
+        Some(false) => Hidden::Rest,
+        None if is_endless => Hidden::Marked,
+        None => Hidden::Nothing,
+    };
+    (format!("{mark}{REDACTED}"), hidden)
+}
+
+/// Whether a quoted text ends in this word: not `"correct`
+fn quoted(value: &str) -> Option<bool> {
+    let text = value.trim_start_matches('\\');
+    let escapes = value.len() - text.len();
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
+    let ends = text.match_indices(quote).skip(1).any(|(at, _)| {
+        let before = &text[..at];
+        before.len() - before.trim_end_matches('\\').len() == escapes
+    });
+    Some(ends)
+}
+
+/// `Authorization`, `Set-Cookie`
+fn is_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["authorization", "cookie"]
+        .iter()
+        .any(|header| name.contains(header))
 }
 
 /// Of `{"token"` and `--db.password` too.
@@ -215,6 +285,55 @@ mod tests {
         "GET https://host/a?sig=1&signature=abc&x=1",
         "GET https://host/a?sig=*****&signature=*****&x=1"
     )]
+    #[case("Authorization:Bearer s3cr3t", "Authorization:Bearer *****")]
+    #[case("Authorization:Basic bWU6aHVudGVyMg== at db", "Authorization:Basic *****")]
+    #[case("authorization=Bearer s3cr3t", "authorization=Bearer *****")]
+    #[case("token=Bearer s3cr3t", "token=Bearer *****")]
+    #[case("header=Bearer s3cr3t", "header=Bearer *****")]
+    #[case("Bearer\ts3cr3t", "Bearer *****")]
+    #[case("--token\ts3cr3t\t--verbose", "--token ***** --verbose")]
+    #[case(
+        "map[Accept:[*/*] Authorization:[Bearer s3cr3t] Cookie:[a=b]]",
+        "map[Accept:[*/*] Authorization:[Bearer *****"
+    )]
+    #[case(
+        "map[headers:map[Authorization:[Bearer s3cr3t]]]",
+        "map[headers:map[Authorization:[Bearer *****"
+    )]
+    #[case("map[Authorization:[s3cr3t more]]", "map[Authorization:*****")]
+    #[case(
+        "http.Header{\"Authorization\":[]string{\"Bearer s3cr3t\"}}",
+        "http.Header{\"Authorization\":*****"
+    )]
+    #[case("{'Authorization': 'Bearer s3cr3t'}", "{'Authorization': 'Bearer *****")]
+    #[case(
+        "{\"Authorization\":[\"Bearer\",\"s3cr3t\"]}",
+        "{\"Authorization\":[\"Bearer\"*****"
+    )]
+    #[case("\"tokens\":[\"s3cr3t\",\"m0re\"]", "\"tokens\":*****")]
+    #[case("Cookie:a=1; session=s3cr3t", "Cookie:*****")]
+    #[case("cookie=a=1; session=s3cr3t", "cookie=*****")]
+    #[case("Set-Cookie:session=s3cr3t; Path=/; HttpOnly", "Set-Cookie:*****")]
+    #[case("password:correct horse", "password:*****")]
+    #[case("password :correct horse", "password :*****")]
+    #[case("password=s3,cr3t;user=me", "password=*****,user=me")]
+    #[case("{\"password\":\"s3,cr3t\",\"user\":1}", "{\"password\":*****")]
+    #[case("{\"password\":\"s\\\",cr3t\",\"user\":1}", "{\"password\":*****")]
+    #[case(
+        "{\\\"token\\\":\\\"abc\\\",\\\"user\\\":1}",
+        "{\\\"token\\\":*****,\\\"user\\\":1}"
+    )]
+    #[case(
+        "postgres://me:hunter/2@db:5432/x failed",
+        "postgres://*****@db:5432/x failed"
+    )]
+    #[case("postgres://me:p@ss/word@db failed", "postgres://*****@db failed")]
+    #[case("postgres://me:a?b&c@db/x?sslmode=off", "postgres://*****@db/x?sslmode=off")]
+    #[case(
+        "token=abc,url=postgres://me:hunter2@db",
+        "token=*****,url=postgres://*****@db"
+    )]
+    #[case("GET http://key.example.com:8080/a", "GET http://key.example.com:8080/a")]
     #[case("Set-Cookie: session=abc", "Set-Cookie: *****")]
     #[case("key: hunter2", "key: *****")]
     #[case("DB_PASS=hunter2", "DB_PASS=*****")]
@@ -234,7 +353,7 @@ mod tests {
         "a\n-----BEGIN PRIVATE KEY-----\nMIIE\nabc\n-----END PRIVATE KEY-----\nb",
         "a | ***** | b"
     )]
-    #[case("\x1b[31mred\x1b[0m\r\u{202e}", "\u{FFFD}[31mred\u{FFFD}[0m\u{FFFD}\u{FFFD}")]
+    #[case("\x1b[31mred\x1b[0m\r\u{202e}", "\u{FFFD}[31mred\u{FFFD}[0m \u{FFFD}")]
     fn what_looks_like_a_credential_is_redacted(#[case] log: &str, #[case] expected: &str) {
         assert_eq!(tail(log), expected);
     }

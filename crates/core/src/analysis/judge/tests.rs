@@ -172,10 +172,21 @@ fn many_numbers_are_cut_short() {
 
 #[rstest]
 #[case(Data::Text("a\"b".into()), "asFloat(result) > 1", "the text is not a number")]
-#[case(Data::Document(json!("abc")), "asFloat(result) > 1", r#""abc" is not a number"#)]
+#[case(Data::Document(json!("abc")), "asFloat(result) > 1", "the text is not a number")]
 #[case(Data::Document(json!("abc".repeat(100))), "asFloat(result) > 1", "the text is not a number")]
-#[case(Data::Text("x".into()), "asFloat('abc') > 1", r#""abc" is not a number"#)]
-fn an_error_quotes_what_is_shown_anyway(#[case] data: Data, #[case] condition: &str, #[case] expected: &str) {
+#[case(Data::Text("x".into()), "asFloat('abc') > 1", "the text is not a number")]
+#[case(Data::Document(json!({"a": null, "b": 1})), "result.a.b == 1", "nil has no field b")]
+#[case(Data::Document(json!({"a": [1]})), "result.a[3] == 1", "there is no such element in the list; len() tells how many there are")]
+#[case(
+    Data::Number(7.0),
+    "asFloat(string(result) + 'x') > 1",
+    r#""7x" is not a number"#
+)]
+fn an_error_quotes_numbers_and_the_condition_only(
+    #[case] data: Data,
+    #[case] condition: &str,
+    #[case] expected: &str,
+) {
     let metric = metric(json!({"successCondition": condition}));
     let message = judge(&metric, &reply(data), NOW, &str::to_owned).message;
     assert!(message.ends_with(expected), "{message}");
@@ -205,7 +216,24 @@ fn no_message_shows_a_text_that_is_no_json(
         "result ? true : false",
         "map(result, #)[0] == 1",
         "{'a': 1}[result] == 1",
-        "fromBase64(result) == 'x'"
+        "fromBase64(result) == 'x'",
+        "fromJSON('5')[result] == 1",
+        "fromJSON('5')?.[result] == 1",
+        "get(fromJSON('5'), result) == 1",
+        "'x' matches ('[[:' + result[6:12] + ':]]')",
+        "'x' matches ('(?' + result[6:12] + ')')",
+        "'x' matches ('[' + result[6:12] + 'b-a]')",
+        "'x' matches ('[' + result[6:7] + '-a]')",
+        "'x' matches (result[6:12] + '(')",
+        "'x' matches ('\\\\' + result[0:12])",
+        "int(result[6:12]) == 1",
+        "float(result[6:12]) == 1",
+        "duration(result[6:12]) == duration('1s')",
+        "date(result[6:12]) == now()",
+        "[1][result[6]] == 1",
+        "join([1, result], '') == 'x'",
+        "fromPairs([[result, 1, 2]]) == 1",
+        "date('2026-01-31').Format(result) == 1"
     )]
     condition: &str,
     #[values("successCondition", "failureCondition")] field: &str,
@@ -216,10 +244,37 @@ fn no_message_shows_a_text_that_is_no_json(
         .message
         .replace(condition, "")
         .replace(&format!("{condition:?}"), "");
-    assert!(
-        !message.contains("html") && !message.contains("s3cr3t"),
-        "{message}"
-    );
+    // `s` is byte 115.
+    for part in ["html", "s3cr3t", "'s'", "115"] {
+        assert!(!message.contains(part), "{message}");
+    }
+}
+
+/// A number that was computed can be a part of the answer, too.
+#[rstest]
+fn no_message_shows_a_number_of_an_answer(
+    #[values(
+        "[1][asInt(result.v)] == 1",
+        "result.list[asInt(result.v)] == 1",
+        "(1..asInt(result.v))[9999] == 1",
+        "repeat('x', asInt(result.v))[9999] == 1",
+        "take([1], -asInt(result.v)) == [1]",
+        "repeat('x', -asInt(result.v)) == 'x'",
+        "bitshl(1, -asInt(result.v)) == 1",
+        "join(concat(map(1..4711, 'x'), [1]), '') == 'x'",
+        "fromPairs([1..asInt(result.v)]) == 1",
+        "fromJSON(repeat(' ', asInt(result.v) - 1) + 'x') == 1",
+        "fromJSON('5')[result.v[0:4]] == 1",
+        "int(result.v[0:4] + 'x') == 1"
+    )]
+    condition: &str,
+) {
+    let metric = metric(json!({"successCondition": condition}));
+    let document = Data::Document(json!({"v": "4711", "list": [1]}));
+    let judgement = judge(&metric, &reply(document), NOW, &str::to_owned);
+    assert_eq!(judgement.phase, Phase::Error, "{}", judgement.message);
+    let message = judgement.message.replace(&format!("{condition:?}"), "");
+    assert!(!message.contains("4711"), "{message}");
 }
 
 /// Rule 13

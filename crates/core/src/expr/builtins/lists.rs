@@ -108,7 +108,10 @@ fn take(from: &Value, count: &Value, budget: &mut Budget) -> Result<Value, Fault
         other => return Err(wrong("a whole number", other)),
     };
     let Ok(count) = usize::try_from(count) else {
-        return Err(Fault::value(format!("{count} elements cannot be taken")));
+        return Err(Fault::showing(
+            format!("{count} elements cannot be taken"),
+            "a negative number of elements cannot be taken",
+        ));
     };
     let count = count.min(all.len());
     budget.steps(count / 4)?;

@@ -54,10 +54,13 @@ fn from_pairs(value: &Value, budget: &mut Budget) -> Result<Value, Fault> {
             )));
         };
         let [key, value] = pair.items.as_slice() else {
-            return Err(Fault::value(format!(
-                "a pair is a list of two, and this is a list of {}",
-                pair.items.len()
-            )));
+            return Err(Fault::showing(
+                format!(
+                    "a pair is a list of two, and this is a list of {}",
+                    pair.items.len()
+                ),
+                "a pair is a list of two, and this is a list of another length",
+            ));
         };
         if let Value::Text(name) = key {
             budget.look_at(name.len())?;

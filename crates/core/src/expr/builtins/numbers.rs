@@ -20,7 +20,10 @@ pub(super) fn convert(function: Function, arguments: &[Value]) -> Result<Value, 
         (F::AsInt | F::Int, Value::Text(text)) => match whole_of(text) {
             Some(int) if function == F::AsInt => Ok(Value::Long(int)),
             Some(int) => Ok(Value::Int(int)),
-            None => Err(Fault::value(format!("{} is not a whole number", quoted(text)))),
+            None => Err(Fault::showing(
+                format!("{} is not a whole number", quoted(text)),
+                "the text is not a whole number",
+            )),
         },
         (F::AsInt, value) => match value.index() {
             Some(int) => Ok(Value::Long(int)),
@@ -33,7 +36,10 @@ pub(super) fn convert(function: Function, arguments: &[Value]) -> Result<Value, 
         },
         (F::AsFloat | F::Float, Value::Text(text)) => match float_of(text) {
             Some(float) => Ok(Value::Float(float)),
-            None => Err(Fault::value(format!("{} is not a number", quoted(text)))),
+            None => Err(Fault::showing(
+                format!("{} is not a number", quoted(text)),
+                "the text is not a number",
+            )),
         },
         (F::AsFloat | F::Float, value) => match value.float() {
             Some(float) => Ok(Value::Float(float)),
@@ -228,7 +234,10 @@ pub(super) fn bits(function: Function, arguments: &[Value]) -> Result<Value, Fau
     let y = whole(1)?;
     let shifts = matches!(function, F::BitShl | F::BitShr | F::BitUshr);
     if shifts && y < 0 {
-        return Err(Fault::value(format!("bits cannot be shifted by {y}")));
+        return Err(Fault::showing(
+            format!("bits cannot be shifted by {y}"),
+            "bits cannot be shifted by a negative number",
+        ));
     }
     // Shifted by more than there are, all bits are gone.
     let by = u32::try_from(y).unwrap_or(u32::MAX);

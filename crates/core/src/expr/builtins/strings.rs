@@ -22,7 +22,7 @@ pub(super) fn convert(function: Function, arguments: &[Value], budget: &mut Budg
             let nested = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
             budget.elements((text.len() / 2).saturating_add(nested.saturating_mul(64)))?;
             let json: serde_json::Value = serde_json::from_str(text)
-                .map_err(|error| Fault::value(format!("this is not JSON: {error}")))?;
+                .map_err(|error| Fault::showing(format!("this is not JSON: {error}"), "this is not JSON"))?;
             let answer = Answer::json(&json);
             match answer.cut {
                 true => Err(Fault::too_deep()),
@@ -174,8 +174,12 @@ fn replace(whole: &str, arguments: &[Value], budget: &mut Budget) -> Result<Valu
 }
 
 fn repeat(text: &str, count: i64, budget: &mut Budget) -> Result<Value, Fault> {
-    let count = usize::try_from(count)
-        .map_err(|_| Fault::value(format!("a string cannot be repeated {count} times")))?;
+    let count = usize::try_from(count).map_err(|_| {
+        Fault::showing(
+            format!("a string cannot be repeated {count} times"),
+            "a string cannot be repeated a negative number of times",
+        )
+    })?;
     let bytes = text.len().saturating_mul(count);
     if count > 1_000_000 {
         return Err(Fault::Budget("a string is repeated more than 1 million times"));
@@ -202,10 +206,13 @@ fn join(arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     let mut joined = String::new();
     for (number, item) in list.items.iter().enumerate() {
         let Value::Text(item) = item else {
-            return Err(Fault::value(format!(
-                "join() takes a list of strings, and element {number} is {}",
-                item.name()
-            )));
+            return Err(Fault::showing(
+                format!(
+                    "join() takes a list of strings, and element {number} is {}",
+                    item.name()
+                ),
+                "join() takes a list of strings, and an element is none",
+            ));
         };
         budget.steps(1)?;
         budget.text(item.len() + glue.len())?;

@@ -21,10 +21,10 @@ pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
         .and_then(|duration| i64::try_from(duration.as_nanos()).ok())
         .map(Value::Duration)
         .ok_or_else(|| {
-            Fault::value(format!(
-                "{} is not a duration such as 90s, 5m or 1h30m",
-                quoted(text)
-            ))
+            Fault::showing(
+                format!("{} is not a duration such as 90s, 5m or 1h30m", quoted(text)),
+                "the text is not a duration such as 90s, 5m or 1h30m",
+            )
         })
 }
 
@@ -32,10 +32,13 @@ pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
 pub(super) fn date(arguments: &[Value]) -> Result<Value, Fault> {
     let text = text(arguments, 0)?;
     moment(text).map(Value::Time).ok_or_else(|| {
-        Fault::value(format!(
-            "{} is not a time such as 2026-01-31T12:00:00Z or 2026-01-31",
-            quoted(text)
-        ))
+        Fault::showing(
+            format!(
+                "{} is not a time such as 2026-01-31T12:00:00Z or 2026-01-31",
+                quoted(text)
+            ),
+            "the text is not a time such as 2026-01-31T12:00:00Z or 2026-01-31",
+        )
     })
 }
 
