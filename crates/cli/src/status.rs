@@ -113,7 +113,7 @@ struct Verdict {
 }
 
 /// The reason of what no operator has looked at yet. No status says it.
-const WAITING_FOR_OPERATOR: &str = "WaitingForOperator";
+pub(crate) const WAITING_FOR_OPERATOR: &str = "WaitingForOperator";
 
 impl Verdict {
     /// A status that is older than what it is about says nothing yet: a template that changed a moment ago must not

@@ -8,6 +8,7 @@ use crate::columns::{self, columns};
 use crate::hint;
 use crate::rollout::Rollout;
 use crate::stage::{Stage, share};
+use crate::status::WAITING_FOR_OPERATOR;
 use crate::style::Style;
 use crate::unseen::{self, Sets};
 
@@ -106,10 +107,10 @@ pub(crate) fn row(
     let mut row = vec![
         name,
         style.state(phase),
-        stage
-            .reason()
-            .filter(|_| unseen.is_none())
-            .map_or_else(none, str::to_owned),
+        match unseen {
+            Some(_) => WAITING_FOR_OPERATOR.into(),
+            None => stage.reason().map_or_else(none, str::to_owned),
+        },
         status.step.clone().unwrap_or_else(none),
         stage.share().map_or_else(none, share),
         count(status.ready_replicas),
