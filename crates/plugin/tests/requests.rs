@@ -16,6 +16,7 @@ use serde_json::json;
 use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Options};
 use stateward_core::plan::{Share, Weight};
+use stateward_core::world::NoWorkload;
 use stateward_plugin::statefulset::{Caches, StatefulSets};
 use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version, Watches};
 use tokio::task::JoinHandle;
@@ -189,4 +190,20 @@ async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Sha
     let rolling = set.spec.unwrap().update_strategy.unwrap().rolling_update;
     assert_eq!(rolling.unwrap().partition, Some(expected));
     filling.abort();
+}
+
+/// A command must not be refused, nor an object let go, because the watch was interrupted when the set was created.
+#[tokio::test(start_paused = true)]
+async fn a_set_that_the_watch_has_not_shown_is_not_missing() {
+    let (_cluster, client) = cluster().await;
+    let plugin = StatefulSets::new(client.clone(), Caches::new().0);
+    let seen = plugin.observe(&target()).await.unwrap().unwrap();
+    assert!(
+        matches!(seen.workload, Err(NoWorkload::Missing(_))),
+        "{:?}",
+        seen.workload
+    );
+    set(&client, 1).await;
+    let error = plugin.observe(&target()).await.unwrap_err();
+    assert!(matches!(error, PluginError::Conflict(_)), "{error}");
 }

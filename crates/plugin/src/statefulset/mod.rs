@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::core::NamespaceResourceScope;
+use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use stateward_client::{ObjectName, Objects};
@@ -91,6 +91,17 @@ impl StatefulSets {
         Ok(Done::Changed)
     }
 
+    /// Asks the server: a set that the watch does not show may have been created while the watch was interrupted. To refuse a command
+    /// or to let an object go because of that would be wrong.
+    async fn exists(&self, target: &Target) -> Result<bool, PluginError> {
+        let sets = self.objects::<PartialObjectMeta<StatefulSet>>(target)?;
+        let found = sets.find(&name(&target.name)?).await;
+        match found {
+            Ok(set) => Ok(set.is_some()),
+            Err(error) => Err(refusal(error, target, "cannot look for the set")),
+        }
+    }
+
     fn replicas(&self, target: &Target) -> Result<u32, PluginError> {
         let set = self.caches.set(&target.namespace, &target.name);
         let set = set.ok_or_else(|| PluginError::Gone(set_name(target)))?;
@@ -144,6 +155,9 @@ impl ResourcePlugin for StatefulSets {
     }
 
     async fn observe(&self, target: &Target) -> Result<Option<Observation>, PluginError> {
+        if self.caches.set(&target.namespace, &target.name).is_none() && self.exists(target).await? {
+            return Err(PluginError::Conflict(set_name(target)));
+        }
         Ok(self.caches.observe(target))
     }
 
