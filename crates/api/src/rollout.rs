@@ -159,6 +159,9 @@ pub struct RolloutStatus {
     /// The ControllerRevision that keeps a copy of the stable template, because Kubernetes forgets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stable_template_copy: Option<String>,
+    /// Copies of former stable templates are still to be deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub former_template_copies: bool,
 
     /// Pods asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

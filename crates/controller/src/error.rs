@@ -8,6 +8,8 @@ use futures::FutureExt;
 use stateward_client::InvalidName;
 use stateward_plugin::{PluginError, words};
 
+use crate::retry::retry_error_after;
+
 /// Why a turn did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -60,6 +62,14 @@ pub(crate) async fn contain_panics<T>(
 impl Error {
     pub(crate) fn api(what: &'static str) -> impl FnOnce(kube::Error) -> Self {
         move |cause| Self::Api { what, cause }
+    }
+
+    /// How long to wait before the same request may be sent again; `None` for an error that is final.
+    pub(crate) fn retry_after(&self, attempt: usize, who: &str) -> Option<Duration> {
+        match self {
+            Self::Api { cause, .. } => retry_error_after(cause, attempt, who),
+            _ => None,
+        }
     }
 
     /// In one word, for counting.

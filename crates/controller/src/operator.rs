@@ -49,6 +49,7 @@ pub struct Options {
 /// The operator: rolls what RolloutPlugins and PhasedRollouts ask for, until it is dropped.
 pub struct Operator {
     client: Client,
+    client_without_retries: Client,
     options: Options,
     metrics: Metrics,
     providers: Arc<dyn Ask>,
@@ -60,8 +61,8 @@ pub struct Operator {
 
 impl Operator {
     /// An operator that works through `client`.
-    pub fn new(client: Client, options: Options) -> Self {
-        let client = retry_transient_errors(client);
+    pub fn new(client_without_retries: Client, options: Options) -> Self {
+        let client = retry_transient_errors(client_without_retries.clone());
         let secrets: Arc<dyn Secrets> = Arc::new(KubeSecrets(client.clone()));
         Self {
             providers: Arc::new(Providers::new(
@@ -70,6 +71,7 @@ impl Operator {
             )),
             secrets,
             client,
+            client_without_retries,
             options,
             metrics: Metrics::default(),
             workers: Workers::default(),
@@ -129,6 +131,7 @@ impl Operator {
         let (asks, orders) = Asks::new();
         let steering = Steering {
             client: client.clone(),
+            client_without_retries: self.client_without_retries.clone(),
             clock: self.options.clock.clone(),
             plugin,
             metrics: self.metrics.clone(),
@@ -246,6 +249,7 @@ async fn spread(
 /// What the objects of every kind are steered with.
 struct Steering {
     client: Client,
+    client_without_retries: Client,
     clock: Clock,
     plugin: Arc<StatefulSets>,
     metrics: Metrics,
@@ -273,6 +277,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         steering.roster.clone(),
         NamespaceSlots::new(queue),
     );
+    context.client_without_retries = steering.client_without_retries.clone();
     context.contain_panics = steering.contain_panics;
     let context = Arc::new(context);
     let (reader, writer) = reflector::store();

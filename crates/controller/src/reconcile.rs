@@ -19,7 +19,7 @@ use stateward_core::plan::Plan;
 use stateward_core::workload::{Claim, Workload};
 use stateward_core::world::{Action, Decision, World};
 use stateward_core::{decide, record};
-use stateward_plugin::{Done, Manager, Observation, ResourcePlugin, Target};
+use stateward_plugin::{Done, Manager, Observation, PluginError, ResourcePlugin, Target};
 use tracing::Instrument;
 
 use crate::contest::{Contest, reduces_exposure};
@@ -54,6 +54,8 @@ const WRITES_PER_TURN: usize = 8;
 /// What every turn needs.
 pub(crate) struct Context<K: Rollout> {
     pub(crate) client: Client,
+    /// For what must not be sent again without a look at what it was decided on.
+    pub(crate) client_without_retries: Client,
     pub(crate) clock: Clock,
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
     pub(crate) metrics: Metrics,
@@ -83,6 +85,7 @@ impl<K: Rollout> Context<K> {
         slots: NamespaceSlots<K>,
     ) -> Self {
         Self {
+            client_without_retries: client.clone(),
             client,
             clock,
             plugin,
@@ -310,7 +313,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
                 return Ok(Next::requeue(context.clock.on_the_timer(VERIFY_WAIT)));
             }
             let stable = decision.memory.stable.as_ref();
-            let replaced = keep_stable_template(&object, &mut new, stable, &target, context).await?;
+            keep_stable_template(&object, &mut new, stable, &target, context).await?;
             if only_copy && K::record(&new).stable_template_copy.is_none() {
                 continue;
             }
@@ -319,14 +322,10 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             notices.extend(record::stall(recorded, &decision));
             notices.extend(news.flatten());
             context.tell(&object, &notices, world.now).await;
-            object = write_status(&object, &new, context).await?;
-            if let Some(name) = K::record(&new)
-                .stable_template_copy
-                .as_deref()
-                .filter(|_| replaced)
-            {
-                stable_template::delete_others(&object, name, context).await;
+            if !is_current(&seen, &target, context).await? {
+                continue;
             }
+            object = write_status(&object, &new, &seen, &target, context).await?;
             if let Some(took) = time_at_step(&world, &decision) {
                 context.metrics.stepped(took);
             }
@@ -369,6 +368,14 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             context.hinder(&uid, None);
             continue;
         }
+        if recorded.former_template_copies {
+            stable_template::delete_former(&object, recorded.stable_template_copy.as_deref(), context)
+                .await?;
+            let mut new = old.clone();
+            K::record_mut(&mut new).former_template_copies = false;
+            object = write_status(&object, &new, &seen, &target, context).await?;
+            continue;
+        }
         let due = context.checks.ask(&object, world.now);
         let uncontested = contested.map(|(_, until)| until);
         return Ok(
@@ -395,9 +402,30 @@ pub(crate) fn has_left<K: Rollout>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some() && !object.finalizers().iter().any(kept)
 }
 
-/// Writes a status down, and remembers that it was us.
-async fn write_status<K: Rollout>(object: &K, new: &K::Status, context: &Context<K>) -> Result<K, Error> {
-    let written = status::write(&context.client, object, new).await?;
+/// Writes a status down, and remembers that it was us. A conflict where what it was decided on has changed while a transient error was
+/// waited out: it may have been written all the same, so that the object has to be read again.
+async fn write_status<K: Rollout>(
+    object: &K,
+    new: &K::Status,
+    seen: &Observation,
+    target: &Target,
+    context: &Context<K>,
+) -> Result<K, Error> {
+    let mut attempt = 0;
+    let written = loop {
+        let error = match status::write(&context.client_without_retries, object, new).await {
+            Ok(written) => break written,
+            Err(error) => error,
+        };
+        let Some(wait) = error.retry_after(attempt, &full_name(object)) else {
+            return Err(error);
+        };
+        tokio::time::sleep(wait).await;
+        attempt += 1;
+        if !is_current(seen, target, context).await? {
+            return Err(PluginError::Conflict(target.name.clone()).into());
+        }
+    };
     context.contest.said(
         &object.uid().unwrap_or_default(),
         &object.status(),
@@ -407,6 +435,29 @@ async fn write_status<K: Rollout>(object: &K, new: &K::Status, context: &Context
     context.metrics.decided("status");
     context.latest.remember(&written);
     Ok(written)
+}
+
+/// Whether what was looked at is still so. Events and retries take time, and a status must not say what was true before them.
+async fn is_current<K: Rollout>(
+    seen: &Observation,
+    target: &Target,
+    context: &Context<K>,
+) -> Result<bool, Error> {
+    let Some(now) = context.plugin.observe(target).await? else {
+        return Ok(false);
+    };
+    Ok(match (&seen.workload, now.workload) {
+        // These two are asked for, not watched.
+        (Ok(then), Ok(now)) => {
+            *then
+                == Workload {
+                    current_template: then.current_template.clone(),
+                    forgotten: then.forgotten.clone(),
+                    ..now
+                }
+        }
+        (then, now) => *then == now,
+    })
 }
 
 /// What came of letting go of a workload.
@@ -432,13 +483,18 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
     let mut decision = decide(&world);
     if let Some(Action::Restore(_)) = decision.action {
         let stable = decision.memory.stable.as_ref();
-        match stable_template::read(object, stable, context).await {
-            Ok(_) => {}
-            Err(Error::NoTemplate(_)) => {
-                world.can_restore = false;
-                decision = decide(&world);
-            }
+        world.can_restore = match stable_template::read(object, stable, context).await {
+            Ok(_) => true,
+            Err(Error::NoTemplate(_)) => match stable {
+                Some(stable) => stable_template::recover(object, stable, target, context)
+                    .await?
+                    .is_some(),
+                None => false,
+            },
             Err(error) => return Err(error),
+        };
+        if !world.can_restore {
+            decision = decide(&world);
         }
     }
     let Some(action) = &decision.action else {
@@ -577,25 +633,24 @@ async fn verified<K: Rollout>(
     Ok(context.plugin.verify_weight(target, share).await?)
 }
 
-/// Has the status name the copy of the stable template, which is created first. Whether a former copy may be deleted once that is
-/// written.
+/// Has the status name the copy of the stable template, which is created first. Former copies are deleted once that is written.
 async fn keep_stable_template<K: Rollout>(
     object: &K,
     status: &mut K::Status,
     stable: Option<&Stable>,
     target: &Target,
     context: &Context<K>,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let old = object.status();
     let before = K::record(&old).stable_template_hash.as_deref();
     let record = K::record_mut(status);
     let Some(stable) = stable.filter(|_| record.stable_template_copy.is_none()) else {
-        return Ok(false);
+        return Ok(());
     };
     if before == Some(stable.template.as_str()) {
         let uid = object.uid().unwrap_or_default();
         if context.is_without_copy(&uid, before) {
-            return Ok(false);
+            return Ok(());
         }
         record.stable_template_copy = stable_template::recover(object, stable, target, context).await?;
         if record.stable_template_copy.is_none() {
@@ -613,10 +668,11 @@ async fn keep_stable_template<K: Rollout>(
             };
             context.tell(object, &[notice], context.clock.now()).await;
         }
-        return Ok(false);
+        return Ok(());
     }
     record.stable_template_copy = Some(stable_template::keep(object, stable, target, context).await?);
-    Ok(before.is_some())
+    record.former_template_copies |= before.is_some();
+    Ok(())
 }
 
 async fn act<K: Rollout>(

@@ -2,7 +2,8 @@
 //!
 //! A reconcile that gives up starts over: it reads, reports and writes again what had already arrived. Under a fault that hits every
 //! few requests it would never end. So a request that was reset, or answered with 5xx or 429, is sent again a few times first. Every
-//! attempt passes the [fence](crate::fence) below.
+//! attempt passes the [fence](crate::fence) below. A status is not sent again here: what it says may not be so any more after the wait,
+//! and so the reconcile looks first.
 //!
 //! Sending a write twice is safe here: what is created has a name that follows from what it is for, changes carry the version that
 //! they were decided on, and deletions carry a UID. A write that arrived although its answer was lost is answered with 409 or 404 the
@@ -14,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use tokio::time::sleep;
@@ -47,7 +48,7 @@ pub fn retry_transient_errors(client: Client) -> Client {
                 let uri = request.uri().clone();
                 let answer = client.send(request).await;
                 let attempt = wait.0;
-                let Some(wait) = retry_after(&answer, jittered(wait, &uri), attempt) else {
+                let Some(wait) = retry_after(&answer, jittered(wait, uri.path()), attempt) else {
                     return answer.map_err(BoxError::from);
                 };
                 sleep(wait).await;
@@ -60,9 +61,9 @@ pub fn retry_transient_errors(client: Client) -> Client {
 }
 
 /// Not all objects at once. The same for the same request, so that a simulation can be repeated.
-fn jittered((attempt, wait): (usize, Duration), uri: &Uri) -> Duration {
+fn jittered((attempt, wait): (usize, Duration), who: &str) -> Duration {
     let mut hasher = DefaultHasher::new();
-    (uri.path(), attempt).hash(&mut hasher);
+    (who, attempt).hash(&mut hasher);
     wait.mul_f64(0.5 + (hasher.finish() % 1000) as f64 / 1000.0)
 }
 
@@ -79,8 +80,32 @@ fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration, attempt: u
     };
     let asked = answer.headers().get(RETRY_AFTER);
     let asked = asked.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
-    let asked = asked.map(Duration::from_secs);
-    match answer.status() {
+    wait_after(answer.status(), asked.map(Duration::from_secs), wait, attempt)
+}
+
+/// The same for the error that a client without retries gives.
+pub(crate) fn retry_error_after(error: &kube::Error, attempt: usize, who: &str) -> Option<Duration> {
+    let wait = jittered((attempt, *WAITS.get(attempt)?), who);
+    match error {
+        kube::Error::Api(status) => {
+            let asked = status.details.as_ref().map(|details| details.retry_after_seconds);
+            let asked = asked.filter(|seconds| *seconds > 0);
+            let asked = asked.map(|seconds| Duration::from_secs(seconds.into()));
+            wait_after(StatusCode::from_u16(status.code).ok()?, asked, wait, attempt)
+        }
+        kube::Error::Service(error) if error.is::<Fenced>() => None,
+        kube::Error::Service(_) | kube::Error::HyperError(_) => Some(wait),
+        _ => None,
+    }
+}
+
+fn wait_after(
+    status: StatusCode,
+    asked: Option<Duration>,
+    wait: Duration,
+    attempt: usize,
+) -> Option<Duration> {
+    match status {
         StatusCode::TOO_MANY_REQUESTS => asked,
         StatusCode::NOT_IMPLEMENTED => None,
         StatusCode::INTERNAL_SERVER_ERROR if attempt > 0 => None,

@@ -78,20 +78,19 @@ pub(crate) async fn read<K: Rollout>(
     found.ok_or_else(|| Error::NoTemplate(revision()))
 }
 
-/// Deletes every copy but the one of this name. What fails is tried again when the next version is stable.
-pub(crate) async fn delete_others<K: Rollout>(object: &K, name: &str, context: &Context<K>) {
-    let there = match list(object, context).await {
-        Ok(there) => there,
-        Err(error) => {
-            tracing::warn!(%error, "cannot delete copies of former stable templates");
-            return;
-        }
-    };
-    for copy in there.iter().filter(|copy| copy.name_any() != name) {
-        if let Err(error) = delete(object, copy, context).await {
-            tracing::warn!(%error, "the copy of a former stable template stays");
-        }
+/// Deletes every copy but the one that the status names.
+pub(crate) async fn delete_former<K: Rollout>(
+    object: &K,
+    named: Option<&str>,
+    context: &Context<K>,
+) -> Result<(), Error> {
+    // Which one is former is not known without a name.
+    let Some(named) = named else { return Ok(()) };
+    let there = list(object, context).await?;
+    for copy in there.iter().filter(|copy| copy.name_any() != named) {
+        delete(object, copy, context).await?;
     }
+    Ok(())
 }
 
 async fn delete<K: Rollout>(

@@ -74,6 +74,7 @@ pub(crate) fn compose(
     if new.stable_template_hash == old.stable_template_hash {
         new.stable_template_copy.clone_from(&old.stable_template_copy);
     }
+    new.former_template_copies = old.former_template_copies;
     if let Reason::Inconclusive | Reason::ChecksFailed = report.reason {
         for condition in &mut new.pause_conditions {
             condition.reason = conditions::reason(report.reason).into();

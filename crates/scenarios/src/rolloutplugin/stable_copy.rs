@@ -7,6 +7,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use stateward_core::stable_copy::COPY_OF;
 
+use super::{paused_at, stands_at};
 use crate::harness::{Cluster, Doing, Outcome, Rollout, Set};
 use crate::scenarios;
 
@@ -16,6 +17,7 @@ scenarios![
     a_copy_that_the_status_does_not_name_is_found_again,
     an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollout,
     a_copy_cannot_be_changed,
+    a_copy_that_was_deleted_is_made_again_to_release_the_workload,
 ];
 
 fn revisions(cluster: &Cluster) -> Api<ControllerRevision> {
@@ -213,4 +215,23 @@ async fn a_copy_cannot_be_changed(cluster: &mut Cluster) -> Outcome {
         Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
         other => Err(cluster.unmet("a refusal", format!("{other:?}"))),
     }
+}
+
+/// Else the guard would stay, and hold back every later change without a word.
+async fn a_copy_that_was_deleted_is_made_again_to_release_the_workload(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = paused_at(cluster, 3, 34).await?;
+    let name = expect_one_copy(cluster, &rollout, "v1").await?;
+    rollout.abort().await?;
+    rollout.expect_message("every pod is back").await?;
+    revisions(cluster)
+        .delete(&name, &DeleteParams::default())
+        .await
+        .doing("delete the copy")?;
+    rollout.delete().await?;
+    rollout.expect_gone().await?;
+    stands_at(&db, 0).await?;
+    db.expect_rest(["v1"; 3]).await?;
+    db.set_image("v3").await?;
+    db.expect_rest(["v3"; 3]).await
 }
