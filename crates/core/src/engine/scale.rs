@@ -129,7 +129,7 @@ impl Turn<'_> {
         let mut message = format!("{}: scaled from {counted} to {replicas} pods", attempt.target);
         if up && let Some(stable) = &self.memory.stable {
             message += &format!(
-                "; no pod that was there is moved back, and added pods run {}",
+                "; no pod that was there is moved back, and added pods are created on {}",
                 stable.revision
             );
             let early = new_pods(attempt, workload)

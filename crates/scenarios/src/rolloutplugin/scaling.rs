@@ -35,7 +35,8 @@ async fn scaling_up_in_a_pause_moves_no_pod_back(cluster: &mut Cluster) -> Outco
         .await?;
     expect_still_there(cluster, &db, &before).await?;
     stands_at(&db, 8).await?;
-    let words = "scaled from 5 to 8 pods; no pod that was there is moved back, and added pods run db-";
+    let words =
+        "scaled from 5 to 8 pods; no pod that was there is moved back, and added pods are created on db-";
     rollout.expect_event("Scaled", words).await?;
     rollout
         .expect_event("Scaled", "1 of 8 pods may run the new version")
