@@ -31,6 +31,14 @@ async fn apply(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     applied.doing("apply a manifest").map(drop)
 }
 
+/// Applies it once, and waits until the partition is put back.
+async fn apply_and_wait(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outcome {
+    apply(cluster, db).await?;
+    stands_at(db, partition).await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(())
+}
+
 /// Each time Kubernetes may replace the next pod before the partition is back. It goes further only once that one is Ready, which takes
 /// far longer than the operator's answer.
 async fn expect_no_further_pod(cluster: &Cluster, db: &Set<'_>) -> Outcome {
@@ -51,7 +59,8 @@ async fn expect_contested(rollout: &Rollout<'_>) -> Outcome {
     rollout.expect_condition("Contested", "True", words).await?;
     rollout.expect_event("WorkloadContested", words).await?;
     rollout.expect_message(&format!("contested: {words}")).await?;
-    rollout.expect_events_at_most("WorkloadContested", 1).await
+    // Once, and once more after a restart.
+    rollout.expect_events_at_most("WorkloadContested", 2).await
 }
 
 async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_pause(
@@ -63,13 +72,21 @@ async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_
     let slow = Behaviour::ready_after(Duration::from_secs(30));
     cluster.pods().program(new(), slow);
     for _ in 0..10 {
-        apply(cluster, &db).await?;
-        stands_at(&db, 4).await?;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        apply_and_wait(cluster, &db, 4).await?;
     }
+    let fight = async {
+        loop {
+            apply_and_wait(cluster, &db, 4).await?;
+        }
+    };
+    let ended: Outcome = tokio::select! {
+        ended = fight => ended,
+        reported = expect_contested(&rollout) => reported,
+    };
+    ended?;
+    stands_at(&db, 4).await?;
     cluster.pods().program(new(), Behaviour::default());
     expect_no_further_pod(cluster, &db).await?;
-    expect_contested(&rollout).await?;
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     rollout.expect_step(1, "Paused").await?;
     // Once the Git tool stops, nothing says so any more.
@@ -96,9 +113,7 @@ async fn keep_applying(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outco
     let slow = Behaviour::ready_after(Duration::from_secs(30));
     cluster.pods().program(new(), slow);
     for _ in 0..8 {
-        apply(cluster, db).await?;
-        stands_at(db, partition).await?;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        apply_and_wait(cluster, db, partition).await?;
     }
     cluster.pods().program(new(), Behaviour::default());
     expect_no_further_pod(cluster, db).await
@@ -178,9 +193,9 @@ async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_wr
         });
         tokio::select! {
             claimed = claimed => claimed?,
-            contested = rollout.expect_event("WorkloadContested", words) => {
+            contested = rollout.expect_condition("Contested", "True", words) => {
                 contested?;
-                rollout.expect_condition("Contested", "True", words).await?;
+                rollout.expect_event("WorkloadContested", words).await?;
                 return db.expect_rest(["v1", "v2"]).await;
             }
         }

@@ -1,5 +1,7 @@
 //! Invalid specs: what is reported, and what is guarded all the same.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
@@ -255,8 +257,11 @@ async fn a_plan_that_becomes_invalid_keeps_the_guard(cluster: &mut Cluster) -> O
     rollout
         .expect_condition("InvalidSpec", "True", "\"soon\"")
         .await?;
+    let new = || Match::image("example.com/db:v2");
+    let slow = Behaviour::ready_after(Duration::from_secs(30));
+    cluster.pods().program(new(), slow);
     db.set_partition(0).await?;
-    // Kubernetes may have begun with the next pod by then.
+    // Kubernetes may have begun with the next pod by then. It goes no further before that one is Ready.
     db.eventually(
         "a partition that releases no third pod",
         |set, _| match partition(set) {
@@ -265,6 +270,7 @@ async fn a_plan_that_becomes_invalid_keeps_the_guard(cluster: &mut Cluster) -> O
         },
     )
     .await?;
+    cluster.pods().program(new(), Behaviour::default());
     rollout.patch("put the steps right", right()).await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v1", "v1", "v2"]).await

@@ -36,6 +36,7 @@ pub fn all() -> Vec<Scenario> {
         abort::all(),
         analysis::all(),
         commands::all(),
+        contested::all(),
         deadlines::all(),
         foreign::all(),
         guard::all(),
@@ -52,11 +53,10 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those in which a tenant attacks, or another client writes what the operator writes. They are not simulated: the invariants are those
-/// of rollouts that no other client writes to.
+/// Those in which a tenant attacks, or the network does. They are not simulated: the invariants are those of rollouts whose status no other
+/// client writes to.
 pub fn hostile() -> Vec<Scenario> {
     [
-        contested::all(),
         faults::all(),
         forged::all(),
         limits::all(),
