@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the budgets, measured. Prints numbers and judges none of them.
+//! `cargo xtask bench`: measures the performance budgets. Prints numbers and does not judge them.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -15,23 +15,23 @@ use crate::process::exit_code;
 /// `cargo xtask bench …`
 #[derive(clap::Subcommand)]
 pub(crate) enum Action {
-    /// The embedded cluster: a rolling update, many sets, watch latency, start-up
+    /// The embedded cluster: a rolling update, many StatefulSets, watch latency, start-up
     Cluster {
-        /// Arguments for the benchmark, such as the number of sets
+        /// Arguments for the benchmark, such as the number of StatefulSets
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
     /// The command line: verbs, the live view, a plan, the binary
     Cli,
-    /// The operator: steps, many rollouts, ten thousand sets; on a real control plane and on the embedded cluster
+    /// The operator: steps, many rollouts, ten thousand StatefulSets; on a real control plane and on the embedded cluster
     Operator {
-        /// Arguments for the benchmark, such as the number of sets
+        /// Arguments for the benchmark, such as the number of StatefulSets
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
 }
 
-/// Runs a benchmark; its exit code is ours.
+/// Runs a benchmark and returns its exit code.
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
     match action {
         Action::Cluster { arguments } => cluster(layout, arguments),
@@ -79,7 +79,7 @@ fn cli(layout: &Layout) -> Result<u8> {
     Ok(exit_code(status))
 }
 
-/// Builds first: a plane that waits for a compiler is in its way.
+/// Builds first: a compiler would compete with the plane for the CPU.
 fn operator(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
     let bench = [
         "bench",
@@ -104,7 +104,7 @@ fn operator(layout: &Layout, arguments: &[OsString]) -> Result<u8> {
     kube::on_a_plane_of_its_own(layout, &Options::default(), false, &command)
 }
 
-/// From starting the release binary to its word that it serves: the best of a few.
+/// The time from the start of the release binary until it serves: the best of several.
 fn start_up(layout: &Layout) -> Result<Duration> {
     let built = Command::new("cargo")
         .args(["build", "--quiet", "--release", "--package", "stateward"])

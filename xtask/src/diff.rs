@@ -1,4 +1,4 @@
-//! `cargo xtask diff`: random sequences on the embedded and a real control plane, for as long as one likes.
+//! `cargo xtask diff`: random sequences on the embedded and a real control plane, for as long as requested.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 /// `cargo xtask diff …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Play sequence after sequence for this long; without it, only the one of --seed
+    /// Run sequences for this long; without it, only the one of --seed
     #[arg(long, value_name = "N", required_unless_present = "seed")]
     minutes: Option<u64>,
     /// The first seed
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     seed: Option<u64>,
 }
 
-/// Plays on a plane of its own; the exit code is 1 when the control planes differ.
+/// Runs on its own plane; the exit code is 1 if the control planes differ.
 pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     let Args { minutes, seed } = args;
     let budget = match minutes {

@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: files that are made from something else and committed.
+//! `cargo xtask generate`: generated files that are checked in.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -15,26 +15,26 @@ use crate::recording;
 /// `cargo xtask generate …`
 #[derive(clap::Subcommand)]
 pub(crate) enum Action {
-    /// The shape of the built-in Kubernetes types, read off the Go types of testbed/go.mod
+    /// The schemas of the built-in Kubernetes types, read from the Go types of testbed/go.mod
     Types,
-    /// The resources that the embedded cluster serves, read off the discovery of a real one
+    /// The resources that the embedded cluster serves, read from the discovery API of a real one
     Resources,
-    /// The manifests under deploy/ and the definitions that are compiled in, as stateward install prints them
+    /// The manifests under deploy/ and the embedded definitions, as printed by stateward install
     Manifests,
-    /// The reference under docs/reference: verbs, spec and status, as the code has them
+    /// The reference under docs/reference: verbs, spec and status, from the code
     Reference,
-    /// The picture of a plan, docs/images/plan.svg
+    /// The chart of a plan, docs/images/plan.svg
     Picture,
-    /// The demo as a moving picture, docs/images/demo.svg, recorded from a run of it
+    /// The animation of the demo, docs/images/demo.svg, recorded from a run
     Recording,
-    /// What Go answers to conditions, for the tests of our own evaluator
+    /// The results of conditions in Go, for the tests of our own evaluator
     Conditions,
-    /// As resources, of the cluster of KUBECONFIG
+    /// Like resources, from the cluster of KUBECONFIG
     #[command(hide = true)]
     ResourcesOfThisCluster,
 }
 
-/// Makes the files again.
+/// Regenerates the files.
 pub(crate) fn run(layout: &Layout, action: &Action) -> Result<u8> {
     match action {
         Action::Types => types(layout)?,
@@ -66,10 +66,10 @@ fn types(layout: &Layout) -> Result<()> {
     write(layout, "crates/schema/data/types.json", &made)
 }
 
-/// Random conditions in the table; the seed makes them the same every time.
+/// Random conditions in the table; a fixed seed makes them reproducible.
 const RANDOM_CONDITIONS: [&str; 3] = ["random", "2000", "20260131"];
 
-/// Asks the Go implementation of the language of conditions: for the ones that are written down, and for random ones.
+/// Evaluates conditions with the Go implementation of their language: the written ones and random ones.
 fn conditions(layout: &Layout) -> Result<()> {
     let oracle = layout.testbed.join("expr");
     let written =
@@ -86,7 +86,7 @@ fn conditions(layout: &Layout) -> Result<()> {
     write(layout, "crates/core/src/expr/golden/random.jsonl", &made)
 }
 
-/// What `stateward install` prints, so that a cluster can be set up without the binary.
+/// The output of `stateward install`, so that a cluster can be set up without the binary.
 fn manifests(layout: &Layout) -> Result<()> {
     fs::create_dir_all(layout.root.join("deploy")).context("cannot create deploy/")?;
     let files: [(&str, &[&str]); 5] = [
@@ -108,7 +108,7 @@ fn manifests(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// The test that compares the pages writes them where it is told to.
+/// The test that compares the pages writes them if told to.
 fn reference(layout: &Layout) -> Result<()> {
     output(
         Command::new(env!("CARGO"))
@@ -121,7 +121,7 @@ fn reference(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// The picture of the sample, as `stateward plan` draws it.
+/// The chart of the sample, as `stateward plan` draws it.
 fn picture(layout: &Layout) -> Result<()> {
     let made = output(
         Command::new(env!("CARGO"))
@@ -132,7 +132,7 @@ fn picture(layout: &Layout) -> Result<()> {
     write(layout, "docs/images/plan.svg", &made)
 }
 
-/// What the embedded cluster serves: whole groups, or of a group only these.
+/// The resources of the embedded cluster: whole groups, or only these of a group.
 const SERVED: [(&str, &[&str]); 13] = [
     (
         "api/v1",
@@ -178,7 +178,7 @@ const SERVED: [(&str, &[&str]); 13] = [
     ("apis/apiextensions.k8s.io/v1", &[]),
 ];
 
-/// Writes a resource a line, so that a change of one is a change of a line.
+/// Writes one resource per line, for readable diffs.
 fn resources(layout: &Layout) -> Result<()> {
     let version: Value =
         serde_json::from_slice(&output(Command::new("kubectl").args(["get", "--raw=/version"]))?)?;

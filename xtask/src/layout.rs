@@ -1,24 +1,24 @@
-//! Where things are: the repository, its test bed, and the place under `target/` for what is made from it.
+//! Paths: the repository, its test bed, and the directory under `target/` for built files.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The directories every command starts from.
+/// The directories that commands use.
 pub(crate) struct Layout {
     /// The root of the repository.
     pub(crate) root: PathBuf,
     /// The Go module with the control plane.
     pub(crate) testbed: PathBuf,
-    /// Where cargo builds.
+    /// The target directory of cargo.
     pub(crate) target: PathBuf,
     /// Built control planes and the state of running ones.
     pub(crate) kube: PathBuf,
 }
 
 impl Layout {
-    /// Finds the repository this xtask was built from.
+    /// Finds the repository that this xtask was built from.
     pub(crate) fn find() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()

@@ -1,7 +1,6 @@
-//! The workshop: `cargo xtask kube` runs real control planes, `cargo xtask test` is the one test command.
+//! Development tasks: `cargo xtask kube` runs real control planes, `cargo xtask test` runs all tests.
 //!
-//! Arguments come in here, actions live in the modules, and every error becomes an exit code here and
-//! nowhere else. Data goes to stdout, talk to stderr.
+//! Parses arguments and turns errors into exit codes; actions are in the modules. Data goes to stdout, messages to stderr.
 
 mod bench;
 mod diff;
@@ -27,7 +26,7 @@ use crate::signals::Interrupted;
 #[cfg(not(target_os = "linux"))]
 compile_error!("xtask needs pidfds and parent-death signals, which only Linux has: use a Linux container");
 
-/// The workshop of Stateward
+/// Development tasks of Stateward
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -40,20 +39,20 @@ enum Action {
     /// Build, start and stop real Kubernetes control planes
     #[command(subcommand)]
     Kube(kube::Action),
-    /// Measure against the budgets
+    /// Measure the performance budgets
     #[command(subcommand)]
     Bench(bench::Action),
-    /// Play random sequences on the embedded and a real control plane and compare
+    /// Run random sequences on the embedded and a real control plane and compare
     Diff(diff::Args),
-    /// Play the RolloutPlugin scenarios with an operator that things go wrong for
+    /// Simulate the RolloutPlugin scenarios with fault injection in the operator
     Simulate(simulate::Args),
-    /// Show that the tests notice deliberate mistakes
+    /// Check that the tests detect deliberate mistakes
     #[command(subcommand)]
     Mutants(mutants::Action),
-    /// Make the generated files again
+    /// Regenerate the generated files
     #[command(subcommand)]
     Generate(generate::Action),
-    /// Check format and lints and run every test, on a real control plane when there is one
+    /// Check format and lints and run all tests, on a real control plane if there is one
     Test(test::Args),
 }
 

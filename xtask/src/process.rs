@@ -1,4 +1,4 @@
-//! Child processes that cannot outlive us, and what their end means as an exit code.
+//! Child processes that cannot outlive this one, and their exit codes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,14 +13,14 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
-/// A child process and the descriptor that becomes readable when it ends; it ends with this value.
+/// A child process, killed on drop, and the descriptor that becomes readable when it ends.
 pub(crate) struct Running {
     child: Child,
     pidfd: OwnedFd,
 }
 
 impl Running {
-    /// Starts `command`; `name` is for the error message.
+    /// Starts `command`; `name` is for error messages.
     pub(crate) fn spawn(command: &mut Command, name: &str) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let pid = Pid::from_child(&child);
@@ -34,23 +34,23 @@ impl Running {
         self.pidfd.as_fd()
     }
 
-    /// Sends `signal`; a process that is already gone is fine.
+    /// Sends `signal`; a process that has already ended is not an error.
     pub(crate) fn signal(&self, signal: Signal) {
         let _gone = pidfd_send_signal(&self.pidfd, signal);
     }
 
-    /// Kills it and whatever it has started in its process group.
+    /// Kills it and all processes of its process group.
     pub(crate) fn kill_group(&self) {
         let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
 
-    /// Whether it ends before `patience` is over.
+    /// Whether it ends within `patience`.
     pub(crate) fn ends_within(&self, patience: Duration) -> Result<bool> {
         let patience = Timespec::try_from(patience).context("too long a time to wait")?;
         let ended = &mut [PollFd::new(&self.pidfd, PollFlags::IN)];
         loop {
             match poll(ended, Some(&patience)) {
-                // A signal that is not ours to handle; the wait begins anew.
+                // A signal that is handled elsewhere; wait again.
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error).context("cannot wait for a process"),
                 Ok(ready) => return Ok(ready > 0),
@@ -64,8 +64,8 @@ impl Running {
     }
 }
 
-/// Kills rather than asks: nothing on a test plane is worth an orderly end, and an API server whose etcd is
-/// gone does not end when asked.
+/// Kills the process instead of stopping it: a test plane needs no orderly end, and an API server whose etcd is gone does not stop on
+/// request.
 impl Drop for Running {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
@@ -73,14 +73,14 @@ impl Drop for Running {
     }
 }
 
-/// Ties `command` to us: the kernel sends it `signal` when the calling thread ends, however that happens.
+/// Ties `command` to this process: the kernel sends it `signal` when the calling thread ends for any reason.
 ///
 /// Call and spawn from the main thread only, because the kernel watches the thread, not the process.
 pub(crate) fn die_with_us(command: &mut Command, signal: Signal) {
     let parent = getpid();
     before_exec(command, move || {
         rustix::process::set_parent_process_death_signal(Some(signal))?;
-        // We may have died between fork and the line above; then no signal will ever come.
+        // The parent may have died between fork and the line above; then the signal never arrives.
         if getppid() == Some(parent) {
             Ok(())
         } else {
@@ -89,8 +89,7 @@ pub(crate) fn die_with_us(command: &mut Command, signal: Signal) {
     });
 }
 
-/// Gives `command` a session, and so a process group, of its own: a Ctrl-C in our terminal or its hangup
-/// does not reach it.
+/// Gives `command` its own session, and so its own process group: a Ctrl-C or a hangup of our terminal does not reach it.
 pub(crate) fn leave_our_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }
@@ -102,7 +101,7 @@ fn before_exec(command: &mut Command, hook: impl FnMut() -> io::Result<()> + Sen
     unsafe { command.pre_exec(hook) };
 }
 
-/// The exit code that passes `status` on, by the shell's convention for signals.
+/// The exit code for `status`, by the shell's convention for signals.
 pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
@@ -111,7 +110,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     }
 }
 
-/// 128 + n, as the shell reports a death by signal n.
+/// 128 + n, as a shell reports a process killed by signal n.
 pub(crate) fn code_of_signal(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |signal| 128_u8.saturating_add(signal))
 }

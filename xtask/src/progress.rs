@@ -1,8 +1,8 @@
-//! A counter line on stderr, so that long work is not silent.
+//! A progress line on stderr for long work.
 
 use std::io::{IsTerminal, Write, stderr};
 
-/// Counts things up to a known total.
+/// Counts items up to a known total.
 pub(crate) struct Progress {
     what: String,
     unit: &'static str,
@@ -12,7 +12,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts at none of `total`; a terminal gets one line that is updated, a log gets a line for each tenth.
+    /// Starts at zero of `total`; a terminal gets one updated line, a log gets a line for each tenth.
     pub(crate) fn new(what: String, unit: &'static str, total: usize) -> Self {
         Self {
             what,
@@ -23,7 +23,7 @@ impl Progress {
         }
     }
 
-    /// One more is done.
+    /// Counts one more item.
     pub(crate) fn advance(&mut self) {
         self.done += 1;
         if self.in_place {
@@ -34,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// Ends the line that was updated in place.
+    /// Ends the updated line.
     pub(crate) fn finish(self) {
         if self.in_place && self.done > 0 {
             eprintln!();
@@ -46,7 +46,7 @@ impl Progress {
     }
 }
 
-/// Whether the step to `done` crosses a tenth of `total`.
+/// Whether the item `done` crosses a tenth of `total`.
 fn reaches_a_tenth(done: usize, total: usize) -> bool {
     total > 0 && done * 10 / total != (done - 1) * 10 / total
 }

@@ -1,7 +1,7 @@
-//! Waiting: for child processes, for a while, and for the signals that ask us to stop.
+//! Waits for child processes, timeouts, and signals to stop.
 //!
-//! A caught signal arrives as a readable pipe, so one `poll` waits for everything at once and no thread
-//! is needed. That matters: a parent-death signal is tied to the thread that spawned the child.
+//! A caught signal arrives as a readable pipe, so one `poll` waits for everything and no thread is needed. That matters: a parent-death
+//! signal is tied to the thread that spawned the child.
 
 use std::fmt;
 use std::fs::File;
@@ -15,10 +15,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-/// The signals that ask a program to stop: terminal interrupt, polite kill, lost terminal.
+/// The signals to stop: terminal interrupt, termination, hangup.
 const CAUGHT: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
-/// A stop signal ended the work before it was done.
+/// A signal interrupted the work.
 #[derive(Debug)]
 pub(crate) struct Interrupted(pub(crate) Signal);
 
@@ -33,21 +33,21 @@ impl std::error::Error for Interrupted {}
 /// What ended a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Woke {
-    /// A stop signal arrived.
+    /// A signal to stop arrived.
     Signal(Signal),
     /// The watched descriptor with this index became readable; for a pidfd, the process ended.
     Ready(usize),
-    /// The time was up.
+    /// The timeout expired.
     Timeout,
 }
 
-/// Stop signals, caught from the moment this exists.
+/// The signals to stop, caught from the creation of this value.
 pub(crate) struct Signals {
     pipes: Vec<(Signal, UnixStream)>,
 }
 
 impl Signals {
-    /// Catches the stop signals instead of dying from them.
+    /// Catches the signals instead of being killed by them.
     pub(crate) fn catch() -> Result<Self> {
         let pipes = CAUGHT.iter().map(|&signal| {
             let (ours, handlers) = UnixStream::pair().context("cannot make a pipe for signals")?;
@@ -60,7 +60,7 @@ impl Signals {
         })
     }
 
-    /// Waits until one of `watched` is readable, a stop signal arrives or `timeout` is over.
+    /// Waits until one of `watched` is readable, a signal to stop arrives or `timeout` expires.
     pub(crate) fn wait(&self, watched: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Woke> {
         let timeout = timeout
             .map(Timespec::try_from)
@@ -76,7 +76,7 @@ impl Signals {
                 .iter()
                 .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)),
         );
-        // A signal cuts poll short but leaves its byte in the pipe, so asking again loses nothing.
+        // A signal interrupts poll but leaves its byte in the pipe, so a retry loses nothing.
         let ready = loop {
             match poll(&mut fds, timeout.as_ref()) {
                 Err(Errno::INTR) => {}
@@ -101,8 +101,8 @@ impl Signals {
     }
 }
 
-/// Whether `signal` came from the keyboard, which already sends it to every process of the foreground
-/// group: passing it on would deliver it twice.
+/// Whether `signal` came from the keyboard, which already sends it to every process of the foreground group: forwarding it would deliver
+/// it twice.
 pub(crate) fn typed_at_the_terminal(signal: Signal) -> bool {
     signal == Signal::INT
         && File::open("/dev/tty")

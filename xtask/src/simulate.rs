@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: the operator under faults, for as many of them as one likes.
+//! `cargo xtask simulate`: the operator under fault injection, with as many faults as requested.
 
 use std::env;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::process::die_with_us;
 /// `cargo xtask simulate …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Random faults, so many seeds for every scenario
+    /// Inject random faults, with this many seeds for every scenario
     #[arg(
         long,
         value_name = "N",
@@ -23,14 +23,14 @@ pub(crate) struct Args {
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// One fault of every kind at every call of every scenario
+    /// Inject one fault of every kind at every call of every scenario
     #[arg(long)]
     exhaustive: bool,
     /// Only scenarios whose name contains this
     scenario: Option<String>,
 }
 
-/// Plays in this process's own machine alone; the exit code is 1 when something broke.
+/// Runs in this process, without a control plane; the exit code is 1 if a scenario failed.
 pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     let Args {
         seeds,

@@ -1,7 +1,7 @@
-//! `cargo xtask test`: format, lints, dependencies and every test, with a real control plane behind them.
+//! `cargo xtask test`: format, lints, dependencies and all tests, with a real control plane.
 //!
-//! Stages run in order and the first that fails ends the run. What had to be left out is said at the end, where
-//! people look, and with `CI=true` a missing control plane is a failure.
+//! Stages run in order, and the first failure ends the run. Skipped parts are listed at the end, where they are noticed, and with `CI=true`
+//! a missing control plane is a failure.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,12 +16,12 @@ use crate::layout::Layout;
 /// `cargo xtask test …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Arguments for the scenario suite, as in: cargo xtask test -- scale_to_zero; then nothing else is run
+    /// Arguments for the scenario suite, as in: cargo xtask test -- scale_to_zero; nothing else runs then
     #[arg(last = true)]
     scenarios: Vec<OsString>,
 }
 
-/// Runs the stages and sums them up; the exit code is 1 when one failed.
+/// Runs the stages and prints a summary; the exit code is 1 if one failed.
 pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     let source = Source::choose(layout);
     if let Err(missing) = &source
@@ -56,7 +56,7 @@ pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     Ok(u8::from(!passed))
 }
 
-/// Everything that needs no control plane.
+/// The stages without a control plane.
 fn check(report: &mut Report) -> bool {
     report.stage("format", || {
         kube::under_guard(&cargo(["fmt", "--all", "--check"]), &[])
@@ -84,7 +84,7 @@ fn dependencies(report: &mut Report) -> bool {
     }) && advisories(report)
 }
 
-/// The advisories change by themselves, so they are fetched. Where that cannot be done, the scheduled workflow has to do it.
+/// Fetches the advisories, which change independently. Without network access, the scheduled workflow checks them.
 fn advisories(report: &mut Report) -> bool {
     let fetched = Command::new("cargo-deny").args(["fetch", "db"]).status();
     if !fetched.is_ok_and(|status| status.success()) {
@@ -98,7 +98,7 @@ fn advisories(report: &mut Report) -> bool {
     })
 }
 
-/// Runs the test `command` with the best control plane there is.
+/// Runs the test `command` with the best available control plane.
 fn test(layout: &Layout, source: Result<Source>, command: Vec<OsString>, report: &mut Report) -> bool {
     match source {
         Ok(Source::Ours) => {
@@ -144,7 +144,7 @@ fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true")
 }
 
-/// What was run, how long it took, and what was not run.
+/// The stages that ran, their durations, and what was skipped.
 #[derive(Default)]
 struct Report {
     stages: Vec<(&'static str, bool, Duration)>,
@@ -152,7 +152,7 @@ struct Report {
 }
 
 impl Report {
-    /// Runs one stage under a heading; whether it passed.
+    /// Runs one stage under a heading; returns whether it passed.
     fn stage(&mut self, name: &'static str, work: impl FnOnce() -> Result<u8>) -> bool {
         eprintln!("== {name}");
         let began = Instant::now();

@@ -7,21 +7,21 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
-use crate::AskError;
+use crate::ProviderError;
 
-/// An address, and the name and password that stood in it.
+/// An address, and the credentials in it.
 #[derive(Clone)]
 pub(crate) struct Address {
-    /// Without them.
+    /// The URL without the credentials.
     pub(crate) url: Url,
     userinfo: Option<HeaderValue>,
 }
 
 impl Address {
-    /// Reads an address; `field` names it in messages. Without a scheme it is `http`: `prometheus:9090/prefix`.
-    pub(crate) fn parse(field: &str, text: &str) -> Result<Self, AskError> {
+    /// Parses an address; `field` names it in messages. The default scheme is `http`: `prometheus:9090/prefix`.
+    pub(crate) fn parse(field: &str, text: &str) -> Result<Self, ProviderError> {
         let text = text.trim();
-        let bad = |problem: &str| AskError::bad_field(field, problem);
+        let bad = |problem: &str| ProviderError::bad_field(field, problem);
         if text.is_empty() {
             return Err(bad("is empty"));
         }
@@ -30,7 +30,7 @@ impl Address {
         } else {
             Url::parse(&format!("http://{text}"))
         };
-        // Not even the text: what is no URL may still hold a password.
+        // Without the text, which may contain a password even if it is not a URL.
         let mut url = url.map_err(|error| bad(&format!("is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad(&format!("is {}; http and https are spoken", url.scheme())));
@@ -45,7 +45,7 @@ impl Address {
                 &decoded(url.password().unwrap_or_default()),
             )
         });
-        // They fail only for URLs that have no host.
+        // These only fail for URLs without a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_fragment(None);
@@ -60,7 +60,7 @@ impl Address {
         url
     }
 
-    /// Sends the name and the password that stood in the address, as everybody's HTTP client does.
+    /// Sends the credentials of the address, like other HTTP clients.
     pub(crate) fn let_in(&self, headers: &mut HeaderMap) {
         if let Some(value) = &self.userinfo {
             headers.entry(AUTHORIZATION).or_insert_with(|| value.clone());
@@ -68,7 +68,7 @@ impl Address {
     }
 }
 
-/// What messages may say of an address: `https://prometheus:9090`.
+/// The part of an address that messages may contain: `https://prometheus:9090`.
 pub(crate) fn origin(url: &Url) -> String {
     let host = &url[Position::BeforeHost..Position::AfterPort];
     format!("{}://{host}", url.scheme())
@@ -77,7 +77,7 @@ pub(crate) fn origin(url: &Url) -> String {
 /// Basic authentication.
 pub(crate) fn basic(username: &str, password: &str) -> HeaderValue {
     let token = STANDARD.encode(format!("{username}:{password}"));
-    // Base64 is always a header's value; an empty one would be refused, which is better than a panic.
+    // Base64 is always a valid header value; the fallback is rejected by the server, which is better than a panic.
     let mut value =
         HeaderValue::from_str(&format!("Basic {token}")).unwrap_or_else(|_| HeaderValue::from_static(""));
     value.set_sensitive(true);

@@ -1,144 +1,144 @@
-//! Why there is no answer.
+//! Errors of metric queries.
 
 use std::net::IpAddr;
 
-/// Why there is no answer. Nothing in here is a secret, a header's value or a body.
+/// Why a query has no answer. Contains no secret, header value or body.
 ///
-/// An `origin` is a scheme, a host and a port: paths, queries and user names stay out of messages.
+/// An `origin` is a scheme, a host and a port: messages contain no paths, queries or user names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// The operator does not connect there.
+pub enum ProviderError {
+    /// The operator does not connect to this address.
     #[error(
-        "{origin} is at {address}, {why}, and is not dialled; whoever runs the operator can open it with --allow-egress {address}"
+        "{origin} is at {address}, {why}, and is not dialled; an administrator of the operator can allow it with --allow-egress {address}"
     )]
     EgressRefused {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// Where that is.
+        /// The resolved address.
         address: IpAddr,
         /// What kind of address that is, such as `a loopback address`.
         why: &'static str,
     },
-    /// The operator does not connect to that name.
+    /// The operator does not connect to this host.
     #[error("{origin} {}, and is not dialled", stateward_egress::as_predicate(why))]
     HostRefused {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// Why not, such as `is not listed in --egress-only` or `a loopback address`.
+        /// The reason, such as `is not listed in --egress-only` or `a loopback address`.
         why: &'static str,
     },
-    /// The name has no address.
+    /// The name could not be resolved.
     #[error("{host}: the name was not resolved: {why}")]
     NameNotResolved {
         /// The name.
         host: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Nobody listens there.
+    /// The connection was refused.
     #[error("{origin}: connection refused")]
     ConnectionRefused {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
     },
-    /// The connection was not made, or broke.
+    /// The connection failed or was lost.
     #[error("{origin}: {what}")]
     Connection {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// What happened to it.
+        /// What happened.
         what: String,
     },
-    /// The certificate is not one to trust.
+    /// The certificate is not trusted.
     #[error("{origin}: its certificate is not trusted: {why}")]
     CertificateNotTrusted {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// TLS went wrong some other way.
+    /// Another TLS error.
     #[error("{origin}: TLS failed: {why}")]
     Tls {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// How.
+        /// The reason.
         why: String,
     },
-    /// There was no answer in time.
+    /// No answer within the timeout.
     #[error("{origin}: no answer within {seconds} s")]
     Timeout {
-        /// Whom to ask.
+        /// The origin of the query.
         origin: String,
-        /// How long that was.
+        /// The timeout.
         seconds: u64,
     },
-    /// The answer is a refusal.
+    /// The server returned an error status.
     #[error("{origin}: answered with status {status}{}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Status {
-        /// Who was asked.
+        /// The origin of the query.
         origin: String,
         /// The status.
         status: u16,
-        /// What Prometheus said about it in its own field: the type of the error and its text, shortened. Never a body.
+        /// Prometheus' error type and message, shortened. Never a body.
         said: Option<String>,
     },
-    /// The provider took the request and did not like the query.
+    /// The provider accepted the request, but the query failed.
     #[error("{origin}: answered with an error: {said}")]
     QueryFailed {
-        /// Who was asked.
+        /// The origin of the query.
         origin: String,
-        /// What it said in the field for that, shortened. Never a body.
+        /// The provider's error message, shortened. Never a body.
         said: String,
     },
-    /// The answer is not what it should be.
+    /// The response has an unexpected format.
     #[error("{origin}: the answer is not {expected}")]
     Malformed {
-        /// Who was asked.
+        /// The origin of the query.
         origin: String,
         /// What was expected.
         expected: String,
     },
-    /// The answer is longer than is read.
+    /// The response is too large.
     #[error("{origin}: the answer is longer than {limit} bytes")]
     TooLarge {
-        /// Who was asked.
+        /// The origin of the query.
         origin: String,
-        /// How much is read.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The answer has more values than are read.
+    /// The response has too many values.
     #[error("{origin}: the answer has more than {limit} values")]
     TooComplex {
-        /// Who was asked.
+        /// The origin of the query.
         origin: String,
-        /// How many are read.
+        /// The maximum number of values.
         limit: usize,
     },
-    /// The answer sends us on and on.
+    /// The server redirected too often.
     #[error("{origin}: redirected more than {limit} times")]
     TooManyRedirects {
-        /// Who was asked first.
+        /// The origin of the first request.
         origin: String,
-        /// How often is followed.
+        /// The maximum number of redirects.
         limit: usize,
     },
-    /// The answer sends us where we do not go.
+    /// The server redirected to a destination that is not followed.
     #[error("{origin}: redirected {whither}")]
     RedirectRefused {
-        /// Who sent us on.
+        /// The origin that redirected.
         origin: String,
-        /// Where to, and why that is not followed.
+        /// The destination, and why it is not followed.
         whither: &'static str,
     },
-    /// There is no such Secret.
+    /// The Secret does not exist.
     #[error("secret {namespace}/{name} does not exist; it holds the keys for {provider}")]
     SecretMissing {
         /// The run's namespace.
         namespace: String,
         /// The Secret's name.
         name: String,
-        /// For whom.
+        /// The provider that needs it.
         provider: &'static str,
     },
     /// The Secret lacks a key.
@@ -148,7 +148,7 @@ pub enum AskError {
         namespace: String,
         /// The Secret's name.
         name: String,
-        /// What it lacks.
+        /// The missing key.
         key: String,
     },
     /// The Secret cannot be read.
@@ -158,29 +158,29 @@ pub enum AskError {
         namespace: String,
         /// The Secret's name.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A field of the metric cannot be used.
+    /// A field of the metric is invalid.
     #[error("{field}: {problem}")]
     BadField {
-        /// Which, below the metric: `provider.web.url`.
+        /// The path of the field below the metric: `provider.web.url`.
         field: String,
         /// What is wrong, and what is allowed.
         problem: String,
     },
-    /// Nobody here can be asked that.
+    /// The provider is not supported here.
     #[error("provider.{provider}: {why}")]
     NotServed {
         /// The field of the provider.
         provider: &'static str,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
 }
 
-impl AskError {
-    /// A word for machines that stays when messages change.
+impl ProviderError {
+    /// A stable identifier for tools.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::EgressRefused { .. } | Self::HostRefused { .. } => "EgressRefused",

@@ -1,4 +1,4 @@
-//! Graphite: the values of the first series that a target gives.
+//! Graphite: the values of the first series of a target.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::address::Address;
 use crate::http::Request;
 use crate::json::{self, Figure};
 use crate::providers::Providers;
-use crate::{AskError, Question};
+use crate::{MetricQuery, ProviderError};
 
 const AT: &str = "provider.graphite";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,23 +24,23 @@ struct Target {
     datapoints: Vec<(Figure, Figure)>,
 }
 
-/// Asks a Graphite. The query is what stands behind the `?` of its render API, `target=...&from=-5min`, and may have white
-/// space in it for reading.
-pub(crate) async fn ask(
+/// Queries Graphite. The query is the part after the `?` of its render API, `target=...&from=-5min`, and may contain white space for
+/// readability.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &Graphite,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let address = Address::parse(&format!("{AT}.address"), &metric.address)?;
-    let query: String = metric.query.split_whitespace().collect();
-    if query.is_empty() {
-        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+    let target: String = metric.query.split_whitespace().collect();
+    if target.is_empty() {
+        return Err(ProviderError::bad_field(format!("{AT}.query"), "is empty"));
     }
     let mut url = address.join("/render");
-    url.set_query(Some(&form(&query)));
+    url.set_query(Some(&form(&target)));
     let mut request = Request::get(url, TIMEOUT);
     address.let_in(&mut request.headers);
-    providers.send(question, request, read).await
+    providers.send(query, request, read).await
 }
 
 fn form(query: &str) -> String {
@@ -54,11 +54,11 @@ fn form(query: &str) -> String {
     form.finish()
 }
 
-fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8]) -> Result<Reply, ProviderError> {
     let targets: Vec<Target> = json::read(body, json::SAMPLES)
         .map_err(|unread| unread.of(origin, "Graphite's JSON with targets and their datapoints"))?;
     let (mut numbers, mut newest) = (Vec::new(), None);
-    // Series beyond the first have no say, as Argo Rollouts has it.
+    // Further series do not count, as in Argo Rollouts.
     for (Figure(value), Figure(time)) in targets
         .into_iter()
         .next()

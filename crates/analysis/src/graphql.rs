@@ -1,11 +1,11 @@
-//! What GraphQL answers: data, or errors with messages.
+//! GraphQL responses: data, or errors with messages.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json;
 use crate::said::shown;
-use crate::{AskError, Veil};
+use crate::{ProviderError, Redactor};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -21,14 +21,14 @@ struct Trouble {
     message: String,
 }
 
-/// The data. The message of the first error is shown without what `veil` hides.
-pub(crate) fn data(origin: &str, body: &[u8], veil: &Veil) -> Result<Value, AskError> {
+/// Extracts the data. The message of the first error is redacted.
+pub(crate) fn data(origin: &str, body: &[u8], redactor: &Redactor) -> Result<Value, ProviderError> {
     let answer: Answer = json::read(body, json::DOCUMENT)
         .map_err(|unread| unread.of(origin, "GraphQL's JSON with data or errors"))?;
     match answer.errors.unwrap_or_default().first() {
-        Some(trouble) => Err(AskError::QueryFailed {
+        Some(trouble) => Err(ProviderError::QueryFailed {
             origin: origin.to_owned(),
-            said: shown(&trouble.message, veil),
+            said: shown(&trouble.message, redactor),
         }),
         None => Ok(answer.data),
     }

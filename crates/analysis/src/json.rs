@@ -1,4 +1,4 @@
-//! JSON answers, with a limit on how many values they may have.
+//! Parses JSON responses, with a limit on the number of values.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
 use stateward_client::json::{self, JsonError};
 
-use crate::AskError;
+use crate::ProviderError;
 
-/// How many values and keys an answer may have that is kept as a document.
+/// The maximum number of values and keys of a response that is kept as a document.
 pub(crate) const DOCUMENT: usize = 20_000;
 
-/// How many an answer may have of which only numbers are kept.
+/// The maximum number for a response of which only numbers are kept.
 pub(crate) const SAMPLES: usize = 200_000;
 
-/// Why there is nothing.
+/// Why a response could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It is not JSON, or not of the shape that was expected.
+    /// Not JSON, or not of the expected shape.
     Malformed,
-    /// It has more values than this.
+    /// More values than this limit.
     TooComplex(usize),
 }
 
-/// Reads JSON of at most `limit` values and keys.
+/// Parses JSON of at most `limit` values and keys.
 pub(crate) fn read<'b, T: Deserialize<'b>>(body: &'b [u8], limit: usize) -> Result<T, Unread> {
     json::read(body, limit).map_err(|error| match error {
         JsonError::Malformed(_) | JsonError::TooDeep(_) => Unread::Malformed,
@@ -32,16 +32,16 @@ pub(crate) fn read<'b, T: Deserialize<'b>>(body: &'b [u8], limit: usize) -> Resu
 }
 
 impl Unread {
-    /// As an error of the provider that answered.
-    pub(crate) fn of(self, origin: &str, expected: &str) -> AskError {
+    /// The error of the provider that responded.
+    pub(crate) fn of(self, origin: &str, expected: &str) -> ProviderError {
         match self {
-            Self::Malformed => AskError::malformed(origin, expected),
-            Self::TooComplex(limit) => AskError::too_complex(origin, limit),
+            Self::Malformed => ProviderError::malformed(origin, expected),
+            Self::TooComplex(limit) => ProviderError::too_complex(origin, limit),
         }
     }
 }
 
-/// A number, also as a text; `None` where it is null. Kept as a number, whatever else stood there would have been.
+/// A number, also as a string; `None` for null. Other content is not kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure(pub(crate) Option<f64>);
 

@@ -1,16 +1,15 @@
-//! The providers of metrics that are asked over HTTP.
+//! The metric providers with HTTP APIs.
 //!
-//! What flows in is a [`Question`]: a metric whose args are filled in, the namespace of its run and the time. What flows out is
-//! core's [`Reply`](stateward_core::analysis::Reply) or an [`AskError`]. Nothing here judges an answer; that is core's.
+//! The input is a [`MetricQuery`]: a metric whose args are filled in, the namespace of its run and the time. The output is core's
+//! [`Reply`](stateward_core::analysis::Reply) or a [`ProviderError`]. Judging answers is core's task.
 //!
-//! Whoever may write a template decides what the operator dials, so every connection goes through [`http`], which asks
-//! [`Egress`] about every address, and no message, `Debug` output or log carries a secret, a header's value or a body.
+//! The author of a template decides what the operator connects to, so every connection goes through [`http`], which checks every address
+//! with [`Egress`], and no message, `Debug` output or log contains a secret, a header value or a body.
 //!
-//! Keys come from Secrets of the run's own namespace and from nowhere else ([`Secrets`]). Argo Rollouts reads some of them from
-//! its controller's namespace: copy those Secrets to where the runs are.
+//! Keys are only read from Secrets of the run's namespace ([`Secrets`]). Argo Rollouts reads some of them from its controller's namespace:
+//! copy those Secrets to the namespaces of the runs.
 
 mod address;
-mod ask;
 mod auth;
 mod datadog;
 mod error;
@@ -24,24 +23,25 @@ mod new_relic;
 mod placement;
 mod prometheus;
 mod providers;
+mod query;
+mod redactor;
 mod said;
 mod secrets;
 mod skywalking;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timing;
-mod veil;
 mod wavefront;
 mod web;
 mod workers;
 
-pub use self::ask::{Ask, Question, Range};
 pub use self::auth::AwsCredentials;
-pub use self::error::AskError;
+pub use self::error::ProviderError;
 pub use self::limit::{NamespaceLimit, Permit};
 pub use self::placement::{check_filled_args, check_secret_args};
 pub use self::providers::Providers;
+pub use self::query::{MetricProvider, MetricQuery, Range};
+pub use self::redactor::Redactor;
 pub use self::secrets::{KubeSecrets, LONGEST_SECRET, MapSecrets, SecretData, Secrets, SecretsError};
-pub use self::veil::Veil;
 pub use self::workers::Workers;
 pub use stateward_egress::{Cidr, Destination, Egress, Refusals};

@@ -1,14 +1,15 @@
-//! Limits for what namespaces share: so many at a time in total, and fewer for one namespace.
+//! Limits for resources that namespaces share: a total, and a smaller limit per namespace.
 //!
-//! A namespace waits for its own permit before it queues for the shared one, so the queue of the shared one never holds more
-//! of one namespace than its limit, and no namespace can keep the others waiting by asking often.
+//! A namespace waits for its own permit before it queues for the shared one, so the shared queue never holds more entries of a namespace
+//! than its limit, and no namespace can starve the others with many queries.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How much may be under way at the same time.
+/// The limit of concurrent operations.
 #[derive(Clone, Debug)]
 pub struct NamespaceLimit {
     total: Arc<Semaphore>,
@@ -16,7 +17,7 @@ pub struct NamespaceLimit {
     namespaces: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
 }
 
-/// The right to go on. It counts until it is dropped.
+/// A permit, which counts until it is dropped.
 #[derive(Debug)]
 pub struct Permit {
     namespace: OwnedSemaphorePermit,
@@ -24,14 +25,14 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Lets others go on, but not yet the namespace, which waits until what is left is dropped.
+    /// Releases the shared permit, and keeps that of the namespace until the returned permit is dropped.
     pub fn into_namespace(self) -> OwnedSemaphorePermit {
         self.namespace
     }
 }
 
 impl NamespaceLimit {
-    /// At most `per_namespace` of one namespace, and `total` of all.
+    /// At most `per_namespace` operations of one namespace, and `total` of all.
     pub fn new(per_namespace: usize, total: usize) -> Self {
         Self {
             total: Arc::new(Semaphore::new(total)),
@@ -40,7 +41,7 @@ impl NamespaceLimit {
         }
     }
 
-    /// Waits until this namespace may have one more under way. `None` only if the limit was closed, which nothing does.
+    /// Waits for a permit of this namespace. `None` only if the limit was closed, which never happens.
     pub async fn acquire(&self, namespace: &str) -> Option<Permit> {
         let of_namespace = self.of(namespace).acquire_owned().await.ok()?;
         let of_total = self.total.clone().acquire_owned().await.ok()?;
@@ -51,11 +52,11 @@ impl NamespaceLimit {
     }
 
     fn of(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut namespaces = self.namespaces.lock();
         if let Some(semaphore) = namespaces.get(namespace) {
             return semaphore.clone();
         }
-        // A permit and a waiting task each hold their semaphore: what only the map holds is in use by nobody.
+        // Permits and waiting tasks hold their semaphore: one that only the map holds is unused.
         namespaces.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let semaphore = Arc::new(Semaphore::new(self.per_namespace));
         namespaces.insert(namespace.to_owned(), semaphore.clone());
@@ -113,7 +114,7 @@ mod tests {
         for index in 0..100 {
             limit.acquire(&format!("gone-{index}")).await;
         }
-        assert_eq!(limit.namespaces.lock().unwrap().len(), 2);
+        assert_eq!(limit.namespaces.lock().len(), 2);
         assert!(limit.acquire("held").now_or_never().is_none());
         drop(held);
     }

@@ -1,21 +1,20 @@
-//! Where a Secret's value may stand in a metric: in headers, body, query and authentication.
+//! Where a metric may contain the value of a Secret: in headers, body, query and authentication.
 //!
-//! Everywhere else it would be shown, compared or resolved: a host is looked up in the DNS, a path is logged on the way, a
-//! condition tells something about it with every measurement. And it must not decide who is asked, whatever it is: a password of
-//! `@evil.example/` before a host would.
+//! Anywhere else it would be shown, compared or resolved: hosts are sent to the DNS, paths are logged along the way, and a condition leaks
+//! information with every measurement. It must not change the destination either: a password with `@evil.example/` before a host would.
 
 use serde_json::Value;
 use stateward_api::analysis::Metric;
 use url::{Position, Url};
 
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::Address;
 
-/// What a field may take.
+/// What a field may contain.
 enum Place {
-    /// A secret as a whole or in a part of it.
+    /// A secret as a whole or in part.
     Open,
-    /// A secret in its query, or before its host.
+    /// A secret in the query or the credentials of a URL.
     Address,
     Closed,
 }
@@ -34,8 +33,8 @@ fn place(path: &str) -> Place {
     }
 }
 
-/// Checks that what is still open in a metric, `{{args.token}}`, stands where a Secret's value may.
-pub fn check_secret_args(metric: &Metric) -> Result<(), AskError> {
+/// Checks that the unresolved args of a metric, `{{args.token}}`, are only where a Secret's value may be.
+pub fn check_secret_args(metric: &Metric) -> Result<(), ProviderError> {
     let json = serde_json::to_value(metric).unwrap_or_default();
     each_text(&json, String::new(), &mut |path, text| {
         let Some((arg, marked)) = marked(text) else {
@@ -45,7 +44,7 @@ pub fn check_secret_args(metric: &Metric) -> Result<(), AskError> {
             let problem = format!(
                 "{arg} comes from a Secret{problem}; a Secret's value is allowed in headers, body, query and authentication only"
             );
-            Err(AskError::bad_field(path, problem))
+            Err(ProviderError::bad_field(path, problem))
         };
         match place(path) {
             Place::Open => Ok(()),
@@ -58,8 +57,8 @@ pub fn check_secret_args(metric: &Metric) -> Result<(), AskError> {
     })
 }
 
-/// Checks that the secrets that were filled in have not changed who is asked.
-pub fn check_filled_args(metric: &Metric, filled: &Metric) -> Result<(), AskError> {
+/// Checks that the filled-in secrets have not changed the destination.
+pub fn check_filled_args(metric: &Metric, filled: &Metric) -> Result<(), ProviderError> {
     let json = serde_json::to_value(metric).unwrap_or_default();
     let filled = serde_json::to_value(filled).unwrap_or_default();
     each_text(&json, String::new(), &mut |path, text| {
@@ -74,7 +73,7 @@ pub fn check_filled_args(metric: &Metric, filled: &Metric) -> Result<(), AskErro
         let meant = Address::parse(path, &marked)?;
         match Address::parse(path, now) {
             Ok(address) if destination(&address.url) == destination(&meant.url) => Ok(()),
-            _ => Err(AskError::bad_field(
+            _ => Err(ProviderError::bad_field(
                 path,
                 format!("with the value of {arg} it is no URL, or one of another scheme, host, port or path"),
             )),
@@ -82,10 +81,10 @@ pub fn check_filled_args(metric: &Metric, filled: &Metric) -> Result<(), AskErro
     })
 }
 
-/// Stands for a secret in a URL. In a host it stays what it is.
+/// The placeholder for a secret in a URL. It is also valid in a host.
 const MARK: &str = "s3cr3t-6e1f0c52";
 
-/// A text with a mark in the place of each arg, and the first of them; `None` where there are none.
+/// A text with a placeholder for each arg, and the first arg; `None` if there are none.
 fn marked(text: &str) -> Option<(&str, String)> {
     let (mut first, mut marked, mut rest) = (None, String::new(), text);
     while let Some(start) = rest.find("{{") {
@@ -106,7 +105,7 @@ fn marked(text: &str) -> Option<(&str, String)> {
     first.map(|first| (first, marked))
 }
 
-/// Who is asked, and for what, but for the query.
+/// The destination of a URL, without its query.
 fn destination(url: &Url) -> &str {
     &url[..Position::AfterPath]
 }
@@ -114,8 +113,8 @@ fn destination(url: &Url) -> &str {
 fn each_text(
     json: &Value,
     path: String,
-    check: &mut dyn FnMut(&str, &str) -> Result<(), AskError>,
-) -> Result<(), AskError> {
+    check: &mut dyn FnMut(&str, &str) -> Result<(), ProviderError>,
+) -> Result<(), ProviderError> {
     match json {
         Value::String(text) => check(&path, text),
         Value::Array(items) => items

@@ -1,4 +1,4 @@
-//! All providers behind one trait: the field that is given says who is asked.
+//! All providers behind one trait: the provider field of a metric selects one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use stateward_api::analysis::Provider;
 use stateward_core::analysis::Reply;
 
 use crate::address::Address;
-use crate::auth::{Aws, AwsCredentials, Doors, Tokens};
+use crate::auth::{AuthenticatedClient, Aws, AwsCredentials, Tokens};
 use crate::http::{Http, Request, Response};
 use crate::{
-    Ask, AskError, Question, Secrets, Workers, datadog, graphite, influxdb, new_relic, prometheus,
-    skywalking, wavefront, web,
+    MetricProvider, MetricQuery, ProviderError, Secrets, Workers, datadog, graphite, influxdb, new_relic,
+    prometheus, skywalking, wavefront, web,
 };
 
-/// Asks whichever provider a metric names.
+/// Queries the provider that a metric selects.
 pub struct Providers {
     pub(crate) http: Http,
     pub(crate) secrets: Arc<dyn Secrets>,
@@ -27,7 +27,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Over this client, with the keys from these Secrets.
+    /// With this client, and keys from these Secrets.
     pub fn new(http: Http, secrets: impl Secrets + 'static) -> Self {
         Self {
             http,
@@ -40,14 +40,14 @@ impl Providers {
         }
     }
 
-    /// Asks the Prometheus at `address` where a metric gives none.
+    /// Sets the default Prometheus address.
     pub fn default_prometheus(mut self, address: Option<String>) -> Self {
         self.default_prometheus = address.filter(|address| !address.trim().is_empty());
         self
     }
 
-    /// Signs queries to Amazon Managed Service for Prometheus with these keys, for runs in these namespaces. The keys are the
-    /// operator's: a namespace that is not listed has no use of them.
+    /// Signs queries to Amazon Managed Service for Prometheus with these keys, for runs in these namespaces. The keys are the operator's:
+    /// other namespaces cannot use them.
     pub fn aws(mut self, keys: Option<AwsCredentials>, namespaces: Vec<String>) -> Self {
         self.aws = keys;
         self.aws_namespaces = namespaces;
@@ -62,89 +62,89 @@ impl Providers {
         }
     }
 
-    /// Sends a request and has `read` make a reply of a good answer.
+    /// Sends a request and parses a successful response with `read`.
     pub(crate) async fn send(
         &self,
-        question: &Question<'_>,
+        query: &MetricQuery<'_>,
         request: Request,
-        read: impl FnOnce(&str, &[u8]) -> Result<Reply, AskError> + Send + 'static,
-    ) -> Result<Reply, AskError> {
-        let response = self.http.send(question.namespace, request).await?.ok()?;
-        self.read(question, response, move |response| {
+        read: impl FnOnce(&str, &[u8]) -> Result<Reply, ProviderError> + Send + 'static,
+    ) -> Result<Reply, ProviderError> {
+        let response = self.http.send(query.namespace, request).await?.ok()?;
+        self.read(query, response, move |response| {
             read(&response.origin, &response.body)
         })
         .await
     }
 
-    /// Has `read` make a reply of an answer, away from the async workers.
+    /// Parses a response with `read`, outside the async workers.
     pub(crate) async fn read(
         &self,
-        question: &Question<'_>,
+        query: &MetricQuery<'_>,
         response: Response,
-        read: impl FnOnce(&Response) -> Result<Reply, AskError> + Send + 'static,
-    ) -> Result<Reply, AskError> {
+        read: impl FnOnce(&Response) -> Result<Reply, ProviderError> + Send + 'static,
+    ) -> Result<Reply, ProviderError> {
         let work = move || read(&response);
-        self.workers.run(question.namespace, work).await
+        self.workers.run(query.namespace, work).await
     }
 
-    pub(crate) fn doors<'d>(&'d self, question: &Question<'d>) -> Doors<'d> {
-        Doors {
+    pub(crate) fn authenticated<'d>(&'d self, query: &MetricQuery<'d>) -> AuthenticatedClient<'d> {
+        AuthenticatedClient {
             http: &self.http,
             tokens: &self.tokens,
-            aws: self.aws_for(question.namespace),
-            namespace: question.namespace,
-            now: question.now,
-            veil: question.veil,
+            aws: self.aws_for(query.namespace),
+            namespace: query.namespace,
+            now: query.now,
+            redactor: query.redactor,
         }
     }
 }
 
 #[async_trait]
-impl Ask for Providers {
+impl MetricProvider for Providers {
     fn refusal(&self, address: &str) -> Option<String> {
         match Address::parse("", address) {
-            // The operator's own.
+            // The operator's own default applies.
             _ if address.is_empty() => None,
-            Err(AskError::BadField { problem, .. }) if !address.contains("{{") => Some(problem),
+            Err(ProviderError::BadField { problem, .. }) if !address.contains("{{") => Some(problem),
             Ok(_) | Err(_) => self.http.refusal(address),
         }
     }
 
-    async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
-        let not_served = |provider, why| Err(AskError::NotServed { provider, why });
+    async fn query(&self, query: &MetricQuery<'_>) -> Result<Reply, ProviderError> {
+        let not_served = |provider, why| Err(ProviderError::NotServed { provider, why });
         const NOBODY: &str = "is not served";
-        match &question.metric.provider {
+        match &query.metric.provider {
             Provider {
                 prometheus: Some(metric),
                 ..
-            } => prometheus::ask(self, metric, question).await,
+            } => prometheus::query(self, metric, query).await,
             Provider {
                 web: Some(metric), ..
-            } => web::ask(self, metric, question).await,
+            } => web::query(self, metric, query).await,
             Provider {
                 datadog: Some(metric),
                 ..
-            } => datadog::ask(self, metric, question).await,
+            } => datadog::query(self, metric, query).await,
             Provider {
                 new_relic: Some(metric),
                 ..
-            } => new_relic::ask(self, metric, question).await,
+            } => new_relic::query(self, metric, query).await,
             Provider {
                 graphite: Some(metric),
                 ..
-            } => graphite::ask(self, metric, question).await,
+            } => graphite::query(self, metric, query).await,
             Provider {
                 influxdb: Some(metric),
                 ..
-            } => influxdb::ask(self, metric, question).await,
+            } => influxdb::query(self, metric, query).await,
             Provider {
                 wavefront: Some(metric),
                 ..
-            } => wavefront::ask(self, metric, question).await,
+            } => wavefront::query(self, metric, query).await,
             Provider {
                 skywalking: Some(metric),
                 ..
-            } => skywalking::ask(self, metric, question).await,
+            } => skywalking::query(self, metric, query).await,
             Provider { job: Some(_), .. } => {
                 not_served("job", "is not asked over HTTP; its Job is run instead")
             }
@@ -166,7 +166,7 @@ impl Ask for Providers {
                 kayenta: None,
                 skywalking: None,
                 plugin: None,
-            } => Err(AskError::bad_field("provider", "names nobody to ask")),
+            } => Err(ProviderError::bad_field("provider", "names no provider")),
         }
     }
 }

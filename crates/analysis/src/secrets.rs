@@ -1,4 +1,4 @@
-//! Where keys come from: Secrets of the run's own namespace, read by name when they are needed, and not kept.
+//! Reads keys from Secrets of the run's namespace, by name when needed, without caching.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use stateward_client::{InvalidName, ObjectName, Objects};
 
-use crate::AskError;
+use crate::ProviderError;
 
-/// As long as a secret may be: each form of it is kept while it is redacted from what is shown.
+/// The maximum length of a secret: every encoding of it is kept for redaction.
 pub const LONGEST_SECRET: usize = 16 * 1024;
 
-/// What a Secret holds, by key.
+/// The data of a Secret, by key.
 pub type SecretData = BTreeMap<String, Vec<u8>>;
 
 /// Why a Secret cannot be read.
@@ -24,11 +24,11 @@ pub struct SecretsError(pub String);
 /// Reads Secrets.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// One Secret; `None` where there is none.
+    /// Reads a Secret; `None` if it does not exist.
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, SecretsError>;
 }
 
-/// Secrets of a cluster: one GET for each, nothing listed, watched or kept.
+/// Secrets of a cluster: one GET each, without lists, watches or caches.
 #[derive(Clone)]
 pub struct KubeSecrets(pub Client);
 
@@ -40,7 +40,7 @@ impl Secrets for KubeSecrets {
         let name = ObjectName::new(name).map_err(invalid)?;
         let secrets = Objects::<Secret>::namespaced(&self.0, &namespace);
         let secret = secrets.get(&name).await.map_err(|error| match error {
-            // The server's words about access; what it says of an answer that it cannot read might quote the answer.
+            // The server's reason; other errors may quote the response.
             kube::Error::Api(status) => SecretsError(format!("{} ({})", status.reason, status.code)),
             _ => SecretsError("the API server did not answer".to_owned()),
         })?;
@@ -62,7 +62,7 @@ impl fmt::Debug for KubeSecrets {
 pub struct MapSecrets(BTreeMap<(String, String), SecretData>);
 
 impl MapSecrets {
-    /// With one more.
+    /// Adds a Secret.
     pub fn with(mut self, namespace: &str, name: &str, data: &[(&str, &str)]) -> Self {
         let data = data
             .iter()
@@ -86,7 +86,7 @@ impl fmt::Debug for MapSecrets {
     }
 }
 
-/// A DNS subdomain, as Kubernetes has it.
+/// Whether this is a DNS subdomain, as Kubernetes requires.
 fn is_name(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = |byte: Option<u8>| byte.is_some_and(inner);
@@ -107,18 +107,17 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Reads the Secret of a provider. What is no name of a Secret is not asked for: a name such as `../../other/secrets/x`
-    /// would be another path at the API server.
+    /// Reads the Secret of a provider. Invalid names are rejected: `../../other/secrets/x` would be another path at the API server.
     pub(crate) async fn read(
         secrets: &dyn Secrets,
         provider: &'static str,
         namespace: &str,
         name: &str,
-    ) -> Result<Self, AskError> {
+    ) -> Result<Self, ProviderError> {
         if !is_name(name) {
             let problem =
                 format!("{name:?} is not the name of a secret: lower case letters, digits, - and .");
-            return Err(AskError::bad_field(format!("provider.{provider}"), problem));
+            return Err(ProviderError::bad_field(format!("provider.{provider}"), problem));
         }
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         match secrets.get(&namespace, &name).await {
@@ -127,32 +126,32 @@ impl Keys {
                 name,
                 data,
             }),
-            Ok(None) => Err(AskError::SecretMissing {
+            Ok(None) => Err(ProviderError::SecretMissing {
                 namespace,
                 name,
                 provider,
             }),
-            Err(SecretsError(why)) => Err(AskError::SecretUnreadable { namespace, name, why }),
+            Err(SecretsError(why)) => Err(ProviderError::SecretUnreadable { namespace, name, why }),
         }
     }
 
-    /// A key that must be there.
-    pub(crate) fn need(&self, key: &str) -> Result<&str, AskError> {
-        self.find(key).ok_or_else(|| AskError::SecretKeyMissing {
+    /// The value of a required key.
+    pub(crate) fn need(&self, key: &str) -> Result<&str, ProviderError> {
+        self.find(key).ok_or_else(|| ProviderError::SecretKeyMissing {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             key: key.to_owned(),
         })
     }
 
-    /// A key that may be there, of at most [`LONGEST_SECRET`] bytes. The line that an editor left at its end is not part of it.
+    /// The value of an optional key, of at most [`LONGEST_SECRET`] bytes, without a trailing newline, which editors add.
     pub(crate) fn find(&self, key: &str) -> Option<&str> {
         let bytes = self.data.get(key).filter(|bytes| bytes.len() <= LONGEST_SECRET)?;
         let text = std::str::from_utf8(bytes).ok()?.trim();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The name of a key for messages about what it holds.
+    /// The name of a key, for messages about its value.
     pub(crate) fn field(&self, key: &str) -> String {
         format!("secret {}/{} key {key}", self.namespace, self.name)
     }

@@ -1,4 +1,4 @@
-//! SkyWalking, over its GraphQL API. The query may use the variable `$duration`.
+//! SkyWalking, with its GraphQL API. The query may use the variable `$duration`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,37 +12,37 @@ use crate::address::Address;
 use crate::graphql;
 use crate::http::Request;
 use crate::providers::Providers;
-use crate::{AskError, Question, Veil, timing};
+use crate::{MetricQuery, ProviderError, Redactor, timing};
 
 const AT: &str = "provider.skywalking";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks a SkyWalking.
-pub(crate) async fn ask(
+/// Queries SkyWalking.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &SkyWalking,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let address = Address::parse(&format!("{AT}.address"), &metric.address)?;
     if metric.query.trim().is_empty() {
-        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+        return Err(ProviderError::bad_field(format!("{AT}.query"), "is empty"));
     }
     let back = SignedDuration::from_mins(5);
     let back = timing::duration(&format!("{AT}.interval"), metric.interval.as_deref(), back)?;
-    let start = question.now.checked_sub(back).unwrap_or(Timestamp::MIN);
+    let start = query.now.checked_sub(back).unwrap_or(Timestamp::MIN);
     let minute = |time: Timestamp| time.strftime("%Y-%m-%d %H%M").to_string();
-    let duration = json!({"start": minute(start), "end": minute(question.now), "step": "MINUTE"});
+    let duration = json!({"start": minute(start), "end": minute(query.now), "step": "MINUTE"});
     let body = json!({"query": metric.query, "variables": {"duration": duration}}).to_string();
     let mut request = Request::post(address.join("/graphql"), TIMEOUT, "application/json", body);
     address.let_in(&mut request.headers);
-    let veil = question.veil.clone();
-    let read = move |origin: &str, body: &[u8]| read(origin, body, &veil);
-    providers.send(question, request, read).await
+    let redactor = query.redactor.clone();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &redactor);
+    providers.send(query, request, read).await
 }
 
-fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], redactor: &Redactor) -> Result<Reply, ProviderError> {
     Ok(Reply {
-        data: match graphql::data(origin, body, veil)? {
+        data: match graphql::data(origin, body, redactor)? {
             Value::Null => Data::Nothing,
             data => Data::Document(data),
         },

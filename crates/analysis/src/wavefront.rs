@@ -1,6 +1,6 @@
-//! Wavefront: of each series the point that is nearest to now.
+//! Wavefront: the point nearest to now of each series.
 //!
-//! The tokens are in the Secret `wavefront-api-tokens` of the run's namespace, each under the address it is for.
+//! The tokens are in the Secret `wavefront-api-tokens` of the run's namespace, each with its address as the key.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
-use crate::{AskError, Question, Veil};
+use crate::{MetricQuery, ProviderError, Redactor};
 
 const AT: &str = "provider.wavefront";
 const SECRET: &str = "wavefront-api-tokens";
@@ -44,43 +44,37 @@ struct Series {
     data: Vec<(f64, f64)>,
 }
 
-/// Asks a Wavefront.
-pub(crate) async fn ask(
+/// Queries Wavefront.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &Wavefront,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let host = metric.address.trim();
     let field = format!("{AT}.address");
     let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if host.is_empty() || !host.chars().all(is_host) {
         let problem = "is not a host such as example.wavefront.com";
-        return Err(AskError::bad_field(field, problem));
+        return Err(ProviderError::bad_field(field, problem));
     }
     if metric.query.trim().is_empty() {
-        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+        return Err(ProviderError::bad_field(format!("{AT}.query"), "is empty"));
     }
-    let keys = Keys::read(
-        providers.secrets.as_ref(),
-        "wavefront",
-        question.namespace,
-        SECRET,
-    )
-    .await?;
+    let keys = Keys::read(providers.secrets.as_ref(), "wavefront", query.namespace, SECRET).await?;
     let token = keys.need(host)?;
-    question.veil.add(token);
+    query.redactor.add(token);
 
     let mut url = Address::parse(&field, &format!("https://{host}"))?.join("/api/v2/chart/api");
-    url.set_query(Some(&form(&metric.query, question.now)));
+    url.set_query(Some(&form(&metric.query, query.now)));
     let request = Request::get(url, TIMEOUT)
         .secret(AUTHORIZATION, &format!("Bearer {token}"))
-        .ok_or_else(|| AskError::bad_field(keys.field(host), "cannot be sent in a header"))?;
-    let (now, veil) = (question.now, question.veil.clone());
-    let read = move |origin: &str, body: &[u8]| read(origin, body, now, &veil);
-    providers.send(question, request, read).await
+        .ok_or_else(|| ProviderError::bad_field(keys.field(host), "cannot be sent in a header"))?;
+    let (now, redactor) = (query.now, query.redactor.clone());
+    let read = move |origin: &str, body: &[u8]| read(origin, body, now, &redactor);
+    providers.send(query, request, read).await
 }
 
-/// From now to now, one point, and from beyond the window where there is none in it.
+/// From now to now, one point, and from outside the window if it contains none.
 fn form(query: &str, now: Timestamp) -> String {
     let now = (now.as_second() * 1000).to_string();
     Serializer::new(String::new())
@@ -93,14 +87,14 @@ fn form(query: &str, now: Timestamp) -> String {
         .finish()
 }
 
-fn read(origin: &str, body: &[u8], now: Timestamp, veil: &Veil) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], now: Timestamp, redactor: &Redactor) -> Result<Reply, ProviderError> {
     let answer: Answer = json::read(body, json::SAMPLES)
         .map_err(|unread| unread.of(origin, "Wavefront's JSON with timeseries and their data"))?;
     let trouble = answer.error_message.or(answer.error_type);
     if let Some(said) = trouble.filter(|said| !said.is_empty()) {
-        return Err(AskError::QueryFailed {
+        return Err(ProviderError::QueryFailed {
             origin: origin.to_owned(),
-            said: shown(&said, veil),
+            said: shown(&said, redactor),
         });
     }
     let nearest: Vec<_> = answer
@@ -110,7 +104,7 @@ fn read(origin: &str, body: &[u8], now: Timestamp, veil: &Veil) -> Result<Reply,
         .collect();
     let mut notes = BTreeMap::new();
     if let Some(warnings) = answer.warnings.filter(|warnings| !warnings.is_empty()) {
-        notes.insert("warnings".to_owned(), shown(&warnings, veil));
+        notes.insert("warnings".to_owned(), shown(&warnings, redactor));
     }
     if !nearest.is_empty() {
         let times: Vec<_> = nearest.iter().map(|(time, _)| *time).collect();
@@ -133,7 +127,7 @@ fn read(origin: &str, body: &[u8], now: Timestamp, veil: &Veil) -> Result<Reply,
     })
 }
 
-/// The point that is nearest to a time, with its second.
+/// The point nearest to a time, with its time in seconds.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,7 +1,7 @@
-//! An HTTP endpoint that answers in JSON or in text.
+//! An HTTP endpoint that returns JSON or text.
 //!
-//! The part of the JSON that counts is found by a path in Kubernetes' dialect. Where a path finds several values, the first one
-//! counts, as Argo Rollouts has it; how many there were is noted.
+//! A path in Kubernetes' JSONPath dialect selects the value. If it matches several values, the first one counts, as in Argo Rollouts, and
+//! the number of matches is noted.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,19 @@ use crate::auth::headers;
 use crate::http::{Request, Response, Trust, WEB_LIMIT};
 use crate::json::{self, Unread};
 use crate::providers::Providers;
-use crate::{AskError, Question, timing};
+use crate::{MetricQuery, ProviderError, timing};
 
 const AT: &str = "provider.web";
 
-/// As long as a path may be: each step of it may come past everything in an answer.
+/// The maximum length of a path: each step may visit the whole response.
 const LONGEST_PATH: usize = 1024;
 
-/// Asks an endpoint.
-pub(crate) async fn ask(
+/// Queries an endpoint.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &Web,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let address = Address::parse(&format!("{AT}.url"), &metric.url)?;
     let path = path(&metric.json_path)?;
     let given = metric.timeout_seconds.filter(|seconds| *seconds > 0);
@@ -46,37 +46,37 @@ pub(crate) async fn ask(
     } else {
         request.body = metric.body.clone().into();
     }
-    let doors = providers.doors(question);
-    let sending = doors.send(AT, metric.authentication.as_ref(), request);
+    let authenticated = providers.authenticated(query);
+    let sending = authenticated.send(AT, metric.authentication.as_ref(), request);
     let response = timing::within(&address.url, timeout, sending).await?.ok()?;
     let text = metric.json_path.clone();
     let read = move |response: &Response| read(response, path.as_ref(), &text);
-    providers.read(question, response, read).await
+    providers.read(query, response, read).await
 }
 
-fn method(metric: &Web) -> Result<Method, AskError> {
+fn method(metric: &Web) -> Result<Method, ProviderError> {
     let has_body = !metric.body.is_empty() || metric.json_body.is_some();
     if !metric.body.is_empty() && metric.json_body.is_some() {
         let problem = "and body are given; one is sent";
-        return Err(AskError::bad_field(format!("{AT}.jsonBody"), problem));
+        return Err(ProviderError::bad_field(format!("{AT}.jsonBody"), problem));
     }
     match metric.method.as_deref().unwrap_or("GET") {
-        "GET" | "" if has_body => Err(AskError::bad_field(
+        "GET" | "" if has_body => Err(ProviderError::bad_field(
             format!("{AT}.body"),
             "goes with POST or PUT; the method is GET",
         )),
         "GET" | "" => Ok(Method::GET),
         "POST" => Ok(Method::POST),
         "PUT" => Ok(Method::PUT),
-        other => Err(AskError::bad_field(
+        other => Err(ProviderError::bad_field(
             format!("{AT}.method"),
             format!("{other:?} is not GET, POST or PUT"),
         )),
     }
 }
 
-/// A path in braces, or without, as kubectl takes it too. `None` for the whole document.
-fn path(text: &str) -> Result<Option<JsonPath>, AskError> {
+/// A path with or without braces, like in kubectl. `None` for the whole document.
+fn path(text: &str) -> Result<Option<JsonPath>, ProviderError> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
@@ -90,18 +90,18 @@ fn path(text: &str) -> Result<Option<JsonPath>, AskError> {
         .and_then(JsonPath::parse)
         .map(|path| Some(path.comparing(Numbers::Together)))
         .ok_or_else(|| {
-            AskError::bad_field(
+            ProviderError::bad_field(
                 format!("{AT}.jsonPath"),
                 format!("is not a path such as {{$.data.ok}} of at most {LONGEST_PATH} characters"),
             )
         })
 }
 
-fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Reply, AskError> {
+fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Reply, ProviderError> {
     let Response { origin, body, .. } = response;
     let mut notes = BTreeMap::new();
     let data = match json::read::<Value>(body, json::DOCUMENT) {
-        Err(Unread::TooComplex(limit)) => return Err(AskError::too_complex(origin, limit)),
+        Err(Unread::TooComplex(limit)) => return Err(ProviderError::too_complex(origin, limit)),
         Err(Unread::Malformed) if path.is_some() => return Err(no_json(response)),
         Err(Unread::Malformed) => Data::Text(String::from_utf8_lossy(body).into_owned()),
         Ok(document) => match path {
@@ -114,7 +114,7 @@ fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Repl
                 }
                 let first = found.first().copied().cloned();
                 data(first.ok_or_else(|| {
-                    AskError::malformed(origin, format!("a document with a value at {text}"))
+                    ProviderError::malformed(origin, format!("a document with a value at {text}"))
                 })?)
             }
         },
@@ -127,19 +127,19 @@ fn read(response: &Response, path: Option<&JsonPath>, text: &str) -> Result<Repl
     })
 }
 
-/// What an answer that is not JSON looks like from outside. Nothing of it is shown: it may be anybody's page.
-fn no_json(response: &Response) -> AskError {
+/// Describes a response that is not JSON without its content, which may be any page.
+fn no_json(response: &Response) -> ProviderError {
     let expected = format!(
         "JSON, in which jsonPath could find a value (status {}, {}, {} bytes)",
         response.status.as_u16(),
         response.content_type.as_deref().unwrap_or("no content type"),
         response.body.len(),
     );
-    AskError::malformed(&response.origin, expected)
+    ProviderError::malformed(&response.origin, expected)
 }
 
-/// A number is a number, wherever it stood. A text that stood in JSON is a document of one text; only a body that is no JSON is
-/// [`Data::Text`], of which nothing is shown.
+/// A number is a number, quoted or not. A JSON string is a document with one string; only a body that is not JSON is [`Data::Text`], which
+/// is never shown.
 fn data(value: Value) -> Data {
     match value {
         Value::Null => Data::Nothing,
@@ -157,7 +157,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    fn answer(body: &str, text: &str) -> Result<Reply, AskError> {
+    fn answer(body: &str, text: &str) -> Result<Reply, ProviderError> {
         let response = Response {
             origin: "http://web".to_owned(),
             status: ::http::StatusCode::OK,

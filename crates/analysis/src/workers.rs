@@ -1,10 +1,10 @@
-//! Work that may take long, away from the async workers: parsing answers and evaluating conditions.
+//! Runs long work outside the async workers: parsing responses and evaluating conditions.
 //!
-//! The operator's timers, probes and lease share the async workers. An answer of a megabyte or a condition that uses up its step
-//! limit would hold one of them for as long as it takes.
+//! The operator's timers, probes and Lease share the async workers. A response of a megabyte, or a condition that uses up its step limit,
+//! would block one of them.
 //!
-//! On a runtime with a single thread the work is done in place. That is where time is virtual (scenarios, simulation, `stateward
-//! plan`): a thread beside it would finish at a moment that no seed decides.
+//! On a single-threaded runtime the work runs in place. That is where time is virtual (scenarios, simulation, `stateward plan`): another
+//! thread would finish at a time that no seed controls.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::limit::NamespaceLimit;
 
-/// How many pieces of work of one namespace, and of all, are done at the same time.
+/// The maximum number of concurrent tasks of one namespace, and in total.
 const PER_NAMESPACE: usize = 2;
 const TOTAL: usize = 4;
 
-/// A namespace that has worked for long rests so many times as long, so that it has half a core at most. What is done within
-/// [`SHORT`] is not counted: that is what ordinary answers and conditions take.
+/// A namespace rests for this multiple of its long work, so that it uses at most half a core. Work within [`SHORT`] does not count: usual
+/// responses and conditions take no longer.
 const REST: u32 = 3;
 const SHORT: Duration = Duration::from_millis(3);
 
-/// Does work on threads of its own, with a limit per namespace. Clones share the limit.
+/// Worker threads with a limit per namespace. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct Workers(NamespaceLimit);
 
@@ -35,7 +35,7 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// Does `work` for a namespace. Once begun it counts against the limit until it has ended, even if nobody waits for it.
+    /// Runs `work` for a namespace. Once started it counts until it ends, even if the caller is cancelled.
     pub async fn run<T: Send + 'static>(
         &self,
         namespace: &str,
@@ -62,14 +62,14 @@ impl Workers {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime is shutting down, and with it whoever waits here.
+                // The runtime is shutting down, and with it the caller.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 }
 
-/// How long a namespace rests after work that took so long.
+/// How long a namespace rests after work of this duration.
 fn rest(took: Duration) -> Option<Duration> {
     (took > SHORT).then(|| took * REST)
 }
@@ -108,7 +108,7 @@ mod tests {
         });
         let (elsewhere, begins) = elsewhere.await.unwrap();
         assert_eq!(elsewhere, [true; PER_NAMESPACE]);
-        // The one async worker is free, and so is a thread for somebody else.
+        // The only async worker is free, and so is a thread for another namespace.
         assert_eq!(workers.run("shop", || 7).await, 7);
         assert_eq!(running.load(Ordering::SeqCst), PER_NAMESPACE);
         drop((ends, begins));

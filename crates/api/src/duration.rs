@@ -1,11 +1,11 @@
-//! Durations as Argo's users write them.
+//! Durations in the syntax of Argo Rollouts.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// Seconds as a number, seconds as a text without a unit, or a Go duration such as `1h30m`.
+/// Parses seconds as a number, seconds as a string without a unit, or a Go duration such as `1h30m`.
 ///
 /// `Err` says what is allowed.
 pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
@@ -23,16 +23,16 @@ pub fn parse(duration: &IntOrString) -> Result<SignedDuration, &'static str> {
     Ok(duration)
 }
 
-/// One that somebody types, as manifests have it. `Err` names it and says what is allowed.
+/// Parses a duration that a user typed, in the syntax of manifests. `Err` names it and says what is allowed.
 pub fn typed(text: &str) -> Result<Duration, String> {
     let parsed = parse(&IntOrString::String(text.to_owned()));
     let parsed = parsed.map_err(|why| format!("{text:?} {why}"))?;
     Duration::try_from(parsed).map_err(|error| error.to_string())
 }
 
-/// A Go duration: numbers with units, each at most a fraction: `1.5h`, `1h30m`, `250ms`, or `0`. It may be negative.
+/// Parses a Go duration: numbers with units, each with an optional fraction: `1.5h`, `1h30m`, `250ms`, or `0`. It may be negative.
 ///
-/// jiff's own notation allows other units and refuses some of these, so this is read by hand.
+/// jiff's own notation allows other units and rejects some of these.
 pub fn go(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -64,12 +64,12 @@ pub fn go(text: &str) -> Option<SignedDuration> {
         let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
         total = total.checked_add(whole.checked_mul(size)?)?;
         if !fraction.is_empty() {
-            // More digits than these change no nanosecond.
+            // More digits change no nanosecond.
             let fraction = &fraction[..fraction.len().min(18)];
             let digits: i128 = fraction.parse().ok()?;
             total += digits * size / 10_i128.pow(fraction.len() as u32);
         }
-        // One more than the largest number is the smallest, when it is negative.
+        // A negative total may be one larger: i64::MIN.
         if total > i128::from(i64::MAX) + 1 {
             return None;
         }

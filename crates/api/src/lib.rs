@@ -1,8 +1,8 @@
-//! The custom resources: their types, their schemas, and what makes a spec valid.
+//! The custom resources: types, schemas and validation.
 //!
-//! Schemas are generated from the types (`cargo xtask generate crds`) and carry what a server can check by itself. What it
-//! cannot is checked here once more from the start, because an object may have come in before its schema did: `problems`
-//! names the field, the value and what is allowed. No IO, no clock.
+//! Schemas are generated from the types (`cargo xtask generate crds`) and contain what an API server can check by itself. `problems`
+//! checks all rules, because an object may be older than its schema, and names the field, the value and what is allowed. No IO, no
+//! clock.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -18,7 +18,7 @@ mod schema;
 pub use self::names::{InvalidName, ObjectName};
 pub use self::problem::Problem;
 
-/// The definitions of everything that is served, to apply to a cluster. Read, because making them takes longer than a plan.
+/// All served definitions, to apply to a cluster. Parsed from the generated files, because generating them takes longer than a plan.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     #[derive(serde::Deserialize)]
     struct List {
@@ -29,7 +29,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     made.map_or_else(|_| made_definitions(), |list| list.items)
 }
 
-/// The same, made anew from the types.
+/// The same definitions, generated from the types.
 pub fn made_definitions() -> Vec<CustomResourceDefinition> {
     let analysis = analysis::definitions();
     [rolloutplugin::definition(), phasedrollout::definition()]

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What a name may be, in words.
+/// The rule for a name, in words.
 pub(crate) const OBJECT_NAME: &str = "it must be lower case letters, digits, - and ., each part between dots beginning and ending with a letter or digit, 253 characters at most";
 
 /// The same as a regular expression, for schemas.
 pub(crate) const OBJECT_NAME_PATTERN: &str =
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
-/// Whether an object can have this name: a DNS-1123 subdomain.
+/// Whether this is a valid object name: a DNS-1123 subdomain.
 pub(crate) fn is_object_name(name: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_part = |part: &str| {
@@ -20,12 +20,12 @@ pub(crate) fn is_object_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_part)
 }
 
-/// The name of an object or of a namespace: one part of the path of a request, and no more than that.
+/// The name of an object or a namespace: exactly one segment of a request's path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(String);
 
 impl ObjectName {
-    /// Checks a name.
+    /// Validates a name.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
         let name = name.into();
         if is_object_name(&name) {
@@ -50,7 +50,7 @@ impl fmt::Display for ObjectName {
 /// How much of an invalid name is shown.
 const SHOWN: usize = 80;
 
-/// A string that no object can have as its name.
+/// A string that is not a valid object name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidName(String);
 
@@ -62,7 +62,7 @@ impl fmt::Display for InvalidName {
 
 impl std::error::Error for InvalidName {}
 
-/// Names that would make a request for something else than the object that they seem to name.
+/// Names that would direct a request at something other than the object they appear to name.
 pub const HOSTILE_NAMES: [&str; 18] = [
     "",
     ".",

@@ -1,8 +1,8 @@
-//! What is wrong with a spec.
+//! Problems of a spec.
 
 use std::fmt;
 
-/// One thing that is wrong: where, what, and what would be right.
+/// One problem: where it is, what it is, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// `spec.strategy.canary.steps[2].setWeight`
@@ -17,7 +17,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong.
+/// All problems.
 #[derive(Default)]
 pub(crate) struct Problems(pub(crate) Vec<Problem>);
 

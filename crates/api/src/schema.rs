@@ -1,4 +1,4 @@
-//! Pieces of schema that attributes cannot say.
+//! Parts of the schemas that attributes cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -8,22 +8,22 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::names::OBJECT_NAME_PATTERN;
 
-/// An object that is kept as it is.
+/// An object with unknown fields preserved.
 pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Any JSON, kept as it is.
+/// Any JSON value, preserved.
 pub(crate) fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// A number or a text. Kubernetes itself reads such numbers in 32 bits, and so do we.
+/// A number or a string. Kubernetes reads such numbers in 32 bits, and so does Stateward.
 pub(crate) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-int-or-string": true, "minimum": i32::MIN, "maximum": i32::MAX})
 }
 
-/// A definition that is served with these columns, its schema with what attributes cannot say.
+/// A served definition with these columns, its schema completed with what attributes cannot express.
 pub(crate) fn served(
     mut definition: CustomResourceDefinition,
     columns: &[CustomResourceColumnDefinition],
@@ -40,7 +40,7 @@ pub(crate) fn served(
     definition
 }
 
-/// A rule that the server checks.
+/// A validation rule for the API server.
 pub(crate) fn rule(rule: &str, message: &str) -> Option<Vec<ValidationRule>> {
     Some(vec![ValidationRule {
         rule: rule.into(),
@@ -49,7 +49,7 @@ pub(crate) fn rule(rule: &str, message: &str) -> Option<Vec<ValidationRule>> {
     }])
 }
 
-/// The part of a schema that a path leads to.
+/// The part of a schema at this path.
 pub(crate) fn at<'s>(schema: &'s mut JSONSchemaProps, path: &[&str]) -> Option<&'s mut JSONSchemaProps> {
     path.iter().try_fold(schema, |schema, field| {
         schema
@@ -77,29 +77,29 @@ pub(crate) fn wide_column(name: &str, type_: &str, path: &str) -> CustomResource
     }
 }
 
-/// What a time looks like that every reader takes. The API server lets through years and offsets that are none.
+/// A timestamp that every client can parse. The API server accepts invalid years and offsets.
 const TIME_PATTERN: &str =
     r"^(19|20|21)\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-][01]\d:[0-5]\d)$";
 const LONGEST_TIME: i64 = 40;
 
-/// The longest text, the longest list and the largest map of a field that has no limit of its own.
+/// The limits of strings, lists and maps for fields without their own limit.
 const LONGEST_TEXT: i64 = 64 * 1024;
 const LONGEST_LIST: i64 = 100;
 const LARGEST_MAP: i64 = 100;
-/// The longest text of a field that may be a number, too.
+/// The maximum length of an int-or-string field.
 const LONGEST_NUMBER: i64 = 256;
 
-/// The limits of fields that have one of their own, by name.
+/// The limits of individual fields, by name.
 const LIMITS: [(&str, i64); 26] = [
-    // Templates are taken together, and with them their args.
+    // The args of several templates are merged.
     ("args", 1_000),
-    // A row for every pod that a workload may have.
+    // One entry for every pod that a workload may have.
     ("excusedPods", 5_000),
     ("keptPods", 5_000),
     ("pods", 5_000),
     // Twice as many as are kept.
     ("history", 20),
-    // Words, names, UIDs and hashes in a status.
+    // Short texts, names, UIDs and hashes in a status.
     ("abortedRevision", 253),
     ("currentRevision", 253),
     ("currentStepHash", 253),
@@ -117,17 +117,17 @@ const LIMITS: [(&str, i64); 26] = [
     ("withdrawnRevision", 253),
     ("workloadSetting", 253),
     ("workloadUid", 253),
-    // The name of a user, however long.
+    // User names can be long.
     ("requestedBy", 1_024),
-    // As long as an expression may be.
+    // The maximum length of an expression.
     ("successCondition", 16 * 1024),
     ("failureCondition", 16 * 1024),
-    // As long as a regular expression may be.
+    // The maximum length of a regular expression.
     ("metricName", 2_000),
 ];
 
-/// The fields that name an object. `targetRef` of a PhasedRollout is not among them: as sts-plus has it, any text is taken, and the
-/// operator says what is wrong with it.
+/// Fields that name an object. `targetRef` of a PhasedRollout is not among them: as in sts-plus, the schema accepts any text, and the
+/// operator validates it.
 const NAMES: [&str; 4] = [
     "query.secretRef",
     "secretKeyRef.name",
@@ -136,8 +136,7 @@ const NAMES: [&str; 4] = [
 ];
 const LONGEST_NAME: i64 = 253;
 
-/// Puts a limit on every text, list and map of a definition that has none, so that the API server refuses what would only cost
-/// memory and time.
+/// Limits every string, list and map of a definition that has no limit, so that the API server rejects excessive objects.
 pub(crate) fn limited(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut definition.spec.versions {
         let schema = version.schema.as_mut();
@@ -148,7 +147,7 @@ pub(crate) fn limited(mut definition: CustomResourceDefinition) -> CustomResourc
     definition
 }
 
-/// Limits the schema at `path`, and all below it.
+/// Limits the schema at `path` and everything below it.
 fn limit(schema: &mut JSONSchemaProps, path: &str) {
     let is = |name: &str| path == name || path.ends_with(&format!(".{name}"));
     let own = LIMITS.iter().find(|(name, _)| is(name)).map(|(_, limit)| *limit);
@@ -188,7 +187,7 @@ fn limit(schema: &mut JSONSchemaProps, path: &str) {
     }
 }
 
-/// Whether an object has fields that its schema does not name.
+/// Whether an object allows fields that its schema does not name.
 fn is_map(schema: &JSONSchemaProps) -> bool {
     schema.additional_properties.is_some() || schema.x_kubernetes_preserve_unknown_fields == Some(true)
 }
@@ -197,7 +196,7 @@ fn is_map(schema: &JSONSchemaProps) -> bool {
 mod tests {
     use super::*;
 
-    /// What has no type can be anything, and nothing but the size of the whole object bounds it.
+    /// Untyped values, limited only by the size of the whole object.
     const ANYTHING: [&str; 1] = ["provider.web.jsonBody"];
 
     fn unbounded(schema: &JSONSchemaProps, path: &str, found: &mut Vec<String>) {
@@ -235,7 +234,7 @@ mod tests {
             for version in &definition.spec.versions {
                 let schema = version.schema.as_ref().unwrap();
                 let schema = schema.open_api_v3_schema.as_ref().unwrap();
-                // What is above spec and status is checked by the server itself.
+                // The API server validates everything outside spec and status.
                 for (name, field) in schema.properties.as_ref().unwrap() {
                     unbounded(field, &format!("{kind}.{name}"), &mut found);
                 }
@@ -259,7 +258,7 @@ mod tests {
         assert!(!named(at(&mut schema, &["spec", "plugin", "name"]).unwrap()));
     }
 
-    /// An operator keeps a status for every object, and may name its fields in events.
+    /// The operator keeps the status of every object in memory and may include its fields in events.
     #[test]
     fn of_a_status_only_messages_are_long() {
         let long = |schema: &JSONSchemaProps| schema.max_length == Some(LONGEST_TEXT);

@@ -1,4 +1,5 @@
-//! What the operator made of a command: it takes the command out of the object and acts on it, or says in an event why not.
+//! The operator's answer to a command: it takes the command out of the object and carries it out, or gives the reason for a refusal in an
+//! event.
 
 use std::time::Duration;
 
@@ -15,19 +16,19 @@ use crate::session::Session;
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It was taken.
+    /// The operator carried out the command.
     Taken,
-    /// It was not.
+    /// The operator refused the command.
     Refused,
-    /// The object is gone.
+    /// The object was deleted.
     Gone,
 }
 
-/// How long the event that gives the reason may come after the answer.
+/// How long after the answer the event with the reason may arrive.
 const REASON_WITHIN: Duration = Duration::from_secs(2);
 
 impl Command {
-    /// The answer in `now`, where `written` is the object with the command in it. `None` while there is none.
+    /// The answer in `now`, where `written` is the object with the command. `None` if there is no answer yet.
     pub(crate) fn answer(self, seen: &Rollout, written: &Rollout, now: &Rollout) -> Option<Answer> {
         if now.uid() != written.uid() {
             return Some(Answer::Gone);
@@ -53,10 +54,10 @@ impl Command {
         let same_revision = after.updated_revision == before.updated_revision;
         let same_step = after.current_step_index == before.current_step_index
             && after.current_step_started_at == before.current_step_started_at;
-        // Doubt about the analysis beside the steps is ended where it stands.
+        // An inconclusive background analysis is resolved without moving the rollout.
         let waived = after.background_waived && !before.background_waived;
         let taken = match self {
-            // A gate may begin anew where it stands.
+            // A gate may start again without moving the rollout.
             Self::Promote => {
                 same_revision && (after.current_step_index != before.current_step_index || waived)
             }
@@ -78,7 +79,7 @@ fn version(object: &Rollout) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-/// Waits for the answer to a command, for as long as it takes.
+/// Waits for the answer to a command, without a timeout.
 pub(crate) async fn wait(
     command: Command,
     seen: &Rollout,
@@ -91,7 +92,7 @@ pub(crate) async fn wait(
         match change {
             Ok(Some(now)) => command.answer(seen, written, &parse(now).ok()?),
             Ok(None) => Some(Answer::Gone),
-            // It is taken up again; how long we wait is for the caller to say.
+            // The watch is restarted; the caller has the timeout.
             Err(_) => None,
         }
     }));
@@ -101,7 +102,7 @@ pub(crate) async fn wait(
     }
 }
 
-/// The reason that the operator gives for a refusal, if it is told in time and ours to read.
+/// The operator's reason for a refusal, if its event arrives in time and can be read.
 pub(crate) async fn reason(command: Command, written: &Rollout, session: &Session<'_>) -> Option<String> {
     let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
     let fields = format!(

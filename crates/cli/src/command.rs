@@ -1,25 +1,25 @@
-//! What can be asked of a rollout: whether it makes sense, what will come of it, and the patch that asks for it.
+//! The commands for a rollout: whether they apply, their effect, and their patch.
 //!
-//! Every patch begins with tests: the object, the revision and (where it matters) the step are those that were looked at.
-//! When one of them has changed the API server refuses the whole patch, so no command can hit what its user never saw.
+//! Every patch starts with tests that the object, the revision and (where it matters) the step are those that were read. If one of
+//! them has changed, the API server rejects the whole patch, so no command acts on a state that its user never saw.
 
 use json_patch::Patch;
 use serde_json::{Value, json};
 use stateward_core::memory::Activity;
 use stateward_core::plan::{Step, StepIndex};
 
-use crate::call;
-use crate::hint;
 use crate::rollout::Rollout;
 use crate::stage::{self, Stage, steps_in_words};
+use crate::views::hint;
+use crate::views::invocation;
 
-/// Something to ask for.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Promote,
     Skip,
     PromoteFull {
-        /// Also while a pod of the new version is broken.
+        /// Even while a pod of the new version is broken.
         force: bool,
     },
     Abort,
@@ -29,7 +29,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// As it is typed, and as the operator's events call it.
+    /// The verb, as typed and as in the operator's events.
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Promote => "promote",
@@ -42,7 +42,7 @@ impl Command {
         }
     }
 
-    /// When it is done: `rolloutplugin.argoproj.io/db promoted`.
+    /// The past participle: `rolloutplugin.argoproj.io/db promoted`.
     pub(crate) fn done(self) -> &'static str {
         match self {
             Self::Promote => "promoted",
@@ -55,12 +55,12 @@ impl Command {
         }
     }
 
-    /// Whether it goes to the status subresource; otherwise it changes the spec.
+    /// Whether the command changes the status subresource instead of the spec.
     pub(crate) fn is_to_status(self) -> bool {
         !matches!(self, Self::Pause | Self::Resume)
     }
 
-    /// Why it makes no sense for what is there, in words.
+    /// Why the command does not apply to the rollout, as text.
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
         let message = || hint::message(&stage, program);
@@ -84,7 +84,9 @@ impl Command {
                 hint("promote")
             )),
             (Self::Resume, _) => because("is not paused"),
-            (Self::Retry, Activity::Rolling(attempt)) if attempt.pausing && stage.is_by_pod() => Ok(()),
+            (Self::Retry, Activity::Rolling(attempt)) if attempt.paused_at_step && stage.is_by_pod() => {
+                Ok(())
+            }
             (Self::Retry, Activity::Rolling(attempt)) => because(&format!(
                 "is being rolled to {}; there is nothing to retry",
                 attempt.target
@@ -103,7 +105,7 @@ impl Command {
                 "is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first",
             ),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
-            // The next rollout stands at its start then: a workload can be frozen before it is changed.
+            // Pauses the next rollout at its start: a workload can be frozen before it is changed.
             (Self::Pause, Activity::Idle) => Ok(()),
             (_, Activity::Idle) => because(&format!(
                 "has no rollout in progress ({}: {}); there is nothing to {}",
@@ -111,7 +113,7 @@ impl Command {
                 message(),
                 self.verb()
             )),
-            (_, Activity::Returning(back)) => because(&format!(
+            (_, Activity::RollingBack(back)) => because(&format!(
                 "is already returning from {}; there is nothing to {}",
                 back.from,
                 self.verb()
@@ -144,7 +146,7 @@ impl Command {
                     hint("promote --full --force")
                 ))
             }
-            // What would only make it worse is not what helps.
+            // Do not suggest what would make it worse.
             (Self::Promote, Activity::Rolling(_)) if stage.is_broken() => because(&format!(
                 "cannot go on ({}); go back with: {}",
                 plain(),
@@ -161,7 +163,7 @@ impl Command {
                 hint("skip")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_in_doubt() => because(&format!(
-                "waits for a decision about the analysis beside its steps, which is not a step; go on with: {}",
+                "waits for a decision about the background analysis, which is not a step; go on with: {}",
                 hint("promote")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_by_pod() && !stage.is_at_gate() => {
@@ -179,7 +181,7 @@ impl Command {
         }
     }
 
-    /// What will come of it, in words.
+    /// The effect of the command, as text.
     pub(crate) fn effect(self, object: &Rollout, program: &str) -> String {
         let stage = Stage::of(object);
         let name = object.name_any();
@@ -188,7 +190,7 @@ impl Command {
         let here = stage.progress_in_words().unwrap_or_default();
         match self {
             Self::Promote if stage.is_in_doubt() => {
-                format!("{name} goes on at {here} without a verdict of the analysis beside its steps")
+                format!("{name} goes on at {here} without a verdict of the background analysis")
             }
             Self::Promote | Self::Skip if stage.is_at_gate() => {
                 let checks = stage.checks_in_words().unwrap_or_default();
@@ -258,7 +260,7 @@ impl Command {
                 ),
                 None => format!(
                     "{name} rolls nothing now; its next rollout will stand at its start until: {} resume {name}",
-                    call::about(program, object)
+                    invocation::about(program, object)
                 ),
             },
             Self::Resume => match stage.step() {
@@ -268,13 +270,13 @@ impl Command {
         }
     }
 
-    /// What will come of it where `asked` has taken the place of what was seen.
+    /// The effect of the command where revision `asked` has replaced the one that was read.
     pub(crate) fn effect_on_the_next(self, object: &Rollout, asked: &str, program: &str) -> String {
         let name = object.name_any();
         match self {
             Self::Pause => format!(
                 "the rollout of {asked}, which no operator has looked at yet, will stand at its start until: {} resume {name}",
-                call::about(program, object)
+                invocation::about(program, object)
             ),
             _ => {
                 format!("{name} will roll {asked}, which no operator has looked at yet, from its first step")
@@ -282,7 +284,7 @@ impl Command {
         }
     }
 
-    /// Whether it means the version that is rolled, and no other: to hold whatever comes, and to let it go, is another matter.
+    /// Whether the command is for the current revision only. Pause and resume are for any revision.
     pub(crate) fn is_for_a_version(self) -> bool {
         match self {
             Self::Promote | Self::Skip | Self::PromoteFull { .. } | Self::Abort | Self::Retry => true,
@@ -290,12 +292,12 @@ impl Command {
         }
     }
 
-    /// Whether it is about the step that stands, and no other.
+    /// Whether the command is for the current step only.
     fn is_for_a_step(self) -> bool {
         matches!(self, Self::Promote | Self::Skip)
     }
 
-    /// The patch, bound to what was seen, with the user who asks.
+    /// The patch, bound to the state that was read, with the user who issues the command.
     pub(crate) fn patch(self, seen: &Rollout, by: Option<&str>) -> Result<Patch, serde_json::Error> {
         let status = seen.status.clone().unwrap_or_default();
         let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
@@ -306,7 +308,7 @@ impl Command {
         let set = |path: &str, value: bool| json!({"op": "add", "path": path, "value": value});
         if self.is_for_a_step() {
             operations.push(test("/status/currentStepIndex", json!(status.current_step_index)));
-            // A gate that begins anew is another one.
+            // A restarted gate is another gate.
             if let Some(began) = status.current_step_started_at {
                 operations.push(test("/status/currentStepStartedAt", json!(began)));
             }
@@ -334,7 +336,7 @@ impl Command {
         serde_json::from_value(Value::Array(operations))
     }
 
-    /// What has changed since it was seen, when the tests of the patch do not hold any more.
+    /// What has changed since the read, if the tests of the patch fail.
     pub(crate) fn moved_on(self, seen: &Rollout, now: &Rollout) -> Option<String> {
         let (before, after) = (Stage::of(seen), Stage::of(now));
         let revision = |stage: &Stage<'_>| {
@@ -364,7 +366,7 @@ impl Command {
             && before.status.current_step_started_at != after.status.current_step_started_at
         {
             let place = after.progress_in_words().unwrap_or_default();
-            format!("has begun {place} anew: {}", after.message())
+            format!("has restarted {place}: {}", after.message())
         } else {
             return None;
         };
@@ -372,7 +374,7 @@ impl Command {
     }
 }
 
-/// The longest name of a user that is sent.
+/// The maximum length of a user name that is sent.
 const LONGEST_USER: usize = 255;
 
 #[cfg(test)]
@@ -387,7 +389,7 @@ mod tests {
         object
     }
 
-    /// At a pause step, and by spec.paused too.
+    /// At a pause step, and paused by spec.paused.
     fn twice_paused() -> Rollout {
         let mut object = paused();
         object.paused = true;
@@ -412,7 +414,7 @@ mod tests {
         object
     }
 
-    /// The last pods follow.
+    /// After the last step.
     fn past_its_steps() -> Rollout {
         let mut object = stepping();
         object.status.as_mut().unwrap().current_step_index = Some(4);
@@ -691,7 +693,7 @@ mod tests {
         status.current_step_started_at = "2026-01-01T00:08:00Z".parse().ok();
         assert_eq!(
             Command::Promote.moved_on(&seen, &now).unwrap(),
-            "phasedrollout web has begun pod 2 of 3 anew: on its way; nothing was changed"
+            "phasedrollout web has restarted pod 2 of 3: on its way; nothing was changed"
         );
     }
 

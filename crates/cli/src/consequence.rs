@@ -1,12 +1,12 @@
-//! What comes of a change of the template, in words: the rules of the engine, seen from outside.
+//! The effect of a template change, as text: the rules of the engine, derived from the object.
 
 use stateward_core::memory::Activity;
 
-use crate::call;
 use crate::rollout::{Kind, Rollout};
 use crate::stage::Stage;
+use crate::views::invocation;
 
-/// Why the template must not be changed now: nobody would hold the pods back.
+/// Why the template must not be changed now: nothing would hold the pods back.
 pub(crate) fn objection(rollout: &Rollout) -> Result<(), String> {
     let title = rollout.title();
     if rollout.metadata.deletion_timestamp.is_some() {
@@ -18,7 +18,7 @@ pub(crate) fn objection(rollout: &Rollout) -> Result<(), String> {
             "no operator has looked at {title} yet, so Kubernetes would roll every pod at once; is one running"
         ));
     }
-    // With a valid reference the workload is adopted and guarded, whatever its plan.
+    // With a valid reference the operator adopts and guards the workload, even if the plan is invalid.
     let guarded = stage.status.stable_revision.is_some() && rollout.reference_valid;
     if is_invalid(&stage) && !guarded && stage.activity == Activity::Idle {
         return Err(format!(
@@ -29,7 +29,7 @@ pub(crate) fn objection(rollout: &Rollout) -> Result<(), String> {
     Ok(())
 }
 
-/// What comes of a template. `version` is what people call it; `stable` says whether it is the stable one.
+/// The effect of a template. `version` is its title; `stable` says whether it is the stable one.
 pub(crate) fn in_words(rollout: &Rollout, version: &str, stable: bool, program: &str) -> String {
     let stage = Stage::of(rollout);
     let name = rollout.name_any();
@@ -42,7 +42,7 @@ pub(crate) fn in_words(rollout: &Rollout, version: &str, stable: bool, program: 
             "{name} returns every pod from {} to {home} at once, without steps",
             attempt.target
         ),
-        (Activity::Returning(_), true) => {
+        (Activity::RollingBack(_), true) => {
             format!("{name} is returning every pod to {home}; its template follows")
         }
         (Activity::Idle, true) => {
@@ -53,7 +53,7 @@ pub(crate) fn in_words(rollout: &Rollout, version: &str, stable: bool, program: 
             attempt.target,
             the_way(rollout, &stage, program)
         ),
-        (Activity::Idle | Activity::Returning(_), false) => {
+        (Activity::Idle | Activity::RollingBack(_), false) => {
             format!("{name} rolls {version}, {}", the_way(rollout, &stage, program))
         }
     }
@@ -64,7 +64,7 @@ fn is_invalid(stage: &Stage<'_>) -> bool {
     conditions.any(|condition| condition.kind == "InvalidSpec" && condition.status == "True")
 }
 
-/// Whether the operator stands aside.
+/// Whether the operator leaves the workload to Kubernetes.
 fn is_left_to_kubernetes(stage: &Stage<'_>) -> bool {
     let conditions = stage.status.conditions.iter();
     conditions
@@ -76,7 +76,7 @@ fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
     if rollout.paused {
         return format!(
             "but stands at its start until: {} resume {}",
-            call::about(program, rollout),
+            invocation::about(program, rollout),
             rollout.name_any()
         );
     }

@@ -1,23 +1,23 @@
-//! `--dry-run`: see what would come of a command, and change nothing.
+//! `--dry-run`: reports the effect of a command without changing anything.
 
 use kube::api::PatchParams;
 
-/// What `--dry-run` may say.
+/// The values of `--dry-run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DryRun {
-    /// Do it
+    /// Run the command
     #[default]
     None,
-    /// Only say what would be asked for
+    /// Only print what would be done
     Client,
-    /// Let the server check it, and keep nothing
+    /// Let the server validate the request without persisting it
     Server,
 }
 
-/// kubectl's flag.
+/// kubectl's `--dry-run` flag.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct DryRunFlag {
-    /// Change nothing: only look and say what would be done, or let the server check that too
+    /// Change nothing: only print what would be done, or let the server validate it too
     #[arg(
         long, value_enum, value_name = "none|client|server", default_value = "none", default_missing_value = "client",
         num_args = 0..=1, require_equals = true, hide_possible_values = true, hide_default_value = true
@@ -26,7 +26,7 @@ pub(crate) struct DryRunFlag {
 }
 
 impl DryRun {
-    /// For what is asked of the server.
+    /// The parameters of the request.
     pub(crate) fn params(self) -> PatchParams {
         PatchParams {
             dry_run: self == Self::Server,
@@ -35,7 +35,7 @@ impl DryRun {
         }
     }
 
-    /// What will come of it, or would.
+    /// The effect, in the indicative or the conditional.
     pub(crate) fn effect(self, effect: &str) -> String {
         match self {
             Self::None => effect.to_owned(),
@@ -43,7 +43,7 @@ impl DryRun {
         }
     }
 
-    /// Behind what was done, as kubectl has it.
+    /// The suffix of the result line, as with kubectl.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::None => "",

@@ -1,15 +1,15 @@
-//! What can go wrong, in words for whoever typed the command.
+//! Errors, as messages for the user.
 
 use std::io;
 
 use kube::runtime::watcher;
 use stateward_client::InvalidName;
 
+use crate::connect_error::{self, Unreachable};
 use crate::exit::Exit;
-use crate::reach::{self, Unreachable};
-use crate::style::Style;
+use crate::views::style::Style;
 
-/// Why a verb was not carried out.
+/// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no cluster to talk to.
@@ -18,23 +18,23 @@ pub enum Error {
     /// There is no such object.
     #[error("{name} is not there in namespace {namespace}; {hint}")]
     NotFound {
-        /// Its kind, if that was said, and its name.
+        /// Its name, with the kind if one was given.
         name: String,
-        /// Where it was looked for.
+        /// The namespace that was searched.
         namespace: String,
-        /// What to do about it.
+        /// What the user can do.
         hint: String,
     },
-    /// There is no rollout for a workload.
+    /// A workload has no rollout.
     #[error(
         "{name} is rolled by nothing in namespace {namespace}; see what is there with: {program} get -o wide"
     )]
     Unmanaged {
         /// The workload.
         name: String,
-        /// Where a rollout was looked for.
+        /// The namespace that was searched.
         namespace: String,
-        /// How the user calls us.
+        /// How the user invoked the program.
         program: String,
     },
     /// The API server does not know the kind.
@@ -42,40 +42,40 @@ pub enum Error {
         "the cluster knows no rollouts of ours; install the operator with: stateward install | kubectl apply -f -"
     )]
     Unserved,
-    /// It makes no sense, or the operator says no.
+    /// The command does not apply, or the operator refused it.
     #[error("{0}")]
     Refused(String),
-    /// The API server does not answer at all.
+    /// The API server does not answer.
     #[error("{0}")]
     Unreachable(String),
-    /// The API server says no.
+    /// The API server returned an error.
     #[error("cannot {doing}: {}", words(source))]
     Api {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
-        /// What it says.
+        /// The server's error.
         source: Box<kube::Error>,
     },
-    /// Nobody has answered in the time that was given.
+    /// No answer within the timeout.
     #[error("{0}")]
     Late(String),
-    /// A watch says no, and will go on saying so.
+    /// A watch was denied.
     #[error("cannot watch {what}: {why}")]
     Watch {
         /// What was watched.
         what: String,
-        /// What the watch says.
+        /// The reason.
         why: String,
     },
-    /// An object that cannot be written in the format asked for.
+    /// An object that cannot be written in the requested format.
     #[error("cannot write the object as {format}: {why}")]
     Format {
         /// The format.
         format: &'static str,
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
-    /// Nobody reads what we write.
+    /// The reader of the output is gone.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
 }
@@ -87,7 +87,7 @@ impl From<InvalidName> for Error {
 }
 
 impl Error {
-    /// For `map_err`.
+    /// An API error with the operation that failed, for `map_err`.
     pub(crate) fn api(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let doing = doing.into();
         move |source| match &source {
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// Without what was tried.
+    /// The message without the operation.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Api { source, .. } => words(source),
@@ -110,7 +110,7 @@ impl Error {
         }
     }
 
-    /// Whether it says that a whole kind is not served, or not ours to read.
+    /// Whether it means that a kind is not served, or that access to it is denied.
     pub(crate) fn is_about_the_kind(&self) -> bool {
         match self {
             Self::Unserved => true,
@@ -119,7 +119,7 @@ impl Error {
         }
     }
 
-    /// The code to end with.
+    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Self::NotFound { .. } | Self::Unmanaged { .. } => Exit::NotFound,
@@ -129,22 +129,22 @@ impl Error {
         }
     }
 
-    /// In one line that is safe to print: it may quote the API server.
+    /// The message in one line, sanitized: it may quote the API server.
     pub fn line(&self, style: Style) -> String {
         stateward_terminal::line(&self.to_string(), style.charset())
     }
 
-    /// `… | head` has seen enough.
+    /// Whether the reader closed the pipe, as in `… | head`.
     pub(crate) fn is_nobody_listening(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// In the server's own words where it has said some; kube adds how they are kept.
+/// The server's own message, if there is one, without kube's wrapping.
 pub(crate) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        unsent @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => reach::root(unsent),
+        unsent @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => connect_error::root(unsent),
         other => other.to_string(),
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn lost(error: &(dyn std::error::Error + 'static)) -> String {
     said.unwrap_or_else(|| error.to_string())
 }
 
-/// A 404 that names no object is about the whole kind.
+/// A 404 without an object name is about the whole kind.
 fn is_unserved(status: &kube::core::Status) -> bool {
     let named = status
         .details

@@ -1,55 +1,55 @@
-//! How a verb ends, as scripts see it.
+//! Exit codes.
 
 use std::process::ExitCode;
 
-/// The exit codes. They are part of the interface: scripts branch on them.
+/// The exit codes of all verbs. They are an interface: scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// What was asked for is so, or was done.
+    /// The condition holds, or the command was carried out.
     Done = 0,
-    /// It could not be done, and nothing was changed.
+    /// An error, and nothing was changed.
     Error = 1,
     /// The rollout has failed.
     Failed = 2,
     /// The rollout is paused.
     Paused = 3,
-    /// It took too long, or no answer was heard.
+    /// A timeout, or no answer.
     Timeout = 4,
     /// There is no such rollout.
     NotFound = 5,
-    /// The rollout is under way.
+    /// The rollout is in progress.
     Progressing = 6,
 }
 
-/// What the codes mean, for every verb that is about rollouts.
+/// The meaning of the codes, for all verbs about rollouts.
 pub const CODES: &str = "\
-Exit codes of the verbs that are about rollouts:
+Exit codes of the verbs for rollouts:
   0  done; of status: Successful
-  1  an error: refused, no cluster, bad arguments, no permission; what it is about was not changed
+  1  an error: refused, no cluster, bad arguments, no permission; nothing was changed
   2  of status: Failed
   3  of status: Paused
-  4  nobody has answered, or not in time
+  4  no answer, or not in time
   5  there is no such rollout, by its name, its StatefulSet or its labels
   6  of status: Progressing
-Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.";
+For several rollouts the exit code is the worst one, in the order 1, 5, 2, 4, 3, 6, 0.";
 
-/// For the help texts of what only looks.
+/// For the help texts of read-only verbs.
 pub(crate) const LOOK_HELP: &str = "\
 Exit codes:
-  0  it was shown
+  0  shown
   1  an error: no cluster, bad arguments, no permission
-  5  there is no such rollout; what is there of several that were named is shown all the same";
+  5  a named rollout does not exist; the others are still shown";
 
-/// For the help texts of what is shown for as long as somebody looks.
+/// For the help texts of continuous views.
 pub(crate) const LIST_HELP: &str = "\
 Exit codes:
-  0  they were shown, or there are none
+  0  shown, or there are none
   1  an error: no cluster, bad arguments, no permission";
 
 /// For the help texts.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0  Successful: every pod runs the version that the workload asks for
+  0  Successful: every pod runs the version of the workload's template
   1  an error: no cluster, bad arguments, no permission to read the rollout or its workload
   2  Failed; the reason in brackets says whether it was rolled back, is held, is invalid or is
      managed by another object, and -o json says whether that is urgent
@@ -57,39 +57,39 @@ Exit codes:
   4  the --timeout ran out
   5  there is no such rollout
   6  Progressing (without --watch)
-Of several rollouts it is the code of the worst, in the order 1, 5, 2, 4, 3, 6, 0.
-With --watch all of them are watched at the same time, each until its own end. A long reason that the
-line before has is not repeated.
+For several rollouts the exit code is the worst one, in the order 1, 5, 2, 4, 3, 6, 0.
+With --watch all rollouts are watched at the same time, each until it ends. A long reason is not
+repeated from one line to the next.
 With --until PHASE the code is 0 when the rollout is in that phase, 2 when it has failed instead, and
-1 when it is Successful instead. A phase from before a change that the operator has not seen yet does
+1 when it is Successful instead. While the operator has not seen the latest change, the phase does
 not count.";
 
 /// For the help texts of commands.
 pub(crate) const COMMAND_HELP: &str = "\
-Each rollout is bound to the revision that was seen of it. Of those that nobody has named (-l, --all), the ones that need nothing
-are skipped and told; where none needs anything, that is an error. A name is never guessed from its beginning.
+The command applies only to the revision that was shown. With -l or --all, rollouts that the command does not apply to are skipped and
+listed; if it applies to none, that is an error. A name is never guessed from a prefix.
 
 Exit codes:
-  0  the operator has taken the command
-  1  it was refused, or the rollout has moved on: nothing was changed
-  4  nobody has answered, or not in time, or not before an interrupt; it is said what was asked for, or that this is not known
+  0  the operator has accepted the command
+  1  refused, or the rollout has changed meanwhile: nothing was changed
+  4  no answer, or not in time, or not before an interrupt; the output says what was requested, or that this is not known
   5  there is no such rollout
-Of several rollouts it is the code of the worst, in the order 1, 5, 4, 0.";
+For several rollouts the exit code is the worst one, in the order 1, 5, 4, 0.";
 
-/// For the help texts of what changes the template.
+/// For the help texts of verbs that change the template.
 pub(crate) const CHANGE_HELP: &str = "\
-It is bound to the template that was seen: where somebody else has changed it meanwhile, nothing is done.
-Several are changed one after the other; one that cannot be is told, and keeps no other from it.
+The change applies only to the template that was read: if another user has changed it meanwhile, nothing is done.
+Several rollouts are changed one after the other; one that cannot be changed is reported and does not stop the others.
 
 Exit codes:
-  0  the template was changed; what comes of it: status NAME --watch
-  1  it was refused, or the template has changed meanwhile: nothing was changed
+  0  the template was changed; follow the rollout with: status NAME --watch
+  1  refused, or the template has changed meanwhile: nothing was changed
   4  the API server has not answered; whether the template was changed is not known
   5  there is no such rollout
-Of several rollouts it is the code of the worst, in the order 1, 5, 4, 0.";
+For several rollouts the exit code is the worst one, in the order 1, 5, 4, 0.";
 
 impl Exit {
-    /// From the worst on.
+    /// Sorted from the worst.
     const RANKED: [Self; 7] = [
         Self::Error,
         Self::NotFound,
@@ -100,7 +100,7 @@ impl Exit {
         Self::Done,
     ];
 
-    /// How several end: as the worst of them.
+    /// The worst of several exit codes.
     pub(crate) fn worst(exits: &[Self]) -> Self {
         let worst = Self::RANKED.into_iter().find(|exit| exits.contains(exit));
         worst.unwrap_or(Self::Error)

@@ -1,4 +1,4 @@
-//! Rollouts to draw and to judge.
+//! Rollouts for tests.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::rollout::Rollout;
 
-use crate::pod_row::PodRow;
+use crate::views::pod_row::PodRow;
 
-/// When tests look.
+/// The current time of the tests.
 pub(crate) const NOW: &str = "2026-01-01T00:10:00Z";
 
 /// A rollout with four steps and this status.
@@ -18,7 +18,7 @@ pub(crate) fn rollout(name: &str, status: Value) -> Rollout {
     plugin(name, status).into()
 }
 
-/// The same as the server has it.
+/// The same as a typed object.
 pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
     let object = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "RolloutPlugin",
@@ -38,7 +38,7 @@ pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
     serde_json::from_value(object).unwrap()
 }
 
-/// One pod after the other with checks between them, at this step of a set of so many.
+/// A PhasedRollout for this number of pods at this step.
 pub(crate) fn phased(pods: i32, step: i32) -> Rollout {
     let object = json!({
         "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
@@ -59,7 +59,7 @@ pub(crate) fn phased(pods: i32, step: i32) -> Rollout {
     object.into()
 }
 
-/// At the pause of step 2, on the way from `db-1` to `db-2`.
+/// Paused at step 2, from `db-1` to `db-2`.
 pub(crate) fn paused() -> Rollout {
     rollout(
         "db",
@@ -75,7 +75,7 @@ pub(crate) fn paused() -> Rollout {
     )
 }
 
-/// At the first step, on the way from `db-1` to `db-2`.
+/// At the first step, from `db-1` to `db-2`.
 pub(crate) fn stepping() -> Rollout {
     let mut object = paused();
     let status = object.status.as_mut().unwrap();
@@ -87,7 +87,7 @@ pub(crate) fn stepping() -> Rollout {
     object
 }
 
-/// The same, and the new pod crashes.
+/// At the first step, with a new pod that crashes.
 pub(crate) fn broken() -> Rollout {
     let mut object = stepping();
     let status = object.status.as_mut().unwrap();
@@ -103,13 +103,13 @@ pub(crate) fn broken() -> Rollout {
     object
 }
 
-/// Commands that a rollout of four steps has carried out.
+/// Commands that a rollout of four steps carried out.
 pub(crate) fn commands(taken: &[(&str, i32, i32, Option<&str>)]) -> Vec<TakenCommand> {
     let command = |(command, from, to, by): &(&str, i32, i32, Option<&str>)| json!({"command": command, "fromStep": from, "toStep": to, "by": by, "at": NOW});
     serde_json::from_value(taken.iter().map(command).collect()).unwrap()
 }
 
-/// Nothing to do.
+/// No rollout in progress.
 pub(crate) fn at_rest() -> Rollout {
     rollout(
         "cache",
@@ -122,13 +122,13 @@ pub(crate) fn at_rest() -> Rollout {
     )
 }
 
-/// On the way back from `queue-2` to `queue-1`.
+/// A rollback from `queue-2` to `queue-1` in progress.
 pub(crate) fn returning() -> Rollout {
     rollout(
         "queue",
         json!({
             "observedGeneration": 1, "phase": "Failed", "reason": "RollingBack",
-            "message": "queue-2 was turned down (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
+            "message": "queue-2 was rejected (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
             "currentStepIndex": 0, "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
             "abortedAt": "2026-01-01T00:08:50Z",
             "returning": "Aborted", "returningFrom": "queue-2", "returningSince": "2026-01-01T00:08:50Z",
@@ -138,17 +138,17 @@ pub(crate) fn returning() -> Rollout {
     )
 }
 
-/// Back from `queue-2`.
+/// A finished rollback from `queue-2`.
 pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
     (status.returning, status.returning_from, status.returning_since) = (None, None, None);
     status.reason = "RolledBack".into();
-    status.message = "queue-2 was turned down (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
+    status.message = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
     object
 }
 
-/// The same, where the stable template had to be put back.
+/// A finished rollback after which the stable template had to be restored.
 pub(crate) fn replaced() -> Rollout {
     let mut object = aborted();
     let status = object.status.as_mut().unwrap();
@@ -157,14 +157,14 @@ pub(crate) fn replaced() -> Rollout {
     object
 }
 
-/// One that no operator has looked at.
+/// A rollout that no operator has seen.
 pub(crate) fn unseen() -> Rollout {
     let mut object = rollout("new", json!({}));
     object.status = None;
     object
 }
 
-/// A set of five, on the way from `NAME-1` to `NAME-2`.
+/// A StatefulSet with five replicas, from `NAME-1` to `NAME-2`.
 pub(crate) fn set(name: &str, partition: i32) -> StatefulSet {
     let set = json!({
         "metadata": {"name": name, "namespace": "prod", "generation": 3},
@@ -181,7 +181,7 @@ pub(crate) fn set(name: &str, partition: i32) -> StatefulSet {
     serde_json::from_value(set).unwrap()
 }
 
-/// Pods that are well, with these revisions.
+/// Ready pods with these revisions.
 pub(crate) fn pods(set: &str, revisions: &[&str]) -> Vec<PodRow> {
     let pod = |(ordinal, revision): (usize, &&str)| PodRow {
         name: format!("{set}-{ordinal}"),

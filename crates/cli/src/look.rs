@@ -1,4 +1,4 @@
-//! Reading the cluster.
+//! Reads from the cluster.
 
 use futures::future::{join, join_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -11,17 +11,17 @@ use serde_json::json;
 use stateward_api::analysis::AnalysisRun;
 use stateward_client::{ObjectName, Objects};
 
-use crate::call;
 use crate::error::{self, Error};
-use crate::name::Name;
-use crate::pod_row::PodRow;
+use crate::input::name::Name;
 use crate::rollout::{INVALID, Kind, Rollout, parse};
-use crate::runs;
 use crate::session::Session;
-use crate::tree::Picture;
+use crate::views::invocation;
+use crate::views::pod_row::PodRow;
+use crate::views::runs;
+use crate::views::tree::Picture;
 
 impl Session<'_> {
-    /// Rollouts of a kind with every field that the server has, also those that the types leave out.
+    /// Rollouts of a kind with all fields of the server, including those that the types omit.
     pub(crate) fn whole_rollouts(&self, kind: Kind, everywhere: bool) -> Api<DynamicObject> {
         let resource = kind.resource();
         if everywhere {
@@ -31,7 +31,7 @@ impl Session<'_> {
         }
     }
 
-    /// One of them; of the kind that the name says, or of the only kind that has one of that name.
+    /// One rollout, of the kind in the name or of the only kind with that name.
     pub async fn whole_rollout(&self, name: &Name) -> Result<DynamicObject, Error> {
         if name.is_of_a_set() {
             return self.whole_rollout_of_set(name).await;
@@ -49,7 +49,7 @@ impl Session<'_> {
         for (kind, look) in join_all(looks).await {
             match look {
                 Ok(object) => found.extend(object.map(|object| (kind, object))),
-                // What is not served or not ours to read is not meant, if it is there by that name elsewhere.
+                // A kind that is not served or not readable does not count if another kind has the name.
                 Err(error) if name.kinds().len() > 1 && error.is_about_the_kind() => {
                     unseen.push((kind, error));
                 }
@@ -70,7 +70,7 @@ impl Session<'_> {
         }
     }
 
-    /// The one that rolls a set.
+    /// The rollout of a StatefulSet.
     async fn whole_rollout_of_set(&self, name: &Name) -> Result<DynamicObject, Error> {
         let rollouts = self.list(false, &ListParams::default()).await?;
         let of_the_set = rollouts.into_iter().filter(|object| {
@@ -97,7 +97,7 @@ impl Session<'_> {
         }
     }
 
-    /// The rollouts of every kind that the server knows.
+    /// The rollouts of every served kind.
     pub(crate) async fn list(
         &self,
         everywhere: bool,
@@ -133,7 +133,7 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        // A list without those of a kind would pass for all there is.
+        // A list without the rollouts of one kind would pass as complete.
         match (refused, served) {
             (Some(error), Some(kind)) => {
                 return Err(Error::Refused(format!(
@@ -151,12 +151,12 @@ impl Session<'_> {
         Ok(objects)
     }
 
-    /// One of them, as the types know it.
+    /// One rollout, typed.
     pub(crate) async fn rollout(&self, name: &Name) -> Result<Rollout, Error> {
         parse(self.whole_rollout(name).await?)
     }
 
-    /// Why there is none of this name, where some kinds could not be looked at.
+    /// The error for a name that was not found, where some kinds could not be read.
     async fn missing_among(&self, name: &Name, mut unseen: Vec<(Kind, Error)>) -> Error {
         unseen.retain(|(_, error)| !matches!(error, Error::Unserved));
         if unseen.is_empty() {
@@ -179,7 +179,7 @@ impl Session<'_> {
         ))
     }
 
-    /// Why there is none of this name: perhaps the server knows no such kind at all.
+    /// The error for a name that was not found: the kind may not be served.
     async fn missing(&self, name: &Name) -> Error {
         match self.list(false, &ListParams::default()).await {
             Err(Error::Unserved) => Error::Unserved,
@@ -192,7 +192,7 @@ impl Session<'_> {
         self.not_found_among(name, &[])
     }
 
-    /// Names those that begin alike: a name is never guessed, but it may be shown.
+    /// Suggests names with the same prefix; a name is never guessed.
     fn not_found_among(&self, name: &Name, there: &[DynamicObject]) -> Error {
         let alike = there.iter().filter(|object| {
             name.kinds().contains(&Kind::of(object.types.as_ref()))
@@ -203,20 +203,23 @@ impl Session<'_> {
             name: name.title(),
             namespace: self.namespace.clone(),
             hint: if alike.is_empty() {
-                format!("see what is with: {} get -A", call::everywhere(self.program))
+                format!(
+                    "see what is with: {} get -A",
+                    invocation::everywhere(self.program)
+                )
             } else {
                 format!("there is {}", alike.join(", "))
             },
         }
     }
 
-    /// The set that a rollout is about. `None` where it is not there. One that cannot be read may well be there, and ask for
-    /// something that nobody has looked at.
+    /// The StatefulSet of a rollout; `None` if it does not exist. One that cannot be read is an error, because it may have a change that no
+    /// operator has seen.
     pub(crate) async fn set(&self, rollout: &Rollout) -> Result<Option<StatefulSet>, Error> {
         if rollout.workload_kind != "StatefulSet" {
             return Ok(None);
         }
-        // No object can have such a name, and a request for it would be one for something else.
+        // No object can have such a name, and the request would address something else.
         let Ok(name) = ObjectName::new(&rollout.workload) else {
             return Ok(None);
         };
@@ -228,7 +231,7 @@ impl Session<'_> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A rollout with all that hangs on it.
+    /// A rollout with its StatefulSet, pods and analysis runs.
     pub(crate) async fn picture(&self, rollout: Rollout) -> Result<Picture, Error> {
         let workload = async {
             let set = self.set(&rollout).await;
@@ -242,7 +245,7 @@ impl Session<'_> {
         let (set, unread) = or_why(set);
         let (pods, unseen_pods) = match pods {
             Ok(pods) => (pods, None),
-            // That they are not ours to see says nothing about the rest.
+            // Denied access to the pods must not hide the rest.
             Err(Error::Api { source, .. }) => (Vec::new(), Some(error::words(&source))),
             Err(error) => return Err(error),
         };
@@ -256,7 +259,7 @@ impl Session<'_> {
         })
     }
 
-    /// The runs of analysis that a rollout waits for, or that decided about it. None, where they are not ours to read.
+    /// The analysis runs that a rollout waits for, or that decided its result. Empty if they cannot be read.
     pub(crate) async fn runs(&self, rollout: &Rollout) -> Vec<AnalysisRun> {
         let api: Api<AnalysisRun> = Api::namespaced(self.client.clone(), &self.namespace);
         let api = &Objects::from(api);
@@ -276,7 +279,7 @@ impl Session<'_> {
         Ok(rows)
     }
 
-    /// The pods of a set.
+    /// The pods of a StatefulSet.
     pub(crate) async fn pods(&self, set: &StatefulSet) -> Result<Vec<Pod>, Error> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         let selector = set.spec.as_ref().map(|spec| spec.selector.clone());
@@ -297,7 +300,7 @@ impl Session<'_> {
     }
 }
 
-/// Stands for an object that failed to deserialize, so that it is listed with the others.
+/// A placeholder for an object that failed to deserialize, so that it is listed with the others.
 fn invalid(metadata: ObjectMeta, why: String) -> DynamicObject {
     DynamicObject {
         types: None,
@@ -306,7 +309,7 @@ fn invalid(metadata: ObjectMeta, why: String) -> DynamicObject {
     }
 }
 
-/// The set, or why it cannot be read.
+/// The StatefulSet, or why it cannot be read.
 pub(crate) fn or_why(set: Result<Option<StatefulSet>, Error>) -> (Option<StatefulSet>, Option<String>) {
     match set {
         Ok(set) => (set, None),
@@ -314,7 +317,7 @@ pub(crate) fn or_why(set: Result<Option<StatefulSet>, Error>) -> (Option<Statefu
     }
 }
 
-/// The items of a list do not say what they are.
+/// Sets the type of a listed object, which the server omits.
 pub(crate) fn said(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     let resource = kind.resource();
     object.types.get_or_insert(TypeMeta {

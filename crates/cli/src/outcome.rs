@@ -1,4 +1,4 @@
-//! What became of a revision, as far as anything records it. Nothing is guessed.
+//! The outcome of a revision, as far as it is recorded. Nothing is guessed.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -11,35 +11,35 @@ use stateward_core::record::{memory, taken_commands};
 use crate::rollout::{Kind, Rollout};
 use crate::session::Session;
 use crate::stage::Stage;
-use crate::table::age;
+use crate::views::table::age;
 
-/// What became of a revision.
+/// The outcome of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It is the stable version.
     Stable,
-    /// It is being rolled: where it stands.
+    /// It is being rolled out, at this position.
     Rolling(String),
-    /// It was being rolled when it failed, and stays where it stands until somebody decides.
+    /// Its rollout failed, and is held at this position until a user decides.
     Failed(String),
-    /// It was turned down and pods return from it, or its template was put back.
+    /// It was rejected and pods are being rolled back, or its template was replaced by the stable one.
     Returning,
-    /// It was turned down: what for, and when.
+    /// It was rejected: the reason and the time.
     TurnedDown(String, Option<Timestamp>),
-    /// It was left off in the middle: how, and when.
+    /// Its rollout ended early: how and when.
     LeftOff(String, Option<Timestamp>),
-    /// Every pod ran it once.
+    /// Every pod ran it.
     Completed(Option<Timestamp>),
-    /// It was there before, or somebody else rolled it out.
+    /// It was there when the operator adopted the workload, or was rolled out without the operator.
     TakenOn(Option<Timestamp>),
-    /// The template asks for it, and no operator has looked yet.
+    /// It is in the template, and no operator has seen it yet.
     Asked,
-    /// Nothing records it.
+    /// Its outcome is not recorded.
     Unknown,
 }
 
 impl Outcome {
-    /// For people.
+    /// The outcome, for people.
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         let ago =
             |at: &Option<Timestamp>| at.map_or_else(String::new, |at| format!(" {} ago", age(Some(at), now)));
@@ -53,14 +53,14 @@ impl Outcome {
         }
     }
 
-    /// `turned down`, `replaced`
+    /// The outcome in one word, for people.
     pub(crate) fn in_a_word(&self) -> &str {
         match self {
             Self::Stable => "stable",
             Self::Rolling(_) => "rolling",
             Self::Failed(_) => "failed",
             Self::Returning => "returning",
-            Self::TurnedDown(..) => "turned down",
+            Self::TurnedDown(..) => "rejected",
             Self::LeftOff(how, _) => how,
             Self::Completed(_) => "completed",
             Self::TakenOn(_) => "taken on",
@@ -69,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// For machines.
+    /// The outcome, for tools.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Stable => "Stable",
@@ -86,13 +86,13 @@ impl Outcome {
     }
 }
 
-/// What became of a revision.
+/// The outcome of a revision.
 pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     let stage = Stage::of(rollout);
     let status = &stage.status;
     match &stage.activity {
         Activity::Rolling(attempt) if attempt.target.as_str() == revision => {
-            // Where it has none of its steps before it, what was skipped is told with who has done it.
+            // If it has passed all its steps, the skipped ones are shown with the user who skipped them.
             let skipped = skips(revision, rollout).is_some() && attempt.step.0 as usize >= stage.steps();
             let place = stage.progress_in_words().filter(|_| !skipped).unwrap_or_default();
             return if stage.phase() == "Failed" {
@@ -101,7 +101,7 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
                 Outcome::Rolling(place)
             };
         }
-        Activity::Returning(back) if back.from.as_str() == revision => return Outcome::Returning,
+        Activity::RollingBack(back) if back.from.as_str() == revision => return Outcome::Returning,
         _ => {}
     }
     if status.stable_revision.as_deref() == Some(revision) {
@@ -119,7 +119,7 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     }
 }
 
-/// The steps of a revision's rollout that were not passed, in words: `steps 2 to 4 skipped by alice`, or `gate 2 skipped`.
+/// The skipped steps of a revision's rollout, as text: `steps 2 to 4 skipped by alice`, or `gate 2 skipped`.
 pub(crate) fn skips(revision: &str, rollout: &Rollout) -> Option<String> {
     let words = |taken: &TakenCommand| {
         let (from, to, unit) = match rollout.kind {
@@ -144,7 +144,7 @@ pub(crate) fn skips(revision: &str, rollout: &Rollout) -> Option<String> {
     (!skipped.is_empty()).then(|| skipped.join(", "))
 }
 
-/// The commands that the rollout of a revision has carried out, as far as they are on record.
+/// The commands that the rollout of a revision carried out, as far as recorded.
 pub(crate) fn commands(revision: &str, rollout: &Rollout) -> Vec<TakenCommand> {
     let status = rollout.status.as_ref();
     match memory(&status.cloned().unwrap_or_default()).activity {
@@ -157,7 +157,7 @@ pub(crate) fn commands(revision: &str, rollout: &Rollout) -> Vec<TakenCommand> {
     }
 }
 
-/// How a rollout ended that is over.
+/// The outcome of a finished rollout.
 fn ended(past: &PastRollout) -> Outcome {
     let at = Some(past.ended_at);
     let what = match past.outcome {
@@ -175,7 +175,7 @@ fn ended(past: &PastRollout) -> Outcome {
     Outcome::LeftOff(format!("{what}{why}"), at)
 }
 
-/// When an event was last told.
+/// When an event last occurred.
 pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
     let last = event.last_timestamp.as_ref().map(|time| time.0);
     let first = event.event_time.as_ref().map(|time| time.0);
@@ -184,7 +184,7 @@ pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
 }
 
 impl Session<'_> {
-    /// The events about objects with this UID that are kept; none, where they are not ours to read.
+    /// The events of objects with this UID; empty if they cannot be read.
     pub(crate) async fn events_of(&self, uid: Option<String>) -> Vec<Event> {
         let Some(uid) = uid else {
             return Vec::new();
@@ -207,7 +207,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    /// With a past.
+    /// A rollout with a history.
     fn experienced(mut rollout: Rollout) -> Rollout {
         let past = json!([
             {"revision": "db-0", "outcome": "Successful", "endedAt": "2026-01-01T00:01:00Z"},
@@ -221,7 +221,7 @@ mod tests {
         rollout
     }
 
-    /// Its new pod crashes, and nobody has decided about it.
+    /// A new pod crashes, and no decision was made about it yet.
     fn broken() -> Rollout {
         let mut rollout = stepping();
         rollout.status.get_or_insert_default().phase = "Failed".into();
@@ -238,8 +238,8 @@ mod tests {
     #[case(paused(), "db-6", "taken out when scaled to zero 7m ago")]
     #[case(paused(), "db-7", "replaced by db-8 7m ago")]
     #[case(returning(), "queue-2", "returning")]
-    #[case(aborted(), "queue-2", "turned down 70s ago: aborted by a user")]
-    #[case(at_rest(), "cache-9", "turned down 8m ago: pod cache-2 is broken")]
+    #[case(aborted(), "queue-2", "rejected 70s ago: aborted by a user")]
+    #[case(at_rest(), "cache-9", "rejected 8m ago: pod cache-2 is broken")]
     fn an_outcome_is_what_is_on_record(
         #[case] rollout: Rollout,
         #[case] revision: &str,

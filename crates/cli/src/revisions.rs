@@ -1,4 +1,4 @@
-//! The revisions of a set, as `kubectl rollout history` numbers them.
+//! The revisions of a StatefulSet, as `kubectl rollout history` numbers them.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -12,10 +12,10 @@ use crate::error::Error;
 use crate::session::Session;
 use crate::workload::without_nulls;
 
-/// What a set was asked to be once.
+/// A revision of a StatefulSet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Revision {
-    /// It grows; one that is asked for again gets a new one.
+    /// Increasing; a revision that is used again gets a new number.
     pub(crate) number: i64,
     pub(crate) name: String,
     pub(crate) created: Option<Timestamp>,
@@ -43,7 +43,7 @@ impl Revision {
         }
     }
 
-    /// The images of its containers, those that run first at the end.
+    /// The images of its containers, init containers last.
     pub(crate) fn images(&self) -> Vec<String> {
         images(&self.template)
     }
@@ -54,7 +54,7 @@ impl Revision {
     }
 }
 
-/// A number of the history, as it is typed.
+/// Parses a revision number.
 pub(crate) fn number(text: &str) -> Result<i64, String> {
     let number = text.parse().ok().filter(|number| *number >= 0);
     number.ok_or_else(|| "it takes a number of the history, such as 3; see: stateward history NAME".into())
@@ -74,7 +74,7 @@ pub(crate) fn images(template: &Value) -> Vec<String> {
 }
 
 impl Session<'_> {
-    /// The revisions of a set, the oldest first.
+    /// The revisions of a StatefulSet, oldest first.
     pub(crate) async fn revisions(&self, set: &DynamicObject) -> Result<Vec<Revision>, Error> {
         let api: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
         let selector = set.data.pointer("/spec/selector").cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A rollout of any kind, with what the verbs read of it.
+//! A rollout of any kind, with the fields that the verbs read.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
@@ -13,7 +13,7 @@ use stateward_core::{phasedrollout, rolloutplugin};
 
 use crate::error::Error;
 
-/// The kinds of rollouts.
+/// The rollout kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     RolloutPlugin,
@@ -58,7 +58,7 @@ impl Kind {
         format!("{}.{}/{name}", self.word(), self.group())
     }
 
-    /// That of an object as the server gives it.
+    /// The kind of an object from the server.
     pub(crate) fn of(types: Option<&TypeMeta>) -> Self {
         match types {
             Some(types) if types.kind == PhasedRollout::kind(&()) => Self::PhasedRollout,
@@ -76,19 +76,19 @@ pub(crate) struct Rollout {
     pub(crate) paused: bool,
     /// `spec.skipCheck`: left to Kubernetes.
     pub(crate) left_alone: bool,
-    /// Its spec names a workload that it may manage, whether or not its plan is valid.
+    /// The spec names a workload that the rollout may manage, even if its plan is invalid.
     pub(crate) reference_valid: bool,
     /// The kind of its workload.
     pub(crate) workload_kind: String,
     /// The name of its workload.
     pub(crate) workload: String,
-    /// The number of its steps, also where they cannot be carried out.
+    /// The number of steps, even if the plan is invalid.
     pub(crate) steps: usize,
-    /// What it asks for, if that can be carried out.
+    /// The plan, if it is valid.
     pub(crate) plan: Option<Plan>,
-    /// With its phase in the words of every rollout.
+    /// The status, with the phase mapped to the common phases.
     pub(crate) status: Option<RolloutStatus>,
-    /// The checks that a PhasedRollout asks for, and how they are.
+    /// The spec and status of a PhasedRollout's checks.
     pub(crate) checks: Option<(Check, RollingPodStatus)>,
 }
 
@@ -171,10 +171,10 @@ impl Rollout {
     }
 }
 
-/// The field of a listed object that failed to deserialize which says why. No object of a server has it.
+/// The field of a listed object that says why it failed to deserialize. No object from a server has it.
 pub(crate) const INVALID: &str = "invalid";
 
-/// An object as the types know it.
+/// Parses an object.
 pub(crate) fn parse(object: DynamicObject) -> Result<Rollout, Error> {
     let kind = Kind::of(object.types.as_ref());
     let title = format!("{} {}", kind.word(), object.name_any());

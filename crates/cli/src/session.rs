@@ -1,4 +1,4 @@
-//! What a verb works with.
+//! The environment of a verb.
 
 use std::io::Write;
 
@@ -6,34 +6,34 @@ use kube::Client;
 use stateward_clock::Clock;
 use stateward_terminal as terminal;
 
-use crate::call;
 use crate::error::Error;
-use crate::style::Style;
+use crate::views::invocation;
+use crate::views::style::Style;
 
-/// A cluster, a place in it, and where to write.
+/// A cluster, a namespace, a clock and the output streams.
 pub struct Session<'a> {
     /// The cluster.
     pub client: Client,
-    /// The namespace, where the arguments name none.
+    /// The default namespace.
     pub namespace: String,
     /// The time, for ages.
     pub clock: Clock,
-    /// The user that the kubeconfig names, for where the API server does not say who asks.
+    /// The user in the kubeconfig, used if the API server does not report the user.
     pub user: Option<String>,
-    /// How the user calls us, `stateward` or `kubectl stateward`, with the flags that say which cluster and namespace are meant.
+    /// How the user invoked the program, `stateward` or `kubectl stateward`, with the flags for the cluster and the namespace.
     pub program: &'a str,
-    /// How output looks.
+    /// The style of the output.
     pub style: Style,
-    /// Data goes to a terminal, which can be drawn on.
+    /// Whether stdout is a terminal that can be drawn on.
     pub terminal: bool,
-    /// For data.
+    /// Data.
     pub out: &'a mut (dyn Write + Send),
-    /// For talk.
+    /// Messages.
     pub talk: &'a mut (dyn Write + Send),
 }
 
 impl Session<'_> {
-    /// The same, with another way to call us.
+    /// The same session with another invocation.
     pub(crate) fn called<'a>(&'a mut self, program: &'a str) -> Session<'a> {
         Session {
             client: self.client.clone(),
@@ -48,12 +48,12 @@ impl Session<'_> {
         }
     }
 
-    /// A line for people. Like everything that is printed for people it may contain text from the cluster, which is sanitized.
+    /// Prints a line for people. Like all output for people it may contain text from the cluster, which is sanitized.
     pub(crate) fn print(&mut self, line: &str) -> Result<(), Error> {
         write_line(self.out, line, self.style)
     }
 
-    /// Lines for people.
+    /// Prints lines for people.
     pub(crate) fn print_lines<L: AsRef<str>>(
         &mut self,
         lines: impl IntoIterator<Item = L>,
@@ -61,7 +61,7 @@ impl Session<'_> {
         lines.into_iter().try_for_each(|line| self.print(line.as_ref()))
     }
 
-    /// The characters that data has on its way to a terminal; in a pipe it has all.
+    /// The character set of data on a terminal; a pipe gets all characters.
     pub(crate) fn charset(&self) -> terminal::Charset {
         if self.terminal {
             self.style.charset()
@@ -70,12 +70,12 @@ impl Session<'_> {
         }
     }
 
-    /// A document for machines, with an end of line.
+    /// Prints a document for tools, with a final newline.
     pub(crate) fn print_data(&mut self, text: &str) -> Result<(), Error> {
         self.print_raw(&format!("{text}\n"))
     }
 
-    /// Data as it is, without an end of line. It is sanitized only on its way to a terminal: in a pipe it stays what the cluster has.
+    /// Prints raw data without a final newline. It is sanitized only for a terminal: a pipe gets the cluster's bytes.
     pub(crate) fn print_raw(&mut self, text: &str) -> Result<(), Error> {
         let text = if self.terminal {
             terminal::document(text, self.charset())
@@ -87,20 +87,20 @@ impl Session<'_> {
             .map_err(Error::Output)
     }
 
-    /// An error that is not the end yet.
+    /// Prints an error and continues.
     pub(crate) fn complain(&mut self, error: &Error) {
-        let line = format!("{}: {error}", call::name(self.program));
+        let line = format!("{}: {error}", invocation::name(self.program));
         self.say(&line);
     }
 
-    /// A line of talk. That nobody listens is no failure.
+    /// Prints a message. A closed stderr is not an error.
     pub(crate) fn say(&mut self, line: &str) {
         let _ = write_line(self.talk, line, self.style);
     }
 }
 
-/// Writes one line for people. This is the only way by which text reaches stdout and stderr; what is drawn on a whole screen goes
-/// through [`terminal::spans`].
+/// Writes one line for people. All text reaches stdout and stderr through this function; what is drawn on the whole screen goes through
+/// [`terminal::spans`].
 pub(crate) fn write_line(out: &mut dyn Write, line: &str, style: Style) -> Result<(), Error> {
     let line = terminal::line(line, style.charset());
     writeln!(out, "{line}")

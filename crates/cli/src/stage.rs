@@ -1,21 +1,21 @@
-//! Where a rollout stands among its steps, read off the object.
+//! The position of a rollout in its steps, derived from the object.
 
 use stateward_api::rollout::{PodStatus, RolloutEnd, RolloutStatus};
-use stateward_core::memory::{Activity, Beside, Command, TakenCommand};
+use stateward_core::memory::{Activity, BackgroundRun, Command, TakenCommand};
 use stateward_core::plan::{Plan, Share, Step, StepIndex, Steps, pod_by_pod};
 use stateward_core::record::{self, memory, taken_commands};
 use stateward_core::world::Reason;
 
 use crate::rollout::{Kind, Rollout};
-use crate::style::Style;
+use crate::views::style::Style;
 
-/// A rollout and its plan, read together.
+/// A rollout, its plan and its status.
 pub(crate) struct Stage<'o> {
     pub(crate) object: &'o Rollout,
     pub(crate) status: RolloutStatus,
     pub(crate) plan: Option<&'o Plan>,
     pub(crate) activity: Activity,
-    /// Those of the last rollout, where it was successful.
+    /// The commands of the last rollout, if it was successful.
     past_commands: Vec<TakenCommand>,
 }
 
@@ -39,15 +39,15 @@ impl<'o> Stage<'o> {
         self.object.steps
     }
 
-    /// The index of the present step while one is taken; the number of steps when all are done.
+    /// The index of the current step during a rollout; the number of steps when all are done.
     pub(crate) fn step(&self) -> Option<usize> {
         match &self.activity {
             Activity::Rolling(attempt) => Some(attempt.step.0 as usize),
-            Activity::Idle | Activity::Returning(_) => None,
+            Activity::Idle | Activity::RollingBack(_) => None,
         }
     }
 
-    /// Where a step stands among the others: `step 2 of 4`, or `pod 2 of 5` where they go one after the other.
+    /// The position of a step: `step 2 of 4`, or `pod 2 of 5` for a PhasedRollout.
     pub(crate) fn place(&self, step: usize) -> String {
         let at = StepIndex(u32::try_from(step).unwrap_or(u32::MAX));
         match by_pod(self.object) {
@@ -70,7 +70,7 @@ impl<'o> Stage<'o> {
         })
     }
 
-    /// The checks of the gate that it stands at: `the checks before pod 2 of 5`.
+    /// The checks of the current gate: `the checks before pod 2 of 5`.
     pub(crate) fn checks_in_words(&self) -> Option<String> {
         match &self.activity {
             Activity::Rolling(attempt) if self.is_at_gate() => {
@@ -80,26 +80,25 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// The share that is released, or is to be.
+    /// The share of pods that is released, or is to be.
     pub(crate) fn share(&self) -> Option<Share> {
         match (&self.activity, self.plan) {
             (Activity::Rolling(attempt), Some(plan)) => Some(plan.share_at(attempt.step)),
-            (Activity::Returning(_), _) => Some(Share::NONE),
+            (Activity::RollingBack(_), _) => Some(Share::NONE),
             _ => None,
         }
     }
 
-    /// The commands that the rollout has carried out, or the last one that was successful.
+    /// The commands that the rollout carried out, or the last successful one.
     fn commands(&self) -> &[TakenCommand] {
         match &self.activity {
             Activity::Rolling(attempt) => &attempt.commands,
             Activity::Idle => &self.past_commands,
-            Activity::Returning(_) => &[],
+            Activity::RollingBack(_) => &[],
         }
     }
 
-    /// The command by which a step was left that was not passed. A user who promotes a pause ends it, but the measurements of an
-    /// analysis are skipped by that.
+    /// The command that skipped a step. Promoting a pause only ends it, but promoting an analysis skips its measurements.
     pub(crate) fn skipped(&self, index: usize) -> Option<&TakenCommand> {
         let step = self.plan.and_then(|plan| plan.steps.get(index));
         let measures = matches!(step, Some(Step::Analysis(_)));
@@ -110,13 +109,13 @@ impl<'o> Stage<'o> {
         self.commands().iter().find(left)
     }
 
-    /// Whether a pod of the new version is broken, as the operator sees it.
+    /// Whether the operator reports a broken pod of the new version.
     pub(crate) fn is_broken(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
         conditions.any(|condition| condition.reason == "PodBroken")
     }
 
-    /// `; Kubernetes waits for pod db-4 to be Ready (CrashLoopBackOff)`: it replaces no other pod before.
+    /// `; Kubernetes waits for pod db-4 to be Ready (CrashLoopBackOff)`: it replaces no other pod until then.
     pub(crate) fn waits_for_unready(&self) -> String {
         let new = |pod: &&PodStatus| !pod.ready && pod.revision == self.status.updated_revision;
         let Some(pod) = self.status.pods.iter().find(new) else {
@@ -127,12 +126,12 @@ impl<'o> Stage<'o> {
         format!("; Kubernetes waits for pod {} to be Ready{reason}", pod.name)
     }
 
-    /// Whether it goes one pod after the other.
+    /// Whether the rollout goes pod by pod.
     pub(crate) fn is_by_pod(&self) -> bool {
         self.plan.is_some_and(|plan| plan.by_pod)
     }
 
-    /// Whether it stands at a gate between two pods.
+    /// Whether the rollout is at a gate between two pods.
     pub(crate) fn is_at_gate(&self) -> bool {
         let step = self
             .plan
@@ -141,15 +140,15 @@ impl<'o> Stage<'o> {
         self.is_by_pod() && matches!(step, Some(Step::Analysis(_)))
     }
 
-    /// Whether the analysis beside the steps came to no verdict.
+    /// Whether the background analysis was inconclusive.
     pub(crate) fn is_in_doubt(&self) -> bool {
         match &self.activity {
-            Activity::Rolling(attempt) => matches!(attempt.beside, Beside::InDoubt(_)),
-            Activity::Idle | Activity::Returning(_) => false,
+            Activity::Rolling(attempt) => matches!(attempt.background, BackgroundRun::InDoubt(_)),
+            Activity::Idle | Activity::RollingBack(_) => false,
         }
     }
 
-    /// The phase in one word, also before there is one.
+    /// The phase, even without a status.
     pub(crate) fn phase(&self) -> &str {
         match self.status.phase.as_str() {
             "" => "Progressing",
@@ -157,7 +156,7 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// Why it is in this phase, in one word, where that says more than the phase.
+    /// The reason of the phase, if it adds to the phase.
     pub(crate) fn reason(&self) -> Option<&str> {
         let word = self.status.reason.as_str();
         match record::read_reason(word) {
@@ -172,7 +171,7 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// `Failed (PodBroken)`: the phase, and of a failure its kind.
+    /// `Failed (PodBroken)`: the phase, with the kind of a failure.
     pub(crate) fn phase_in_words(&self, phase: &str, style: Style) -> String {
         let reason = self.reason().filter(|_| phase == "Failed");
         let phase = style.state(phase);
@@ -182,7 +181,7 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// What it is about, in words, also before there are any.
+    /// The message, even without a status.
     pub(crate) fn message(&self) -> &str {
         match self.status.message.as_str() {
             "" => "no operator has looked at it yet",
@@ -191,7 +190,7 @@ impl<'o> Stage<'o> {
     }
 }
 
-/// `step 2 of 4`, `steps 2 to 4 of 4`, or `the checks from pod 2 of 5 on`: those from an index up to another.
+/// `step 2 of 4`, `steps 2 to 4 of 4`, or `the checks from pod 2 of 5 on`: the steps from one index to another.
 pub(crate) fn steps_in_words(from: StepIndex, to: StepIndex, object: &Rollout) -> String {
     let all = object.steps;
     match by_pod(object) {
@@ -201,7 +200,7 @@ pub(crate) fn steps_in_words(from: StepIndex, to: StepIndex, object: &Rollout) -
     }
 }
 
-/// The steps where they are counted by pods, also where the spec cannot be carried out.
+/// The steps if they are counted by pods, even if the spec is invalid.
 pub(crate) fn by_pod(object: &Rollout) -> Option<Steps> {
     let pods = u32::try_from(object.steps / 2).unwrap_or(u32::MAX);
     (object.kind == Kind::PhasedRollout).then(|| pod_by_pod(pods))
@@ -223,7 +222,7 @@ pub(crate) fn share(share: Share) -> String {
     }
 }
 
-/// A step as a manifest has it: `setWeight 20`, `pause 5m`.
+/// A step as in a manifest: `setWeight 20`, `pause 5m`.
 pub(crate) fn describe(step: &Step) -> String {
     match step {
         Step::Share(share) => match share {

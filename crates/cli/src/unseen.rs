@@ -1,4 +1,4 @@
-//! What the operator has not seen yet. Until it has, its status is about something else, and every verb says so.
+//! Changes that the operator has not seen yet. Until it has, its status describes an older state, and every verb says so.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use stateward_client::Objects;
 use crate::rollout::Rollout;
 use crate::session::Session;
 use crate::stage::Stage;
-use crate::status::{asks_for_another, is_ahead, unseen_change, untaken, waiting_command};
+use crate::verbs::status::{asks_for_another, is_ahead, unseen_change, untaken, waiting_command};
 
 /// The phase while the operator has not seen the latest change.
 pub(crate) const PROGRESSING: &str = "Progressing";
 
-/// What the operator has not seen yet, in words: the object, its latest spec, a command, or the template of its set.
+/// What the operator has not seen yet, as text: the object, its latest spec, a command, or the template of its StatefulSet.
 pub(crate) fn unseen(stage: &Stage<'_>, set: Option<&StatefulSet>) -> Option<String> {
     let status = &stage.status;
     if status.phase.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) fn unseen(stage: &Stage<'_>, set: Option<&StatefulSet>) -> Option<Str
     set.is_some_and(ahead).then(|| unseen_change(stage.object))
 }
 
-/// The phase in one word, and what the operator has not seen yet.
+/// The phase, and what the operator has not seen yet.
 pub(crate) fn phase<'s>(stage: &'s Stage<'_>, set: Option<&StatefulSet>) -> (&'s str, Option<String>) {
     let unseen = unseen(stage, set);
     (unseen.as_ref().map_or(stage.phase(), |_| PROGRESSING), unseen)
@@ -48,7 +48,7 @@ pub(crate) fn phase<'s>(stage: &'s Stage<'_>, set: Option<&StatefulSet>) -> (&'s
 pub(crate) struct Sets(HashMap<(String, String), StatefulSet>);
 
 impl Sets {
-    /// That of a rollout.
+    /// The StatefulSet of a rollout.
     pub(crate) fn of(&self, rollout: &Rollout) -> Option<&StatefulSet> {
         if rollout.workload_kind != "StatefulSet" {
             return None;
@@ -66,13 +66,13 @@ impl FromIterator<StatefulSet> for Sets {
 }
 
 impl Session<'_> {
-    /// Those of these rollouts of the session's namespace.
+    /// The StatefulSets of these rollouts in the session's namespace.
     pub(crate) async fn sets_of(&self, rollouts: &[Rollout]) -> Sets {
         let sets = join_all(rollouts.iter().map(|rollout| self.set(rollout))).await;
         sets.into_iter().filter_map(|set| set.ok().flatten()).collect()
     }
 
-    /// All of the namespace, or of all namespaces.
+    /// All StatefulSets of the namespace, or of all namespaces.
     pub(crate) async fn all_sets(&self, everywhere: bool) -> Sets {
         let sets: Api<StatefulSet> = if everywhere {
             Api::all(self.client.clone())
@@ -80,7 +80,7 @@ impl Session<'_> {
             self.sets()
         };
         let listed = Objects::from(sets).list_guarded(&ListParams::default()).await;
-        // Without the right to read them there is only what the rollouts say themselves.
+        // Without read access, only the rollouts' own data is shown.
         let listed = listed.unwrap_or_default();
         listed
             .into_iter()

@@ -1,4 +1,4 @@
-//! The StatefulSet of a rollout, and changes of its template that are bound to the template that was seen.
+//! The StatefulSet of a rollout, and changes of its template that are bound to the template that was read.
 
 use futures::future::join;
 use json_patch::Patch as JsonPatch;
@@ -11,15 +11,15 @@ use stateward_core::stable_copy::{self, Owner};
 
 use crate::dry_run::DryRun;
 use crate::error::Error;
-use crate::name::Name;
+use crate::input::name::Name;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
-use crate::unheard::{may_have_been_made, unheard};
+use crate::unknown_outcome::{may_have_been_made, unknown_outcome};
 
-/// A rollout and its set, with every field that the server has.
+/// A rollout and its StatefulSet, with all fields of the server.
 pub(crate) struct Workload {
     pub(crate) rollout: Rollout,
-    /// From the operator's own copy: Kubernetes may have forgotten it.
+    /// From the operator's own copy: Kubernetes may have deleted the revision.
     pub(crate) stable_template: Option<Value>,
     pub(crate) set: DynamicObject,
 }
@@ -41,9 +41,9 @@ impl Workload {
 }
 
 impl Session<'_> {
-    /// A rollout and what it rolls.
+    /// A rollout and its workload.
     pub(crate) async fn workload(&self, name: &Name) -> Result<Workload, Error> {
-        // Most rollouts are called as their set is, so both are asked for at once.
+        // Most rollouts have the name of their StatefulSet, so both are read at once.
         let (object, guess) = join(self.whole_rollout(name), self.whole_set(name.as_str())).await;
         let object = object?;
         let rollout = parse(object.clone())?;
@@ -84,7 +84,7 @@ impl Session<'_> {
         })
     }
 
-    /// The stable template of a rollout, from the copy that the operator keeps, if that is whole.
+    /// The stable template of a rollout, from the operator's copy, if that is intact.
     pub async fn stable_template(&self, rollout: &DynamicObject) -> Result<Option<Value>, Error> {
         let name = rollout.data.pointer("/status/stableTemplateCopy");
         let (Some(name), Some(types)) = (name.and_then(Value::as_str), &rollout.types) else {
@@ -96,7 +96,7 @@ impl Session<'_> {
             name: rollout.name_any(),
             uid: rollout.uid().unwrap_or_default(),
         };
-        // Whoever may write the status can write anything here.
+        // Anyone who may write the status can write any text here.
         let Ok(name) = ObjectName::new(name) else {
             return Ok(None);
         };
@@ -116,7 +116,7 @@ impl Session<'_> {
         read.map_err(Error::api(format!("read statefulset {name}")))
     }
 
-    /// Gives the set another template, if it still has the one that was seen.
+    /// Sets another template, if the current one is still the one that was read.
     pub(crate) async fn give_template(
         &self,
         seen: &Workload,
@@ -136,7 +136,7 @@ impl Session<'_> {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        // The server does not say which test has failed, so look again.
+        // The server does not report which test failed, so read the object again.
         let is_test = matches!(&refused, kube::Error::Api(status) if matches!(status.code, 409 | 422));
         if is_test && let Ok(now) = self.whole_set(&name).await {
             let moved_on = match now {
@@ -157,7 +157,7 @@ impl Session<'_> {
         let error = Error::api(format!("change the template of statefulset {name}"))(refused);
         if unknown {
             let what = format!("the template of statefulset {name} was changed");
-            return Err(unheard(
+            return Err(unknown_outcome(
                 &error.cause(),
                 &what,
                 &seen.rollout,
@@ -169,7 +169,7 @@ impl Session<'_> {
     }
 }
 
-/// Bound to the set and to the template that was seen. The version of the set would change with every pod, and say less.
+/// Bound to the StatefulSet and to the template that was read. The resourceVersion would change with every pod.
 fn patch(seen: &Workload, template: &Value) -> Result<JsonPatch, Error> {
     let operations = json!([
         {"op": "test", "path": "/metadata/uid", "value": seen.set.uid()},
@@ -182,12 +182,12 @@ fn patch(seen: &Workload, template: &Value) -> Result<JsonPatch, Error> {
     })
 }
 
-/// Whether two templates are the same: what is null is not there.
+/// Whether two templates are equal; null fields count as absent.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     without_nulls(one) == without_nulls(other)
 }
 
-/// A template without the fields that are null, which older servers have kept.
+/// A template without null fields, which older servers kept.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields

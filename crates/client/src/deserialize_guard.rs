@@ -1,9 +1,9 @@
 //! An object that fails to deserialize must not block the others.
 //!
-//! A list is one JSON document, so a single object with a number that is too large, or one that is nested too deep, would hide all
-//! the others of its kind, in all namespaces. The server lets such objects through: definitions may be another project's, not
-//! everything can be said in a schema, and `managedFields` can be as deep as their writer likes. [`DeserializeGuard`] takes an
-//! object as text first and looks at it by itself.
+//! A list is one JSON document, so a single object with a number that is too large, or with values nested too deep, would hide all
+//! others of its kind, in all namespaces. The API server accepts such objects: the CRDs may belong to another project, a schema
+//! cannot express everything, and `managedFields` may be nested arbitrarily deep. [`DeserializeGuard`] reads each object as text
+//! first and parses it separately.
 //!
 //! `managedFields` are dropped before anything else: nothing here reads them.
 
@@ -19,7 +19,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::json::{self, Limit};
 
-/// As how many values an object in the JSON counts.
+/// How many values a JSON object counts as.
 pub const JSON_OBJECT: usize = 8;
 
 /// How many values and keys an object may have. The largest of ours, the status of a rollout of 5 000 pods, has some 120 000.
@@ -28,16 +28,16 @@ pub const MAX_VALUES: Limit = Limit {
     object: JSON_OBJECT,
 };
 
-/// How many its `spec` may have, of which there are several copies in memory.
+/// How many its `spec` may have; several copies of it are in memory.
 pub(crate) const MAX_SPEC_VALUES: Limit = Limit {
     values: 20_000,
     object: JSON_OBJECT,
 };
 
-/// How many bytes of JSON it may have.
+/// How many bytes of JSON its `spec` may have.
 const MAX_SPEC_BYTES: usize = 512 * 1024;
 
-/// An object, or what is known of one that failed to deserialize.
+/// An object, or the metadata of one that failed to deserialize.
 #[derive(Clone, Debug)]
 pub enum DeserializeGuard<K> {
     /// The object.
@@ -47,7 +47,7 @@ pub enum DeserializeGuard<K> {
 }
 
 impl<K> DeserializeGuard<K> {
-    /// The object, or what `make` makes of an invalid one.
+    /// The object, or the result of `make` for an invalid one.
     pub fn unwrap_or_else(self, make: impl FnOnce(ObjectMeta, String) -> K) -> K {
         match self {
             Self::Valid(object) => object,
@@ -142,7 +142,7 @@ fn without_managed_fields(text: &str) -> serde_json::Result<Cow<'_, str>> {
     serde_json::to_string(&object).map(Cow::Owned)
 }
 
-/// As much of the metadata as there is.
+/// As much of the metadata as can be read.
 fn metadata(text: &str) -> ObjectMeta {
     #[derive(Deserialize)]
     struct Object<'t> {
@@ -190,7 +190,7 @@ mod tests {
         format!("{}{{}}{}", r#"{"f:a":"#.repeat(depth), "}".repeat(depth))
     }
 
-    /// A ConfigMap with the JSON `data`, and `managedFields` that deep.
+    /// A ConfigMap with the JSON `data`, and with `managedFields` nested `depth` levels deep.
     fn object(name: &str, data: &str, depth: usize) -> String {
         let managed = format!(r#"[{{"manager":"m","fieldsV1":{}}}]"#, nested(depth));
         format!(
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(why, "spec: it has more than 20000 values");
     }
 
-    /// The most values and keys that a schema lets through, counted as they are here.
+    /// The most values and keys that a schema allows, counted as above.
     fn most_values(schema: &JSONSchemaProps, path: &str) -> usize {
         let limit = |limit: Option<i64>| usize::try_from(limit.unwrap()).unwrap();
         match schema.type_.as_deref() {
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Who may only write a status cannot make the whole object unreadable, and with it abort and the guard.
+    /// A user who may only write a status must not be able to make the whole object unreadable, and with it abort and the guard.
     #[test]
     fn the_largest_status_that_the_schema_of_a_rollout_allows_can_be_read() {
         let mut seen = 0;
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(seen, 2);
     }
 
-    /// Few values may be long.
+    /// A few values may be long.
     #[test]
     fn a_spec_has_a_limit_of_bytes() {
         let object = |bytes: usize| {

@@ -1,4 +1,4 @@
-//! JSON with a limit on how many values it may have and how deep they may be.
+//! JSON with limits on the number and the depth of its values.
 //!
 //! A value takes two bytes on the wire and up to several hundred in memory: a megabyte of `{"":0},` became 220 MB. So values are
 //! counted before any is built. Counting allocates nothing, and stops at the limit.
@@ -8,15 +8,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// How deep values may be nested. serde_json itself gives up at 128.
+/// How deep values may be nested. serde_json itself stops at 128.
 pub const MAX_DEPTH: usize = 120;
 
 /// How many values and keys JSON may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// So many.
+    /// The limit.
     pub values: usize,
-    /// As how many an object counts: in memory, one of a single field takes as much as twenty numbers.
+    /// How many values an object counts as: in memory, an object with a single field takes as much as twenty numbers.
     pub object: usize,
 }
 
@@ -96,7 +96,7 @@ impl Count<'_> {
         Ok(())
     }
 
-    /// What counts the values inside of this one.
+    /// The counter for the values inside this one.
     fn inner<E: Error>(&mut self) -> Result<Count<'_>, E> {
         if self.depth == MAX_DEPTH {
             self.budget.exceeded = Some(Exceeded::Depth);

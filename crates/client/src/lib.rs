@@ -1,12 +1,12 @@
-//! Requests for Kubernetes objects, by checked names and with limits on what comes back.
+//! Requests for Kubernetes objects, by validated names and with limits on the responses.
 //!
 //! [`kube::Api`] puts a name into the path of a request as it is, so a name such as `../../other/secrets/password`, which a tenant
 //! can write into any field that names an object, would leave the namespace. [`Objects`] offers the same requests by
-//! [`ObjectName`], which such a string cannot become. In the crates that work with objects of users, `clippy.toml` disallows the methods
-//! of `Api` that take a plain string.
+//! [`ObjectName`], which rejects such a string. In the crates that work with users' objects, `clippy.toml` disallows the methods of
+//! `Api` that take a plain string.
 //!
-//! Objects are written by tenants, so their size in memory is bounded before they are built ([`json`]), and one that cannot be read
-//! does not hide the others of a list or a watch ([`DeserializeGuard`]).
+//! Objects are written by tenants, so their size in memory is limited before they are built ([`json`]), and one that fails to
+//! deserialize does not hide the others of a list or a watch ([`DeserializeGuard`]).
 
 mod deserialize_guard;
 pub mod json;
@@ -28,15 +28,15 @@ pub use stateward_api::{InvalidName, ObjectName};
 pub use self::deserialize_guard::{DeserializeGuard, JSON_OBJECT, MAX_VALUES};
 pub use self::whoami::whoami;
 
-/// How many objects a page of a list has. A page is in memory as a whole, and each object of a tenant's may be as large as the API
-/// server lets it be.
+/// How many objects a page of a list has. A whole page is in memory, and each object of a tenant may be as large as the API server
+/// allows.
 pub const PAGE: u32 = 10;
 
-/// The objects of one kind, in one namespace or in none.
+/// The objects of one kind, in one namespace or cluster-wide.
 #[derive(Clone, Debug)]
 pub struct Objects<K>(Api<K>);
 
-/// For the CLI, whose namespace is the one that its user names.
+/// For the CLI, whose namespace is chosen by its user.
 impl<K> From<Api<K>> for Objects<K> {
     fn from(api: Api<K>) -> Self {
         Self(api)
@@ -44,7 +44,7 @@ impl<K> From<Api<K>> for Objects<K> {
 }
 
 impl<K: Resource> Objects<K> {
-    /// Those of a namespace.
+    /// The objects of a namespace.
     pub fn namespaced(client: &Client, namespace: &ObjectName) -> Self
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -53,7 +53,7 @@ impl<K: Resource> Objects<K> {
         Self(Api::namespaced(client.clone(), namespace.as_str()))
     }
 
-    /// Those of a namespace, of a kind that is known at run time.
+    /// The objects of a namespace, of a kind that is known only at run time.
     pub fn namespaced_with(client: &Client, namespace: &ObjectName, kind: &K::DynamicType) -> Self
     where
         K: Resource<Scope = kube::core::DynamicResourceScope>,
@@ -61,7 +61,7 @@ impl<K: Resource> Objects<K> {
         Self(Api::namespaced_with(client.clone(), namespace.as_str(), kind))
     }
 
-    /// Those of the namespace that `object` is in.
+    /// The objects of the namespace of `object`.
     pub fn in_namespace_of<O: Resource>(client: &Client, object: &O) -> Result<Self, InvalidName>
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -71,7 +71,7 @@ impl<K: Resource> Objects<K> {
         Ok(Self::namespaced(client, &namespace))
     }
 
-    /// Those of a kind that has no namespaces.
+    /// The objects of a cluster-scoped kind.
     pub fn of_cluster(client: &Client) -> Self
     where
         K: Resource<Scope = ClusterResourceScope>,
@@ -80,7 +80,7 @@ impl<K: Resource> Objects<K> {
         Self(Api::all(client.clone()))
     }
 
-    /// What lists and watches, which take no name.
+    /// For lists and watches, which take no name.
     pub fn api(&self) -> &Api<K> {
         &self.0
     }
@@ -90,7 +90,7 @@ impl<K> Objects<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
-    /// One object, if it is there.
+    /// One object, if it exists.
     pub async fn get(&self, name: &ObjectName) -> kube::Result<Option<K>> {
         let request = self.request().get(name.as_str(), &GetParams::default());
         match self.send(request).await {
@@ -101,13 +101,13 @@ where
         }
     }
 
-    /// One object, if it is there, by a list of one: that needs no right that a watch does not need.
+    /// One object, if it exists, by a list of one: that needs no permission beyond those of a watch.
     pub async fn find(&self, name: &ObjectName) -> kube::Result<Option<K>> {
         let only = ListParams::default().fields(&format!("metadata.name={name}"));
         Ok(self.list(&only).await?.into_iter().next())
     }
 
-    /// Those that match. One of them that cannot be read is an error, which names it.
+    /// The objects that match. An object that fails to deserialize is an error that names it.
     pub async fn list(&self, params: &ListParams) -> kube::Result<Vec<K>> {
         let listed = self.list_guarded(params).await?;
         let valid = |object| match object {
@@ -120,13 +120,13 @@ where
         listed.into_iter().map(valid).collect()
     }
 
-    /// Those that match, and what is known of those that cannot be read.
+    /// The objects that match, including those that fail to deserialize.
     pub async fn list_guarded(&self, params: &ListParams) -> kube::Result<Vec<DeserializeGuard<K>>> {
         Ok(self.list_page(params).await?.items)
     }
 
-    /// Those that match and that `wanted` takes. Few are in memory at a time: others may be large, and as many as their writers like. What
-    /// cannot be read is left out.
+    /// The objects that match and that `wanted` accepts. Reads page by page, because the others may be large and numerous. Skips
+    /// objects that fail to deserialize.
     pub async fn list_wanted(
         &self,
         params: &ListParams,
@@ -155,7 +155,7 @@ where
         serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }
 
-    /// Creates an object. Its name is in the body, where the server checks it.
+    /// Creates an object. Its name is in the body, where the API server validates it.
     pub async fn create(&self, object: &K) -> kube::Result<K>
     where
         K: Serialize,
@@ -165,7 +165,7 @@ where
             .await
     }
 
-    /// Changes an object.
+    /// Patches an object.
     pub async fn patch<P: Serialize + Debug>(
         &self,
         name: &ObjectName,
@@ -176,7 +176,7 @@ where
             .await
     }
 
-    /// Changes the status of an object.
+    /// Patches the status of an object.
     pub async fn patch_status<P: Serialize + Debug>(
         &self,
         name: &ObjectName,
@@ -188,7 +188,7 @@ where
         self.send(request).await
     }
 
-    /// Deletes the object of this UID, and what it owns after it. Whether it was there.
+    /// Deletes the object with this UID, and its dependents in the background. Returns whether it existed.
     pub async fn delete(&self, name: &ObjectName, uid: Option<String>) -> kube::Result<bool> {
         let preconditions = Preconditions {
             uid,
@@ -197,7 +197,7 @@ where
         self.delete_if(name, preconditions).await
     }
 
-    /// Deletes the object while this holds for it, and what it owns after it. Whether it was there.
+    /// Deletes the object if the preconditions hold, and its dependents in the background. Returns whether it existed.
     pub async fn delete_if(&self, name: &ObjectName, preconditions: Preconditions) -> kube::Result<bool> {
         let params = DeleteParams {
             preconditions: Some(preconditions),
@@ -205,7 +205,7 @@ where
         };
         let request = self.request().delete(name.as_str(), &params);
         let request = request.map_err(kube::Error::BuildRequest)?;
-        // The answer is the object, or a status: neither is read.
+        // The response is the object, or a status; neither is needed.
         match self.client().request_text(request).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
@@ -251,7 +251,7 @@ where
         self.0.clone().into_client()
     }
 
-    /// Sends a request whose answer is one object. [`Client::request`] has no limits, and logs a whole answer that it cannot read.
+    /// Sends a request whose response is one object. [`Client::request`] has no limits, and logs a whole response that it cannot read.
     async fn send(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
@@ -276,7 +276,7 @@ mod tests {
     use kube::ResourceExt;
     use serde_json::json;
 
-    /// What is not wanted is dropped page by page, and what cannot be read is left out.
+    /// Objects that are not wanted are dropped page by page, and invalid ones are skipped.
     #[tokio::test]
     async fn of_many_large_objects_only_the_wanted_are_kept() {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();

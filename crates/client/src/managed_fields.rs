@@ -1,4 +1,4 @@
-//! Who owns a field, read off `managedFields` as text: no value is built, however deep they are.
+//! The owners of a field, read from `managedFields` as text: no value is built, however deep they are.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

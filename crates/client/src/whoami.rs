@@ -1,10 +1,10 @@
-//! The user that a client is authenticated as, as `kubectl auth whoami` has it.
+//! The user that a client is authenticated as, like `kubectl auth whoami`.
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// The name of the user, if the API server says it: those before 1.28 do not, and an administrator can withhold the right to ask.
+/// The name of the user, if available: API servers before 1.28 lack it, and an administrator can deny the request.
 pub async fn whoami(client: &Client) -> Option<String> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews

@@ -1,8 +1,8 @@
-//! How long: two units at most, and fewer the longer it is, as kubectl writes it.
+//! Durations in kubectl's format: two units at most, and fewer the longer it is.
 
 use jiff::SignedDuration;
 
-/// A duration as people read it. Clocks that differ by less than two seconds are forgiven.
+/// A duration for users. A clock difference of less than two seconds is ignored.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -1,20 +1,21 @@
-//! The one source of time.
+//! The only source of time.
 //!
-//! Everything that waits or stamps a time takes a [`Clock`]. At wall clock it is the machine's own; a scaled clock
-//! runs a demo faster than life; under tokio's paused time the same scaled clock is virtual, and a day passes in
-//! milliseconds. Nothing here is a trait: tokio's timer is the seam, and it already serves all three.
+//! Everything that waits or records a time takes a [`Clock`]. A wall clock is the machine's own; a scaled clock runs a demo faster
+//! than real time; under tokio's paused time the same scaled clock is virtual, and a day passes in milliseconds. There is no trait:
+//! tokio's timer already covers all three.
 
 mod human;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use human::human_duration;
 
-/// Tells the time and waits for it. Cheap to clone; clones share one time line.
+/// Reads the time and waits for it. Cheap to clone; clones share one time line.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -26,7 +27,7 @@ enum Source {
         origin: Instant,
         speed: f64,
     },
-    /// What another machine said last, and when.
+    /// The last time reported by the other machine, and when it was reported.
     Remote(Arc<Mutex<Option<(Timestamp, Instant)>>>),
 }
 
@@ -36,8 +37,8 @@ impl Clock {
         Self(Source::Wall)
     }
 
-    /// A clock that reads `epoch` now and runs `speed` times as fast as tokio's timer, which is virtual when the
-    /// runtime's time is paused. A speed that is not a positive number runs at 1.
+    /// A clock that reads `epoch` now and runs `speed` times as fast as tokio's timer, which is virtual when the runtime's time is
+    /// paused. A speed that is not a positive number counts as 1.
     pub fn starting_at(epoch: Timestamp, speed: f64) -> Self {
         let speed = if speed.is_finite() && speed > 0.0 {
             speed
@@ -51,34 +52,34 @@ impl Clock {
         })
     }
 
-    /// The clock of another machine, such as a server that dates its answers. It is the machine's own until [`Clock::heard`] sets it.
+    /// The clock of another machine, such as a server that dates its responses. It reads the local time until [`Clock::heard`] sets it.
     pub fn remote() -> Self {
         Self(Source::Remote(Arc::default()))
     }
 
-    /// Sets a remote clock to what the other machine says now, and does nothing to any other. It never goes back: what is said in
-    /// whole seconds is late by a part of one.
+    /// Sets a remote clock to the time that the other machine reports, and does nothing to any other clock. It never goes back: a
+    /// time in whole seconds lags by a fraction of a second.
     pub fn heard(&self, now: Timestamp) {
         let Source::Remote(last) = &self.0 else {
             return;
         };
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.lock();
         if read(&last).is_none_or(|before| before < now) {
             *last = Some((now, Instant::now()));
         }
     }
 
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::Wall => wall(),
             Source::Remote(last) => {
-                let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                let last = last.lock();
                 read(&last).unwrap_or_else(wall)
             }
             Source::Scaled { epoch, origin, speed } => {
                 let elapsed = SignedDuration::try_from(times(origin.elapsed(), *speed));
-                // A clock that ran past the year 9999 stands still.
+                // A clock that ran past the year 9999 stops.
                 elapsed
                     .ok()
                     .and_then(|elapsed| epoch.checked_add(elapsed).ok())
@@ -87,7 +88,7 @@ impl Clock {
         }
     }
 
-    /// How long the timer takes for `duration` of this clock's time, for whoever waits by other means.
+    /// How long the timer takes for `duration` of this clock's time, for callers that wait by other means.
     pub fn on_the_timer(&self, duration: Duration) -> Duration {
         match &self.0 {
             Source::Wall | Source::Remote(_) => duration,
@@ -101,7 +102,7 @@ impl Clock {
         tokio::time::sleep(self.on_the_timer(duration)).await;
     }
 
-    /// Waits until this clock reads `deadline`; returns at once when it already does.
+    /// Waits until this clock reads `deadline`; returns at once if it already does.
     pub async fn sleep_until(&self, deadline: Timestamp) {
         if let Ok(left) = Duration::try_from(deadline.duration_since(self.now())) {
             self.sleep(left).await;
@@ -117,14 +118,14 @@ fn wall() -> Timestamp {
     Timestamp::now()
 }
 
-/// What a remote clock shows, once it was set.
+/// The time of a remote clock, once it was set.
 fn read(last: &Option<(Timestamp, Instant)>) -> Option<Timestamp> {
     let (said, at) = last.as_ref()?;
     let since = SignedDuration::try_from(at.elapsed()).ok()?;
     said.checked_add(since).ok()
 }
 
-/// Virtual time mostly runs at one, and is asked for often.
+/// Virtual time usually runs at speed 1, and is read often.
 fn times(duration: Duration, speed: f64) -> Duration {
     if speed == 1.0 {
         duration

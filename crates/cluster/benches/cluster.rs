@@ -1,7 +1,7 @@
 //! The budgets of the embedded cluster, measured. Prints a table; asserts nothing.
 //!
-//! `cargo xtask bench cluster`, or with a number for fewer or more sets: `cargo xtask bench cluster -- 2000`. A word measures
-//! only what it names, for a profiler: `cargo xtask bench cluster -- rolling`
+//! `cargo xtask bench cluster`, or with a number for fewer or more sets: `cargo xtask bench cluster -- 2000`. A name runs only that
+//! measurement, for a profiler: `cargo xtask bench cluster -- rolling`
 
 #![allow(
     clippy::expect_used,
@@ -23,7 +23,7 @@ use stateward_clock::Clock;
 use stateward_cluster::{Cluster, Commits, Options};
 use stateward_kubelet::Kubelet;
 
-/// What is shipped has the same.
+/// The released binaries use the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -44,14 +44,14 @@ fn main() {
         .collect();
     let is_wanted = |what: &str| words.is_empty() || words.iter().any(|word| what.contains(word.as_str()));
     println!("{:<58} {:>14} {:>12}", "what", "measured", "budget");
-    // First, while the tables of types and resources are still to be read.
+    // First, while the tables of types and resources are not loaded yet.
     let what = "start to the first answer, without TLS";
     if is_wanted(what) {
         row(what, &format!("{:.1} ms", first_answer() * 1e3), "300 ms");
     }
     let what = "native 5-pod rolling update, virtual time";
     if is_wanted(what) {
-        // The best of a few: whatever else the machine does only adds to it.
+        // The best of a few: other load on the machine only adds time.
         let best = |probe: &Value| {
             let rounds = (0..ROUNDS).map(|_| rolling_update(50, probe));
             format!("{:.2} ms", rounds.fold(f64::MAX, f64::min) * 1e3)
@@ -78,7 +78,7 @@ fn row(what: &str, measured: &str, budget: &str) {
     println!("{what:<58} {measured:>14} {budget:>12}");
 }
 
-/// Seconds from nothing to an answered request.
+/// Seconds from the start to an answered request.
 fn first_answer() -> f64 {
     let began = Instant::now();
     in_virtual_time(async {
@@ -89,8 +89,8 @@ fn first_answer() -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-/// Seconds of wall time for one update of a five-pod set, the average of `times`. It is looked at through the cluster's commits, so
-/// that no client of the benchmark's own is measured with it.
+/// Seconds of real time for one update of a five-pod set, the average of `times`. It watches the cluster's commits, so that no client of
+/// the benchmark is measured with it.
 fn rolling_update(times: usize, probe: &Value) -> f64 {
     in_virtual_time(async move {
         let (cluster, client, _kubelet) = start();

@@ -1,4 +1,4 @@
-//! The API server as controllers in this process see it: no HTTP, the same rules.
+//! Access to the API server for controllers in this process: no HTTP, the same rules.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::status::Status;
 
 /// Reads and writes with a controller's rights. `resource` is `pods`, `statefulsets.apps`, `jobs.batch`, …
 ///
-/// Reads show the newest state; writes go through defaulting, validation, field ownership and optimistic locking as any
-/// client's do, and show up in the audit log under the controller's name.
+/// Reads return the newest state; writes go through defaulting, validation, field ownership and optimistic locking like any client's, and
+/// appear in the audit log under the controller's name.
 pub(crate) trait Access: Send + Sync {
-    /// One object; `None` when there is none.
+    /// One object; `None` if there is none.
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
-    /// The objects of a namespace, by name; of all namespaces when it is empty.
+    /// The objects of a namespace, by name; of all namespaces if it is empty.
     fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
 
-    /// The objects of a namespace that this controller has or might adopt, by name: its own, and those that have none.
+    /// The objects of a namespace that this controller owns or might adopt, by name: its own, and those without a controller.
     fn list_claimable(&self, resource: &str, namespace: &str, controller_uid: &str) -> Vec<Arc<Value>> {
         let mut objects = self.list(resource, namespace);
         objects.retain(|object| ["", controller_uid].contains(&object::controller_uid(object)));
         objects
     }
 
-    /// The number of the newest write to any object of a resource. `None` where nobody counts.
+    /// The revision of the newest write to any object of a resource. `None` if it is unknown.
     fn newest(&self, _resource: &str) -> Option<u64> {
         None
     }
@@ -51,7 +51,7 @@ pub(crate) trait Access: Send + Sync {
         object: Value,
     ) -> Result<Arc<Value>, Status>;
 
-    /// Replaces the status of an object as it was read: what `update_status` does with a copy of it.
+    /// Replaces the status of an object that was read: like `update_status` with a copy of it.
     fn replace_status(&self, resource: &str, base: &Arc<Value>, status: Value) -> Result<Arc<Value>, Status> {
         let mut object = Value::clone(base);
         object::map(&mut object).insert("status".into(), status);
@@ -61,12 +61,12 @@ pub(crate) trait Access: Send + Sync {
     /// Deletes an object with these DeleteOptions (`{}` for none): `preconditions`, `gracePeriodSeconds`, `propagationPolicy`.
     fn delete(&self, resource: &str, namespace: &str, name: &str, options: Value) -> Result<(), Status>;
 
-    /// Every version of every resource whose objects can be listed, watched and deleted, custom ones included.
+    /// Every version of every resource whose objects can be listed, watched and deleted, including custom ones.
     fn resources(&self) -> Vec<ResourceInfo> {
         Vec::new()
     }
 
-    /// Replaces a namespace's `spec.finalizers` through its `finalize` subresource; without any left it is removed.
+    /// Replaces a namespace's `spec.finalizers` through its `finalize` subresource; without any left it is deleted.
     fn finalize_namespace(&self, name: &str, object: Value) -> Result<Arc<Value>, Status> {
         self.update("namespaces", "", name, object)
     }
@@ -77,7 +77,7 @@ pub(crate) trait Access: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// How much an event matters.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Normal,

@@ -1,18 +1,18 @@
-//! Who wrote what: the record that tests read as they read the real server's audit log.
+//! The audit log: which user sent which write. Tests read it like the real server's.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::json::Value;
 
-/// One answered write.
+/// A write that the server has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Who.
+    /// The user.
     pub user: String,
-    /// With which program.
+    /// The user agent.
     pub agent: String,
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
@@ -22,32 +22,32 @@ pub struct Entry {
     pub group: String,
     /// Empty for cluster-scoped resources.
     pub namespace: String,
-    /// Empty where the request names none.
+    /// Empty if the request names none.
     pub name: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status code of the response.
     pub code: u16,
-    /// The number of the commit it led to, if it changed anything.
+    /// The revision of its commit, if it changed anything.
     pub revision: Option<u64>,
     /// The body of the request. The cluster's own controllers send no `managedFields`.
     pub body: serde_json::Value,
 }
 
-/// Entries kept. Long simulations check them as they go.
+/// The number of entries to keep. Long simulations read them as they go.
 const LIMIT: usize = 100_000;
 
 /// The newest writes, oldest first.
 #[derive(Default)]
 pub(crate) struct Audit {
-    /// Far more are written than read, so that bodies are kept as they came.
+    /// Far more are written than read, so bodies stay unparsed.
     entries: Mutex<VecDeque<(Entry, Body)>>,
 }
 
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// As it was sent: JSON.
+    /// As sent: JSON.
     Text(Bytes),
-    /// As it was read. Most of it is shared with what it led to.
+    /// Parsed. Most of it is shared with the stored object.
     Value(Value),
 }
 
@@ -67,9 +67,9 @@ impl From<&Body> for serde_json::Value {
 }
 
 impl Audit {
-    /// Takes down an entry and the body of its request.
+    /// Records an entry and the body of its request.
     pub(crate) fn record(&self, entry: Entry, body: Body) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if entries.len() == LIMIT {
             entries.pop_front();
         }
@@ -77,7 +77,7 @@ impl Audit {
     }
 
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         let read = |(entry, body): &(Entry, Body)| Entry {
             body: body.into(),
             ..entry.clone()

@@ -1,4 +1,4 @@
-//! The embedded cluster as its users see it: start it, get clients, read what was written.
+//! The public API of the embedded cluster: start it, get clients, read the audit log and the commits.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -23,28 +23,28 @@ use crate::http::{self, User};
 use crate::server::{Caller, Server, Target, WriteOptions};
 use crate::store::{Change, Shelf};
 
-/// What a cluster is started with.
+/// The options of a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The only time it knows.
+    /// The cluster's only source of time.
     pub clock: Clock,
-    /// Where UIDs and generated names come from: the same seed gives the same ones.
+    /// The seed of UIDs and generated names.
     pub seed: u64,
     /// Whether StatefulSets may have more than one pod unavailable at a time, and by which algorithm.
     pub max_unavailable: MaxUnavailable,
-    /// Users by bearer token.
+    /// User names by bearer token.
     pub users: BTreeMap<String, String>,
-    /// Whether a request without a token is the administrator's; otherwise it is refused.
+    /// Whether a request without a token acts as the administrator; otherwise it is rejected.
     pub anonymous: bool,
-    /// The authority that signed what the cluster is served with, in PEM; pods find it in `kube-root-ca.crt`.
+    /// The CA certificate of the server, in PEM; pods find it in `kube-root-ca.crt`.
     pub certificate: String,
-    /// Whether watches never end and have as few bookmarks as keep a client from asking again, so that time in which nothing
-    /// happens costs next to nothing. A real server is not like that.
+    /// Whether watches never end and send as few bookmarks as keep a client from relisting, so that idle time costs next to nothing. A real
+    /// server does not do this.
     pub patient_watches: bool,
 }
 
 impl Options {
-    /// The defaults with this clock.
+    /// The default options with this clock.
     pub fn at(clock: Clock) -> Self {
         Self {
             clock,
@@ -58,17 +58,17 @@ impl Options {
     }
 }
 
-/// An answer with the time at which it was given.
+/// Adds the `Date` header to a response.
 fn dated(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now);
-    // A year beyond 9999 has no such form, and what serves the router dates it by the machine's clock.
+    // A year beyond 9999 has no such form; the HTTP server then uses the machine's clock.
     if let Some(date) = date.ok().and_then(|date| HeaderValue::try_from(date).ok()) {
         response.headers_mut().insert(header::DATE, date);
     }
     response
 }
 
-/// A running API server with its controllers. Ends when it is dropped.
+/// A running API server with its controllers. Stops when it is dropped.
 pub struct Cluster {
     server: Arc<Server>,
     controllers: JoinHandle<()>,
@@ -78,13 +78,13 @@ impl Cluster {
     /// Starts a cluster on the current runtime.
     pub fn start(options: Options) -> Self {
         let server = Arc::new(Server::new(options));
-        furnish(&server);
+        bootstrap(&server);
         let controllers = controllers::all(&server);
         let controllers = tokio::spawn(controllers::run(server.clone(), controllers));
         Self { server, controllers }
     }
 
-    /// The API server as a service, for a socket. Its answers are dated by its own clock.
+    /// The API server as a service, for a socket. Its `Date` headers use the cluster's clock.
     pub fn router(&self) -> Router {
         let clock = self.server.clock.clone();
         http::router(self.server.clone()).layer(middleware::map_response(move |response| {
@@ -92,18 +92,18 @@ impl Cluster {
         }))
     }
 
-    /// A client in this process, acting as `user`. Its requests take no detour over a socket.
+    /// A client in this process, acting as `user`, without a socket.
     pub fn client(&self, user: &str) -> kube::Client {
         self.client_with(user, Arc::new(Calm))
     }
 
-    /// The same for somebody who does not read `managedFields`: objects come without. They are half of a pod, and whoever
-    /// hears of every change of every pod does little else than skip them.
+    /// Like [`Self::client`], for a reader that does not need `managedFields`: objects come without. They are half of a pod, and skipping
+    /// them costs most of the work of watching every pod.
     pub fn lean_client(&self, user: &str) -> kube::Client {
         self.connect(user, Some(Lean), Arc::new(Calm))
     }
 
-    /// A client in this process whose requests meet what `plan` has in store for them.
+    /// A client in this process with injected faults from `plan`.
     pub fn client_with(&self, user: &str, plan: Arc<dyn Plan>) -> kube::Client {
         self.connect(user, None, plan)
     }
@@ -122,7 +122,7 @@ impl Cluster {
         kube::Client::new(service, "default")
     }
 
-    /// Every write so far, oldest first.
+    /// Every audited write so far, oldest first.
     pub fn audit(&self) -> Vec<Entry> {
         self.server.audit.entries()
     }
@@ -132,16 +132,16 @@ impl Cluster {
         Commits(self.server.store.feed())
     }
 
-    /// Forgets the past: watches that are behind get a 410.
+    /// Compacts the history: watches from older versions get a 410.
     pub fn compact(&self) {
         self.server.store.compact();
     }
 }
 
-/// One change of one object, in the order of all changes.
+/// One change of one object, in commit order.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// Its number, which is also the object's `resourceVersion`.
+    /// Its revision, which is also the object's `resourceVersion`.
     pub revision: u64,
     /// `pods`, `statefulsets.apps`
     pub resource: Arc<str>,
@@ -151,16 +151,16 @@ pub struct Commit {
     pub name: String,
     /// The object after the change, or its last state. Without its `managedFields`.
     pub object: Shown,
-    /// It is gone.
+    /// Whether the object was deleted.
     pub deleted: bool,
 }
 
-/// The object of a commit, made when somebody looks at it: of most that are told of nobody wants to know more than the name.
+/// The object of a commit, converted on first use: most readers need only the name.
 #[derive(Clone, Debug)]
 pub struct Shown(Arc<(Arc<Value>, OnceLock<serde_json::Value>)>);
 
 impl Shown {
-    /// One value in it, by the names of the fields that lead there, without making all the others. Null where there is none.
+    /// One value in it, by its field path, without converting the rest. Null if there is none.
     pub fn at(&self, path: &[&str]) -> serde_json::Value {
         let (kept, shown) = &*self.0;
         match shown.get() {
@@ -191,20 +191,20 @@ impl From<serde_json::Value> for Shown {
     }
 }
 
-/// Commits in their order. They wait here until they are asked for.
+/// Commits in order, queued until they are read.
 pub struct Commits(UnboundedReceiver<(Shelf, Arc<Change>)>);
 
 impl Iterator for Commits {
     type Item = Commit;
 
-    /// The next one there is; never waits.
+    /// The next queued commit; never waits.
     fn next(&mut self) -> Option<Commit> {
         self.0.try_recv().ok().map(Commit::from)
     }
 }
 
 impl Commits {
-    /// The next one, when there is one. `None` when the cluster has ended.
+    /// The next commit, waiting for it. `None` when the cluster has stopped.
     pub async fn recv(&mut self) -> Option<Commit> {
         self.0.recv().await.map(Commit::from)
     }
@@ -229,8 +229,8 @@ impl Drop for Cluster {
     }
 }
 
-/// What every new cluster has.
-fn furnish(server: &Server) {
+/// Creates the initial objects of a cluster.
+fn bootstrap(server: &Server) {
     let caller = Caller {
         user: "system:apiserver".to_owned(),
         agent: "kube-apiserver".to_owned(),
@@ -280,7 +280,7 @@ mod tests {
         let mut watch = watcher(api, watcher::Config::default()).boxed();
         assert!(watch.next().await.is_some(), "the watch shows what is there");
         drop((watch, cluster));
-        // Tasks that were told to end get their turn.
+        // Cancelled tasks need a turn to end.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         assert_eq!(server.strong_count(), 0);
     }
@@ -305,7 +305,7 @@ mod tests {
             };
             assert_eq!(is_managed(&watched), expected, "watched");
         }
-        // What is sent without managers leaves them as they are.
+        // A write without managers leaves them unchanged.
         let bare = lean.get("default").await.unwrap();
         lean.replace("default", &PostParams::default(), &bare)
             .await

@@ -1,5 +1,4 @@
-//! The two dresses of an Event. It is stored once, as the core group has it; `events.k8s.io` shows and takes the same
-//! object under other names.
+//! The two forms of an Event. It is stored once, in the core group's form; `events.k8s.io` has the same object with other field names.
 
 use crate::json::{Map, Value};
 
@@ -14,18 +13,18 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// Whether a resource shows Events in another dress than they are stored in.
+/// Whether a resource shows Events in another form than the stored one.
 pub(crate) fn is_redressed(resource: &str) -> bool {
     resource == "events.events.k8s.io"
 }
 
-/// An Event of the core group as `events.k8s.io/v1` shows it.
+/// An Event of the core group in the form of `events.k8s.io/v1`.
 pub(crate) fn as_events_group(event: &Value) -> Value {
     let renamed = rename(event, |(core, other)| (core, other));
     redressed(renamed, "events.k8s.io/v1", "io.k8s.api.events.v1.Event")
 }
 
-/// An Event of `events.k8s.io/v1` as the core group has it.
+/// An Event of `events.k8s.io/v1` in the form of the core group.
 pub(crate) fn as_core(event: &Value) -> Value {
     let renamed = rename(event, |(core, other)| (other, core));
     redressed(renamed, "v1", "io.k8s.api.core.v1.Event")

@@ -1,8 +1,7 @@
-//! Things that go wrong between a client and the server, as one layer in front of the router.
+//! Injects faults between a client and the server, as one layer in front of the router.
 //!
-//! A [`Plan`] is asked about every request before it goes out and says what becomes of it. It sees requests in the order
-//! they are made and is deterministic if it wants to be: a seed, a list, "the fifth write". The server behind it is always
-//! healthy, so whatever a client does under faults is its own doing.
+//! A [`Plan`] decides the fate of every request before it is sent. It sees requests in order and can be deterministic: a seed, a list, "the
+//! fifth write". The server behind it is always healthy, so everything a client does under faults is its own behaviour.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use tower::ServiceExt;
 /// One request on its way to the server.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// How many requests this client has made before.
+    /// How many requests this client has sent before.
     pub number: u64,
     /// `GET`, `POST`, …
     pub method: Method,
@@ -32,67 +31,67 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether the request asks for a change.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         self.method != Method::GET
     }
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives and is answered.
     Pass,
-    /// It is answered with this HTTP status and changes nothing: 409, 429, 500, 503, 504.
+    /// The response has this HTTP status and nothing changes: 409, 429, 500, 503, 504.
     Refused(u16),
-    /// It is carried out, but the answer is this HTTP status: the write that looks lost.
+    /// The server executes it, but the response has this HTTP status: the write looks lost.
     AppliedThenRefused(u16),
     /// It never arrives, and the client sees a broken connection.
     Lost,
-    /// It is carried out, and the client sees a broken connection.
+    /// The server executes it, and the client sees a broken connection.
     AppliedThenLost,
     /// It waits this long, then arrives.
     Late(Duration),
 }
 
-/// What becomes of a watch that was let through.
+/// The fate of a watch that was not rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stream {
-    /// It tells everything at once.
+    /// It delivers every event immediately.
     #[default]
     Prompt,
-    /// The first thing it says is that the version is too old.
+    /// Its first event says that the version is too old.
     Expired,
     /// Each event has its own [`Delivery`].
     Watched,
 }
 
-/// What becomes of one event of a watch.
+/// The fate of one event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It comes this much later. Those behind it do not overtake it.
+    /// It arrives this much later. Later events do not overtake it.
     Late(Duration),
     /// It is lost, and the connection breaks.
     Cut,
 }
 
-/// Decides what goes wrong.
+/// Decides which faults occur.
 pub trait Plan: Send + Sync {
-    /// What becomes of this request.
+    /// The fate of this request.
     fn fate(&self, call: &Call) -> Fate;
 
-    /// What becomes of this watch.
+    /// The fate of this watch.
     fn stream(&self, _call: &Call) -> Stream {
         Stream::default()
     }
 
-    /// What becomes of the next event of a [`Stream::Watched`].
+    /// The fate of the next event of a [`Stream::Watched`].
     fn delivery(&self, _watch: &Call) -> Delivery {
         Delivery::Late(Duration::ZERO)
     }
 }
 
-/// Nothing goes wrong.
+/// No faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Calm;
 
@@ -158,7 +157,7 @@ impl Connection {
     }
 }
 
-/// A refusal that is not the server's own opinion.
+/// An injected error response.
 fn refused(code: u16) -> Response<Body> {
     let (reason, message) = match code {
         409 => (
@@ -195,7 +194,7 @@ fn refused(code: u16) -> Response<Body> {
     response
 }
 
-/// Events that may be on their way at once.
+/// The maximum number of delayed events.
 const UNDER_WAY: usize = 1024;
 
 fn disturbed(answer: Response<Body>, watch: Call, plan: Arc<dyn Plan>, clock: Clock) -> Response<Body> {

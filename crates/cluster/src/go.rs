@@ -1,8 +1,8 @@
-//! How Go writes values. Clients see it in cells and compare it in messages, so it has to be the same.
+//! Formats values like Go. Clients see the text in cells and compare it in messages, so it must be the same.
 
 use crate::json::Value;
 
-/// A value as it stands in an error: quoted text, bare numbers, compact JSON.
+/// A value in the format of errors: quoted strings, bare numbers, compact JSON.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -52,7 +52,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// The same of a list.
+/// The same for a list.
 pub(crate) fn plain_list(items: &[Value]) -> String {
     let items: Vec<_> = items.iter().map(plain).collect();
     format!("[{}]", items.join(" "))
@@ -91,7 +91,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// What Go's JSON decoder calls a value: `cannot unmarshal array into …`.
+/// The name of a value's type in Go's JSON decoder: `cannot unmarshal array into …`.
 pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -127,7 +127,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Compact JSON with sorted keys as Go marshals it, which hides what HTML would trip over.
+/// Compact JSON with sorted keys as Go marshals it, with HTML characters escaped.
 pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(shown(&value), expected);
     }
 
-    /// Spellings seen in answers of the real server.
+    /// Values from answers of the real server.
     #[rstest]
     #[case(json!({"b": [1, "x", null], "a": {"c": 1.5}}), "map[a:map[c:1.5] b:[1 x <nil>]]")]
     #[case(json!([true, {}, []]), "[true map[] []]")]

@@ -1,5 +1,5 @@
-//! Tables of what this crate knows and has met lately: a few thousand texts. Whoever writes to this cluster is trusted not to choose
-//! them to our harm.
+//! Hash tables of what this crate knows and has seen lately: a few thousand strings. Clients of this cluster are trusted not to choose
+//! colliding ones.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What names, keys and labels may look like. Each check answers with its complaints, in the words that clients see.
+//! Validates names, keys and labels. Each check returns its errors, with the messages that clients see.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const QUALIFIED_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
      alphanumeric character";
 
-/// Upstream counts bytes everywhere and says so only in its newer checks.
+/// Upstream counts bytes everywhere but says so only in its newer checks.
 fn too_long(limit: usize, unit: &str) -> String {
     format!("must be no more than {limit} {unit}")
 }
 
-/// A rule, examples and the expression behind it, joined as upstream joins them.
+/// A rule, examples and its expression, joined like upstream.
 fn pattern(rule: &str, expression: &str, examples: &[&str]) -> String {
     let mut text = format!("{rule} (");
     for (index, example) in examples.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain(text, "characters")
 }
 
-/// The same where a newer check looks: the group of a definition, the domain of a label's key.
+/// The same with a newer check's message: the group of a CRD, the domain of a label's key.
 pub(crate) fn domain(text: &str) -> Vec<String> {
     subdomain(text, "bytes")
 }
@@ -102,7 +102,7 @@ fn subdomain(text: &str, unit: &str) -> Vec<String> {
     complaints
 }
 
-/// A DNS search path, where labels may have underscores.
+/// A DNS search path, whose labels may have underscores.
 pub(crate) fn search_path(text: &str) -> Vec<String> {
     let is_label = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
@@ -186,7 +186,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     complaints
 }
 
-/// A name that can stand in a URL: all that RBAC asks of its objects.
+/// A name that is valid as a URL path segment: the only rule for RBAC objects.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
@@ -194,7 +194,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
     }
 }
 
-/// The start of such a name.
+/// The prefix of such a name.
 pub(crate) fn path_segment_prefix(text: &str) -> Vec<String> {
     let complaint = |part: &&str| format!("may not contain '{part}'");
     ["/", "%"]
@@ -230,7 +230,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     complaints
 }
 
-/// The name of an environment variable, or the start of one.
+/// The name of an environment variable, or the prefix of one.
 pub(crate) fn variable_name(text: &str) -> Vec<String> {
     let fits = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     if text.bytes().all(fits) {
@@ -288,7 +288,7 @@ pub(crate) fn percent(text: &str) -> Vec<String> {
     vec![pattern(rule, "[0-9]+%", &["1%", "93%"])]
 }
 
-/// Upstream still takes the addresses it used to take, but no others are made any more.
+/// Upstream still accepts the addresses it used to accept, but no new ones of that form.
 pub(crate) fn address(text: &str) -> Vec<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Vec::new();
@@ -296,8 +296,8 @@ pub(crate) fn address(text: &str) -> Vec<String> {
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
 }
 
-/// What the start of a generated name is checked as: a dash at its end becomes something that can end a name. Upstream
-/// cuts one character too many, and so do we.
+/// The prefix of a generated name for validation: a trailing dash becomes a character that can end a name. Upstream cuts one character too
+/// many, and so do we.
 pub(crate) fn mask_trailing_dash(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {

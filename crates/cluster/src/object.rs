@@ -1,4 +1,4 @@
-//! Objects: what is kept of one, and reading the parts that every kind has.
+//! Stored objects, and access to the fields that every kind has.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use crate::json::{Map, Value};
 
 use crate::patch::Managers;
 
-/// An object as it is kept: what it says, and beside that who owns what of it.
+/// A stored object: its content, and separately the owners of its fields.
 ///
-/// `managedFields` would be nearly half of a pod, and only those who ask for the whole object want to see it.
+/// `managedFields` would be nearly half of a pod, and only clients that read the whole object need it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Object {
     pub(crate) value: Arc<Value>,
@@ -24,7 +24,7 @@ impl Object {
         }
     }
 
-    /// Whether the two are one.
+    /// Whether both share the same allocation.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.value, &other.value) && Arc::ptr_eq(&self.managers, &other.managers)
     }
@@ -37,7 +37,7 @@ impl Object {
     }
 }
 
-/// An object that nobody owns.
+/// An object without field owners.
 impl From<Value> for Object {
     fn from(value: Value) -> Self {
         Self::new(value, Managers::default())
@@ -56,7 +56,7 @@ pub(crate) fn name(object: &Value) -> &str {
     text(object, "name")
 }
 
-/// What a new object is called, as far as that is known.
+/// The name of a new object, or its `generateName`.
 pub(crate) fn name_or_prefix(object: &Value) -> &str {
     match name(object) {
         "" => object["metadata"]["generateName"].as_str().unwrap_or_default(),
@@ -80,7 +80,7 @@ pub(crate) fn generation(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or(0)
 }
 
-/// The owner that looks after the object, if it has one.
+/// The controller of the object, if it has one.
 pub(crate) fn controller(object: &Value) -> Option<&Value> {
     let owners = object["metadata"]["ownerReferences"].as_array()?;
     owners.iter().find(|owner| owner["controller"] == true)
@@ -109,12 +109,12 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// The object's metadata as a map, made where it is missing.
+/// The object's metadata as a map, created if it is missing.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map {
     map_at(object, "metadata")
 }
 
-/// The map at a field, made where it is missing.
+/// The map at a field, created if it is missing.
 pub(crate) fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map {
     map_in(map(object), field)
 }

@@ -1,10 +1,11 @@
-//! What the server serves: a table of resources, built-in rows from data, custom rows from CRDs.
+//! The resources that the server serves: a table with built-in rows from data, and custom rows from CRDs.
 //!
 //! Everything else is code over this table; no kind has a handler of its own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::RwLock;
 use serde::Deserialize;
 
 use crate::custom::{CustomType, Scope};
@@ -28,12 +29,12 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) model: Model,
-    /// `statefulsets.apps`, `pods`: how code inside the crate names it.
+    /// `statefulsets.apps`, `pods`: its name in this crate's code.
     pub(crate) id: Arc<str>,
     pub(crate) shelf: Shelf,
 }
 
-/// A part of a resource with a path of its own.
+/// A subresource.
 #[derive(Clone, Debug)]
 pub(crate) struct Subresource {
     pub(crate) name: String,
@@ -43,7 +44,7 @@ pub(crate) struct Subresource {
     pub(crate) verbs: Vec<String>,
 }
 
-/// Where the type of a resource comes from.
+/// The source of a resource's type.
 #[derive(Debug)]
 pub(crate) enum Model {
     Builtin { name: String, root: Kind },
@@ -70,7 +71,7 @@ impl Resource {
         matches!(self.model, Model::Custom(_))
     }
 
-    /// Whether this is a question that is answered and not kept.
+    /// Whether this is a review, which is answered but not stored.
     pub(crate) fn is_a_review(&self) -> bool {
         matches!(
             self.group.as_str(),
@@ -84,7 +85,7 @@ impl Resource {
             .find(|subresource| subresource.name == name)
     }
 
-    /// Whether objects of this kind can be made by writing to a name that is not there yet.
+    /// Whether an update of a missing object of this kind creates it.
     pub(crate) fn is_created_by_update(&self) -> bool {
         matches!(
             &*self.id,
@@ -101,7 +102,7 @@ impl Resource {
         )
     }
 
-    /// Whether a deletion answers with the object that is gone instead of a Status.
+    /// Whether a deletion returns the deleted object instead of a Status.
     pub(crate) fn shows_what_it_deletes(&self) -> bool {
         matches!(
             &*self.id,
@@ -116,7 +117,7 @@ impl Resource {
         )
     }
 
-    /// Custom resources must say which version they replace; built-in ones may leave it open.
+    /// An update of a custom resource must have a resourceVersion; that of a built-in one may omit it.
     pub(crate) fn may_update_unconditionally(&self) -> bool {
         matches!(self.model, Model::Builtin { .. }) && crate::builtin::allows_unconditional_update(&self.id)
     }
@@ -131,7 +132,7 @@ pub(crate) fn join(group: &str, version: &str) -> String {
     }
 }
 
-/// The file; beside the rows it says where they come from.
+/// The file; besides the rows it names their source.
 #[derive(Deserialize)]
 struct Data {
     /// By group and version.
@@ -211,7 +212,7 @@ fn of_group_version(group_version: &str, rows: &[Row]) -> Vec<Resource> {
         Resource {
             subresources: subresources.collect(),
             id: id(group, &row.name),
-            // The two Events are one object in two dresses.
+            // The two Events share storage.
             shelf: if row.name == "events" {
                 Shelf::new("", "events")
             } else {
@@ -302,7 +303,7 @@ impl From<CustomType> for Resource {
     }
 }
 
-/// All resources: the built-in ones and those that CRDs have added.
+/// All resources: the built-in ones and those of CRDs.
 #[derive(Default)]
 pub(crate) struct Registry {
     custom: RwLock<BTreeMap<Arc<str>, Arc<Resource>>>,
@@ -310,7 +311,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        let custom = self.custom.read();
         BUILTIN.iter().chain(custom.values()).cloned().collect()
     }
 
@@ -325,14 +326,10 @@ impl Registry {
         if let Some(builtin) = BY_ID.get(wanted) {
             return Some(Arc::clone(builtin));
         }
-        self.custom
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(wanted)
-            .cloned()
+        self.custom.read().get(wanted).cloned()
     }
 
-    /// Whether what this CRD defines is served as it says.
+    /// Whether the type of this CRD is served with this spec.
     pub(crate) fn serves(&self, crd: &Value) -> bool {
         let resource = self.by_id(crate::object::name(crd));
         resource.is_some_and(|resource| match &resource.model {
@@ -344,18 +341,12 @@ impl Registry {
     /// Adds or replaces a custom resource.
     pub(crate) fn add(&self, custom: CustomType) {
         let resource = Arc::new(Resource::from(custom));
-        self.custom
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(resource.id.clone(), resource);
+        self.custom.write().insert(resource.id.clone(), resource);
     }
 
     /// Stops serving a custom resource.
     pub(crate) fn remove(&self, id: &str) {
-        self.custom
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+        self.custom.write().remove(id);
     }
 }
 

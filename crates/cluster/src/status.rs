@@ -1,21 +1,21 @@
-//! Answers that say no: the API's Status object.
+//! Error responses: the API's Status object.
 
 use crate::json::{Value, json};
 
 use crate::go::{quoted, shown};
 
-/// Why a request was refused, as the API server words it.
+/// Why a request was rejected, with the API server's message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Status {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
-    /// What was odd about the request besides; told in headers.
+    /// Warnings about the request, sent in headers.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What a request was about, for messages: `statefulsets.apps "db"`.
+/// The object of a request in messages: `statefulsets.apps "db"`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub(crate) group: &'a str,
@@ -24,13 +24,13 @@ pub(crate) struct About<'a> {
     pub(crate) name: &'a str,
 }
 
-/// One thing that is wrong with an object.
+/// One validation error.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) field: String,
     /// `FieldValueInvalid`, `FieldValueRequired`, …
     pub(crate) reason: &'static str,
-    /// The whole sentence without the field: `Invalid value: -1: must be greater than or equal to 0`.
+    /// The whole message without the field: `Invalid value: -1: must be greater than or equal to 0`.
     pub(crate) message: String,
 }
 
@@ -48,7 +48,7 @@ impl FieldError {
         Self::new(field, "FieldValueInvalid", message)
     }
 
-    /// As `invalid`, for a value that is shown in a way JSON would not show it. An empty `detail` is left out.
+    /// Like `invalid`, for a value whose text is not JSON. An empty `detail` is omitted.
     pub(crate) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) -> Self {
         let mut parts = vec!["Invalid value", shown, detail];
         parts.retain(|part| !part.is_empty());
@@ -85,7 +85,7 @@ impl FieldError {
         Self::duplicate_as(field, &shown(value))
     }
 
-    /// For a value that is shown in a way JSON would not show it.
+    /// For a value whose text is not JSON.
     pub(crate) fn duplicate_as(field: impl Into<String>, shown: &str) -> Self {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {shown}"))
     }
@@ -94,7 +94,7 @@ impl FieldError {
         Self::not_supported_as(field, &shown(value), allowed)
     }
 
-    /// For a value that is shown in a way JSON would not show it.
+    /// For a value whose text is not JSON.
     pub(crate) fn not_supported_as(field: impl Into<String>, shown: &str, allowed: &[&str]) -> Self {
         let allowed: Vec<_> = allowed.iter().map(|one| quoted(one)).collect();
         let message = format!(
@@ -122,7 +122,7 @@ impl Status {
         }
     }
 
-    /// The same, with warnings beside it.
+    /// The same, with additional warnings.
     pub(crate) fn warning(mut self, warnings: &[String]) -> Self {
         self.warnings.extend_from_slice(warnings);
         self
@@ -151,7 +151,7 @@ impl Status {
         Self::new(404, "NotFound", format!("{} not found", named(about))).about(about)
     }
 
-    /// A path that leads nowhere.
+    /// An unknown path.
     pub(crate) fn no_such_path() -> Self {
         let mut status = Self::new(
             404,
@@ -202,7 +202,7 @@ impl Status {
         let mut sentences: Vec<String> = Vec::new();
         for error in errors {
             let sentence = format!("{}: {}", error.field, error.message);
-            // Said once, however often it was found; the causes have them all.
+            // Each message once; the causes have them all.
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
@@ -236,7 +236,7 @@ impl Status {
         status
     }
 
-    /// Options in a query that contradict each other.
+    /// Contradictory options in a query.
     pub(crate) fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(
             About {
@@ -249,9 +249,9 @@ impl Status {
         )
     }
 
-    /// Somebody else's version of the object.
+    /// The object does not meet a precondition of the request.
     pub(crate) fn precondition(about: About<'_>, why: &str) -> Self {
-        // Named by its kind, which elsewhere only invalid objects are.
+        // Named by its kind, as otherwise only invalid objects are.
         Self::conflict(
             About {
                 plural: about.kind,
@@ -262,7 +262,7 @@ impl Status {
         )
     }
 
-    /// A version that the server has not come to yet.
+    /// A version that the server has not reached yet.
     pub(crate) fn too_large_version(wanted: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {wanted}, current: {current}");
         let mut status = Self::new(504, "Timeout", format!("Timeout: {message}"));
@@ -271,7 +271,7 @@ impl Status {
         status
     }
 
-    /// An internal error whose sentence stands alone.
+    /// An internal error without a prefix.
     pub(crate) fn internal_plain(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
@@ -301,17 +301,17 @@ impl Status {
         Self::new(501, "NotImplemented", message)
     }
 
-    /// Whether the object was not there.
+    /// Whether the object was not found.
     pub(crate) fn is_not_found(&self) -> bool {
         self.code == 404
     }
 
-    /// Whether another writer was faster.
+    /// Whether it is a write conflict.
     pub(crate) fn is_conflict(&self) -> bool {
         self.code == 409
     }
 
-    /// Whether nothing can be created any more because the namespace is being deleted.
+    /// Whether the namespace is being deleted, so that nothing can be created in it.
     pub(crate) fn is_about_terminating_namespace(&self) -> bool {
         let causes = self
             .details
@@ -323,7 +323,7 @@ impl Status {
             .any(|cause| cause["reason"] == "NamespaceTerminating")
     }
 
-    /// The HTTP status.
+    /// The HTTP status code.
     pub(crate) fn code(&self) -> u16 {
         self.code
     }
@@ -334,7 +334,7 @@ impl Status {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,
         });
-        // Some of upstream's errors come without one.
+        // Some of upstream's errors have none.
         if !self.reason.is_empty() {
             value["reason"] = self.reason.into();
         }
@@ -353,7 +353,7 @@ impl std::fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// The group that a kind is named with: an Event is the core group's, whichever group it was asked for by.
+/// The group of a kind in messages: an Event is always the core group's.
 fn kind_group(group: &str) -> &str {
     if group == "events.k8s.io" { "" } else { group }
 }

@@ -1,20 +1,21 @@
-//! The one truth: every object, and the log of how it came to be.
+//! The store: every object, and the log of changes.
 //!
-//! All writes go through [`Store::write`], one at a time, and each takes the next number of a single sequence: that number
-//! is the object's `resourceVersion`. What a watch sends, what a list at an older version shows and what "too old" means are
-//! all read off the same log. Objects are JSON behind `Arc`, so a reader never holds a writer up.
+//! All writes go through [`Store::write`], one at a time, and each gets the next number of a single sequence: the object's
+//! `resourceVersion`. Watch events, lists at an older version and the "too old" error are all derived from the same log. Objects are JSON
+//! behind `Arc`, so a reader never blocks a writer.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::json::Value;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
 use crate::hash::Table;
 use crate::object::{self, Object};
 use crate::patch::Managers;
 
-/// Where objects of one kind are kept. Kinds that share storage, such as the two Events, share a shelf.
+/// The storage of one kind. Kinds that share storage, such as the two Events, share a shelf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shelf(Arc<str>);
 
@@ -33,7 +34,7 @@ impl Shelf {
     }
 }
 
-/// Which object on its shelf. Cluster-scoped ones have an empty namespace.
+/// The key of an object on its shelf. Cluster-scoped ones have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: String,
@@ -61,12 +62,12 @@ pub(crate) struct Change {
     pub(crate) deleted: bool,
 }
 
-/// The log no longer reaches back that far.
+/// The log no longer has that revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expired;
 
-/// Changes kept per shelf. A client that is further behind lists again, as with a real server. Each keeps an old object
-/// alive, so that a long log is most of the memory of a large cluster.
+/// Changes kept per shelf. A client that is further behind lists again, as with a real server. Each keeps an old object alive, so a long
+/// log is most of the memory of a large cluster.
 const LOG_LIMIT: usize = 5_000;
 
 /// A revisioned map of JSON objects.
@@ -83,7 +84,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Writes a change down and tells everybody who follows the store.
+    /// Records a change and notifies all followers of the store.
     fn record(&mut self, shelf: &Shelf, change: Change) {
         let change = Arc::new(change);
         self.feeds
@@ -94,10 +95,10 @@ impl Inner {
 
 struct Contents {
     objects: BTreeMap<Key, Object>,
-    /// The objects of a namespace by the UID of their controller, and by name. Orphans are under none.
+    /// The objects of a namespace by the UID of their controller, and by name. Orphans are under the empty UID.
     families: BTreeMap<(String, String), BTreeMap<String, Object>>,
     log: VecDeque<Arc<Change>>,
-    /// The newest revision the log has forgotten.
+    /// The newest revision that was dropped from the log.
     forgotten: u64,
     grown: watch::Sender<u64>,
 }
@@ -116,11 +117,10 @@ impl Default for Contents {
 
 impl Store {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A panic in one request is that request's; every write below is complete before anything can panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
-    /// Runs `work` with the store to itself. What it wrote stays written, also when it then fails: callers write last.
+    /// Runs `work` with exclusive access to the store. Its writes stay even if it then fails: callers write last.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
         let mut inner = self.inner();
         work(&mut Transaction { inner: &mut inner })
@@ -131,7 +131,7 @@ impl Store {
         self.inner().revision
     }
 
-    /// The newest revision of a shelf; zero while nothing was ever written to it.
+    /// The newest revision of a shelf; zero if nothing was ever written to it.
     pub(crate) fn newest(&self, shelf: &Shelf) -> u64 {
         self.inner()
             .shelves
@@ -154,7 +154,7 @@ impl Store {
         (objects.unwrap_or_default(), inner.revision)
     }
 
-    /// The objects of a namespace that this controller has or might adopt, by name: its own, and those that have none.
+    /// The objects of a namespace that this controller owns or might adopt, by name: its own, and those without a controller.
     pub(crate) fn list_claimable(&self, shelf: &Shelf, namespace: &str, controller_uid: &str) -> Vec<Object> {
         let inner = self.inner();
         let contents = inner.shelves.get(shelf);
@@ -189,7 +189,7 @@ impl Store {
             .collect())
     }
 
-    /// What was committed to a shelf after `revision`, oldest first, and the revision that this is complete up to.
+    /// The commits to a shelf after `revision`, oldest first, and the revision up to which they are complete.
     pub(crate) fn since(&self, shelf: &Shelf, revision: u64) -> Result<(Vec<Arc<Change>>, u64), Expired> {
         let inner = self.inner();
         match inner.shelves.get(shelf) {
@@ -198,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Wakes whenever something was committed to a shelf.
+    /// Wakes at every commit to a shelf.
     pub(crate) fn growth(&self, shelf: &Shelf) -> watch::Receiver<u64> {
         self.inner()
             .shelves
@@ -208,14 +208,14 @@ impl Store {
             .subscribe()
     }
 
-    /// Every change to every shelf from now on, in order: what controllers live on.
+    /// Every future change to every shelf, in order: the input of controllers.
     pub(crate) fn feed(&self) -> mpsc::UnboundedReceiver<(Shelf, Arc<Change>)> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.inner().feeds.push(sender);
         receiver
     }
 
-    /// Forgets the log up to now, as compaction of etcd does: whoever is behind must list again.
+    /// Drops the log up to now, like a compaction of etcd: a client that is behind must list again.
     pub(crate) fn compact(&self) {
         let mut inner = self.inner();
         let revision = inner.revision;
@@ -300,7 +300,7 @@ impl Contents {
     }
 }
 
-/// The store, held by one writer.
+/// Exclusive access to the store for one writer.
 pub(crate) struct Transaction<'s> {
     inner: &'s mut Inner,
 }
@@ -310,7 +310,7 @@ impl Transaction<'_> {
         self.inner.shelves.get(shelf)?.objects.get(key)
     }
 
-    /// Whether an object was made and never written again, as far as the log goes back.
+    /// Whether an object was never updated since its creation, as far as the log goes back.
     pub(crate) fn is_as_made(&self, shelf: &Shelf, key: &Key) -> bool {
         let mut log = self
             .inner
@@ -330,7 +330,7 @@ impl Transaction<'_> {
             .unwrap_or_default()
     }
 
-    /// Puts an object in its place and stamps it with its resourceVersion.
+    /// Stores an object and sets its resourceVersion.
     pub(crate) fn put(
         &mut self,
         shelf: &Shelf,
@@ -354,7 +354,7 @@ impl Transaction<'_> {
         object
     }
 
-    /// Takes an object away. `last` is what watches are told it was.
+    /// Deletes an object. `last` is its last state in watch events.
     pub(crate) fn remove(
         &mut self,
         shelf: &Shelf,

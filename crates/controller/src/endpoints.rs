@@ -1,15 +1,15 @@
-//! Where the API server is.
+//! The addresses of the API server.
 
 use std::net::IpAddr;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
 
-/// The slice in which every API server of a cluster writes its address.
+/// The EndpointSlice in which every API server of a cluster registers its address.
 pub(crate) const NAMESPACE: &str = "default";
 pub(crate) const NAME: &str = "kubernetes";
 
-/// The addresses of the API servers themselves, behind whatever the client connects to. None where there is no such slice.
+/// The addresses of the API servers themselves, behind any load balancer. None if there is no such slice.
 #[expect(clippy::disallowed_methods, reason = "the name is a constant")]
 pub async fn api_servers(client: &Client) -> kube::Result<Vec<IpAddr>> {
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);

@@ -1,4 +1,4 @@
-//! What can go wrong with one object, and when to try again.
+//! Errors of a reconcile, and when to retry.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use stateward_plugin::{PluginError, words};
 
 use crate::retry::retry_error_after;
 
-/// Why a turn did not come to its end.
+/// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The API server refused, or could not be reached.
+    /// The API server rejected the request, or could not be reached.
     #[error("{what}: {}", words(cause))]
     Api {
         what: &'static str,
         #[source]
         cause: kube::Error,
     },
-    /// The plugin could not do it.
+    /// The plugin failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The copy of the stable template is not there, or is of another version than the one to roll back to.
+    /// The copy of the stable template does not exist, or is of another version than the one to roll back to.
     #[error(
         "there is no copy of the stable template of {0}; to roll back, change the template of the workload by hand"
     )]
@@ -36,13 +36,13 @@ pub(crate) enum Error {
         "ControllerRevision {0} exists and is not the copy of the stable template that its name says; delete it"
     )]
     NameTaken(String),
-    /// A defect of ours. The panic itself was logged where it happened.
+    /// A bug in the operator. The panic itself was logged where it happened.
     #[error("a defect of the operator: {0}")]
     Panicked(String),
 }
 
-/// Makes an error of a panic, so that an object that runs into a defect of ours does not end the operator for all the others. Does
-/// nothing unless it is `enabled`, so that tests notice.
+/// Turns a panic into an error, so that an object that triggers a bug does not end the operator for all others. Does nothing unless
+/// it is `enabled`, so that tests notice the panic.
 pub(crate) async fn contain_panics<T>(
     enabled: bool,
     reconcile: impl Future<Output = Result<T, Error>>,
@@ -50,7 +50,7 @@ pub(crate) async fn contain_panics<T>(
     if !enabled {
         return reconcile.await;
     }
-    // What a reconcile shares with others is behind locks whose contents are complete at any time.
+    // State shared between reconciles is behind locks and consistent at any time.
     let ended = AssertUnwindSafe(reconcile).catch_unwind().await;
     ended.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -64,7 +64,7 @@ impl Error {
         move |cause| Self::Api { what, cause }
     }
 
-    /// How long to wait before the same request may be sent again; `None` for an error that is final.
+    /// How long to wait before the same request may be sent again; `None` for a permanent error.
     pub(crate) fn retry_after(&self, attempt: usize, who: &str) -> Option<Duration> {
         match self {
             Self::Api { cause, .. } => retry_error_after(cause, attempt, who),
@@ -72,7 +72,7 @@ impl Error {
         }
     }
 
-    /// In one word, for counting.
+    /// The kind of error, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             _ if self.is_conflict() => "conflict",
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// Somebody was faster: not worth a word, and worth another look at once.
+    /// Another client has changed the object: not worth reporting, and retried at once.
     pub(crate) fn is_conflict(&self) -> bool {
         match self {
             Self::Api {
@@ -102,14 +102,14 @@ impl Error {
     }
 }
 
-/// The longest wait between two tries.
+/// The longest and the shortest wait between two attempts.
 const LONGEST: Duration = Duration::from_secs(30);
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// How long to wait after the `failures`th failure in a row: twice as long each time, and not the same for everybody.
+/// How long to wait after the `failures`th failure in a row: doubled each time, with jitter.
 pub(crate) fn backoff(failures: u32, who: &str) -> Duration {
     let wait = SHORTEST.saturating_mul(1 << failures.min(10)).min(LONGEST);
-    // Spread over three quarters to all of it by the object's name, so that a run can be repeated exactly.
+    // The jitter of a quarter is derived from the object's name, so that a run can be repeated exactly.
     let spread = who.bytes().fold(u32::from(failures as u8), |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(u32::from(byte))
     }) % 256;

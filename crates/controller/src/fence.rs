@@ -1,8 +1,8 @@
-//! Who does not lead writes nothing.
+//! An operator that does not lead writes nothing.
 //!
-//! Every request of the operator goes through [`guard`]. It lets reads pass and asks the [`Fence`] about everything else:
-//! an operator that was cut off, paused or deposed finds the fence shut, whatever it was about to do. The fence shuts by
-//! itself when its time is up, so it takes no running task to shut it.
+//! Every request of the operator goes through [`guard`]. It lets reads pass and checks the [`Fence`] for everything else: an
+//! operator that was cut off, paused or deposed finds the fence shut, whatever it was about to do. The fence shuts by itself when
+//! its time is up, without a running task.
 
 use std::future;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use tower::BoxError;
 
 use crate::metrics::Metrics;
 
-/// Whether writes may pass. Cheap to clone; clones are the same fence.
+/// Whether writes may pass. Cheap to clone; clones share one fence.
 #[derive(Clone, Debug)]
 pub struct Fence(Arc<watch::Sender<State>>);
 
 #[derive(Clone, Copy, Debug)]
 struct State {
     gate: Gate,
-    /// Writes on their way.
+    /// Writes in flight.
     under_way: usize,
 }
 
@@ -31,11 +31,11 @@ struct State {
 enum Gate {
     /// Nobody else can lead.
     Open,
-    /// Until then nobody else can lead.
+    /// Nobody else can lead until then.
     Until(Instant),
-    /// Nothing new passes; what is on its way may arrive.
+    /// No new writes pass; writes in flight may arrive.
     Closing,
-    /// Somebody else may lead.
+    /// Another operator may lead.
     Shut,
 }
 
@@ -49,18 +49,18 @@ impl Gate {
     }
 }
 
-/// A write that was not sent.
+/// The error of a write that was not sent.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("not written: this operator no longer leads")]
 pub struct Fenced;
 
 impl Fence {
-    /// A fence that is open, for an operator that has no rivals.
+    /// A fence that is always open, for an operator without leader election.
     pub fn open() -> Self {
         Self::at(Gate::Open)
     }
 
-    /// A fence that is open until then, unless it is told more.
+    /// A fence that is open until `end`, unless it is extended.
     pub(crate) fn until(end: Instant) -> Self {
         Self::at(Gate::Until(end))
     }
@@ -69,7 +69,7 @@ impl Fence {
         Self(Arc::new(watch::Sender::new(State { gate, under_way: 0 })))
     }
 
-    /// Keeps it open until then. A fence that was shut or whose time was up stays shut.
+    /// Extends the time it is open to `end`. A fence that was shut or has expired stays shut.
     pub(crate) fn extend(&self, end: Instant) {
         self.0.send_modify(|state| {
             if let Gate::Until(before) = state.gate
@@ -80,7 +80,7 @@ impl Fence {
         });
     }
 
-    /// Until when it is open; `None` for one that has no end or is shut.
+    /// When it expires; `None` if it never does or is shut.
     pub(crate) fn end(&self) -> Option<Instant> {
         match self.0.borrow().gate {
             Gate::Until(end) => Some(end),
@@ -88,7 +88,7 @@ impl Fence {
         }
     }
 
-    /// Lets nothing new pass. What is on its way may arrive.
+    /// Lets no new write pass. Writes in flight may arrive.
     pub fn close(&self) {
         self.0.send_modify(|state| {
             if state.gate.lets_pass() {
@@ -97,20 +97,20 @@ impl Fence {
         });
     }
 
-    /// Lets nothing pass and gives up what is on its way.
+    /// Lets nothing pass, and cancels writes in flight.
     pub fn shut(&self) {
         self.0.send_modify(|state| state.gate = Gate::Shut);
     }
 
-    /// Waits until somebody else may lead.
+    /// Waits until another operator may lead.
     pub async fn lost(&self) {
         self.fallen().await;
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until no write is in flight.
     pub async fn idle(&self) {
         let mut states = self.0.subscribe();
-        // We hold the sender, so it cannot go away.
+        // We hold the sender, so it cannot be dropped.
         let _ = states.wait_for(|state| state.under_way == 0).await;
     }
 
@@ -134,7 +134,7 @@ impl Fence {
         }
     }
 
-    /// Waits until what is on its way has to be given up.
+    /// Waits until writes in flight must be cancelled.
     async fn fallen(&self) {
         let mut states = self.0.subscribe();
         loop {
@@ -156,7 +156,7 @@ impl Fence {
     }
 }
 
-/// Counts a write until it is answered or given up.
+/// Counts a write until it is answered or cancelled.
 struct UnderWay(Fence);
 
 impl Drop for UnderWay {
@@ -165,10 +165,10 @@ impl Drop for UnderWay {
     }
 }
 
-/// A client whose writes pass `fence` and are counted, and whose watches are known to work when they are answered.
+/// A client whose writes are counted and pass only while `fence` is open, and that marks a watch as working when it is answered.
 ///
-/// A write that was sent just before the fence fell may still arrive after it: the lease stays valid for a while after the
-/// fence falls, and that while is the time the network has to lose or deliver it.
+/// A write that was sent just before the fence shut may still arrive after it: the lease stays valid for a while longer, which
+/// gives the network time to lose or deliver it.
 pub fn guard(client: Client, fence: Fence, metrics: Metrics) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {

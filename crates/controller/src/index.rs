@@ -1,21 +1,22 @@
-//! Which objects care about a workload.
+//! Which objects reference a workload.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::kind::Rollout;
 
-/// From a workload to the objects that refer to it. Cheap to clone.
+/// From a workload to the objects that reference it. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Index(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
-    /// Namespace and name of a workload to the names of its objects.
+    /// From the namespace and name of a workload to the names of its objects.
     objects: HashMap<(String, String), BTreeSet<String>>,
-    /// What is known of an object, by its namespace and name.
+    /// The UID and the workload of an object, by its namespace and name.
     known: HashMap<(String, String), Known>,
 }
 
@@ -24,22 +25,21 @@ struct Known {
     workload: String,
 }
 
-/// An object that is not there any more.
+/// An object that does not exist any more, or a reference that has changed.
 pub(crate) struct Gone {
     pub(crate) uid: String,
     pub(crate) namespace: String,
-    /// The workload that it was meant for, and that may be free now.
+    /// The workload that it referenced, which may be free now.
     pub(crate) workload: String,
 }
 
 impl Index {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every change below is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
-    /// Takes note of an object, and of the workload it now refers to. Says which other one was there before under its name, or
-    /// what it was itself meant for before.
+    /// Records an object and the workload that it references. Returns the object that had this name before, or its own former
+    /// reference.
     pub(crate) fn put(&self, object: &impl Rollout) -> Option<Gone> {
         let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
@@ -58,7 +58,7 @@ impl Index {
         before
     }
 
-    /// Forgets an object.
+    /// Removes an object.
     pub(crate) fn take(&self, namespace: &str, name: &str) -> Option<Gone> {
         let mut inner = self.lock();
         let Known { uid, workload } = inner.known.remove(&(namespace.to_owned(), name.to_owned()))?;
@@ -76,7 +76,7 @@ impl Index {
         })
     }
 
-    /// Forgets every object that is not among `uids`: a list that was made anew has the last word.
+    /// Removes every object that is not among `uids`: a new list is complete.
     pub(crate) fn retain(&self, uids: &HashSet<String>) -> Vec<Gone> {
         let gone: Vec<_> = {
             let inner = self.lock();
@@ -89,7 +89,7 @@ impl Index {
             .collect()
     }
 
-    /// The names of the objects that refer to a workload.
+    /// The names of the objects that reference a workload.
     pub(crate) fn of(&self, namespace: &str, workload: &str) -> Vec<String> {
         let inner = self.lock();
         let objects = inner.objects.get(&(namespace.to_owned(), workload.to_owned()));

@@ -1,4 +1,4 @@
-//! Watches without the objects that fail to deserialize, which are reported one by one.
+//! Watches that skip objects that fail to deserialize, and report each of them.
 
 use futures::{Stream, StreamExt, future};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -6,7 +6,7 @@ use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use stateward_client::DeserializeGuard;
 
-/// What is made of an event's object.
+/// Converts the object of an event.
 pub(crate) fn map<K, T>(event: watcher::Event<K>, make: impl FnOnce(K) -> T) -> watcher::Event<T> {
     match event {
         watcher::Event::Apply(object) => watcher::Event::Apply(make(object)),
@@ -17,7 +17,7 @@ pub(crate) fn map<K, T>(event: watcher::Event<K>, make: impl FnOnce(K) -> T) -> 
     }
 }
 
-/// A watch without invalid objects, which are handed to `invalid` with the reason. One that was valid before stays as it was.
+/// A watch without invalid objects, which are passed to `invalid` with the reason. An object that was valid before keeps its last state.
 pub(crate) fn valid<K>(
     watch: impl Stream<Item = watcher::Result<watcher::Event<DeserializeGuard<K>>>>,
     mut invalid: impl FnMut(K, &str),
@@ -42,14 +42,14 @@ where
     })
 }
 
-/// To be named or forgotten, an object needs no more than its metadata.
+/// An object with metadata only, which is enough to name or to forget it.
 fn bare<K: Resource<DynamicType = ()> + Default>(metadata: ObjectMeta) -> K {
     let mut object = K::default();
     *object.meta_mut() = metadata;
     object
 }
 
-/// Logs which object it is, and why it is ignored.
+/// Logs the object, and why it is ignored.
 pub(crate) fn log<K: Resource<DynamicType = ()>>(object: &K, why: &str) {
     tracing::warn!(
         kind = %K::kind(&()),

@@ -1,6 +1,6 @@
-//! The kinds of objects that roll a workload, and what each of them has of its own.
+//! The kinds of objects that roll out a workload, and what is specific to each of them.
 //!
-//! Everything else is the same for all of them: `reconcile` works on any [`Rollout`].
+//! Everything else is shared: `reconcile` works on any [`Rollout`].
 
 use std::fmt::Debug;
 
@@ -16,13 +16,13 @@ use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::event::Notice;
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, Decision, NoWorkload, Run, World};
+use stateward_core::world::{Decision, NoWorkload, Run, RunFor, World};
 use stateward_core::{phasedrollout, record};
 use stateward_plugin::{Done, Observation};
 
 use crate::error::Error;
 
-/// An object that rolls a workload.
+/// An object that rolls out a workload.
 pub(crate) trait Rollout:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -34,31 +34,31 @@ pub(crate) trait Rollout:
     + Sync
     + 'static
 {
-    /// What it tells and remembers.
+    /// The type of its status.
     type Status: Clone + Default + Serialize + Send + Sync;
 
-    /// Finalizers that go with our own, because whoever set them is gone.
+    /// Finalizers to remove together with our own, because the operator that set them is gone.
     const INHERITED_FINALIZERS: &'static [&'static str] = &[];
 
     /// The name of the workload.
     fn workload(&self) -> &str;
 
-    /// Its status, also before there is one.
+    /// Its status, or the default if it has none.
     fn status(&self) -> Self::Status;
 
     /// The same object with another status.
     fn with_status(&self, status: Self::Status) -> Self;
 
-    /// What every rollout tells in it.
+    /// The part of the status that all kinds share.
     fn record(status: &Self::Status) -> &RolloutStatus;
 
-    /// The same, to change it.
+    /// The same, mutable.
     fn record_mut(status: &mut Self::Status) -> &mut RolloutStatus;
 
-    /// Whether its spec names a workload that it may manage; its plan may be invalid all the same.
+    /// Whether its spec references a workload that it may manage, even if its plan is invalid.
     fn reference_valid(&self) -> bool;
 
-    /// Somebody has said stop.
+    /// A user has paused it.
     fn is_paused(&self) -> bool;
 
     /// The workload is left to Kubernetes.
@@ -66,53 +66,54 @@ pub(crate) trait Rollout:
         false
     }
 
-    /// The status that writes a decision down. `None` when there is nothing worth a write.
+    /// The status that records a decision. `None` when nothing is worth a write.
     fn next_status(&self, world: &World, decision: &Decision) -> Option<Self::Status>;
 
-    /// The same where it is written in any case, because it says what a check came to: with everything that follows from that.
+    /// The same, but always written because it records the result of a check, with the decision that follows from it.
     fn status_after_check(&self, _world: &World, _decision: &Decision) -> Option<Self::Status> {
         None
     }
 
-    /// The status with a run that has begun, where runs live in the status.
+    /// The status with a new run, for kinds that keep runs in the status.
     fn with_run(&self, _name: &str, _now: Timestamp) -> Option<Self::Status> {
         None
     }
 
-    /// Its phase in our own words, for counting.
+    /// Its phase in the engine's terms, for metrics.
     fn plain_phase(&self) -> String;
 }
 
-/// Whoever makes the checks that a rollout waits for.
+/// Makes the checks that a rollout waits for.
 #[async_trait]
 pub(crate) trait Checks<K: Rollout>: Send + Sync {
-    /// What the object asks for, or everything that is wrong with it. `None` while that is worked out, after which the object has
-    /// another turn.
+    /// The plan, or everything that is wrong with the spec. `None` while it is computed, after which the object is reconciled
+    /// again.
     fn plan(&self, object: &K, workload: &Result<Workload, NoWorkload>) -> Option<Result<Plan, Vec<String>>>;
 
-    /// Its runs, the oldest first.
+    /// Its runs, oldest first.
     fn runs(&self, object: &K, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run>;
 
-    /// Begins a run. One of that name that is there already is the one that was meant.
-    async fn start(&self, object: &K, seen: &Observation, name: &str, asked: Asked) -> Result<Done, Error>;
+    /// Starts a run. An existing run of that name is the right one.
+    async fn start(&self, object: &K, seen: &Observation, name: &str, run_for: RunFor)
+    -> Result<Done, Error>;
 
-    /// Has a run end before its time.
+    /// Terminates a run early.
     async fn end(&self, object: &K, name: &str, uid: &str) -> Result<Done, Error>;
 
-    /// Deletes a run that is over.
+    /// Deletes a completed run.
     async fn delete(&self, object: &K, name: &str, uid: &str) -> Result<Done, Error>;
 
-    /// The status with what was learned since, where runs live in the status, and what to tell of that.
+    /// The status with new results, for kinds that keep runs in the status, and the event to post.
     fn learned(&self, _object: &K, _now: Timestamp) -> Option<(K::Status, Option<Notice>)> {
         None
     }
 
-    /// Asks what is due. When to look again, if something is due later.
-    fn ask(&self, _object: &K, _now: Timestamp) -> Option<Timestamp> {
+    /// Starts the checks that are due. Returns when the next one is due.
+    fn start_due(&self, _object: &K, _now: Timestamp) -> Option<Timestamp> {
         None
     }
 
-    /// The object is gone.
+    /// Forgets a deleted object.
     fn forget(&self, _uid: &str) {}
 }
 

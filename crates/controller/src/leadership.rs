@@ -1,31 +1,32 @@
-//! Leadership on a thread of its own.
+//! Leader election on its own thread.
 //!
-//! Work of the operator can block every async worker for a while: a large answer, a costly condition, a machine that is short
-//! of CPU. Renewals must not wait for it, or one tenant's object costs all tenants the leader. So the election runs on its own
-//! thread, with its own runtime and its own client, and shares nothing with the workers but the [`Fence`] and the [`Pulse`].
+//! The operator's work can block every async worker for a while: a large response, an expensive condition, a shortage of CPU. Lease
+//! renewal must not wait for it, or one tenant's object costs all tenants the leader. So the election runs on its own thread, with
+//! its own runtime and client, and shares only the [`Fence`] and the [`Pulse`] with the workers.
 //!
-//! A leader whose workers are blocked is still safe: nobody else leads while the lease is renewed, and what was decided before
-//! is bound to the version that it was decided on. It must not lead for ever, though: without a [`Pulse`] for a minute the lease
-//! is no longer renewed, the fence falls, and another operator takes over as after a lost connection.
+//! A leader whose workers are blocked is still safe: nobody else leads while the lease is renewed, and each write is bound to the
+//! version that it was decided on. It must not lead forever, though: without a [`Pulse`] for a minute the lease is no longer
+//! renewed, the fence closes, and another operator takes over as after a lost connection.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::fence::Fence;
 use crate::lease::Election;
 
-/// How often whoever works shows that it does.
+/// The interval of the heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// After so long without a sign of life nothing works any more.
+/// After this time without a heartbeat the workers count as stuck.
 const WEDGED: Duration = Duration::from_secs(60);
 
-/// Shows that the operator's work goes on. Cheap to clone; clones are the same pulse.
+/// The heartbeat of the operator's work. Cheap to clone; clones share one heartbeat.
 #[derive(Clone, Debug)]
 pub struct Pulse {
     last: Arc<Mutex<Instant>>,
@@ -39,7 +40,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// A pulse that is lost after so long without a beat.
+    /// A pulse that is lost after `wedged` without a beat.
     pub fn lost_after(wedged: Duration) -> Self {
         Self {
             last: Arc::new(Mutex::new(Instant::now())),
@@ -47,20 +48,20 @@ impl Pulse {
         }
     }
 
-    /// Beats for as long as it is polled: poll it in the task whose work it stands for.
+    /// Beats for as long as it is polled: poll it in the task whose work it reports on.
     pub async fn keep(&self) -> std::convert::Infallible {
         loop {
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *self.last.lock() = Instant::now();
             sleep(BEAT.min(self.wedged / 4)).await;
         }
     }
 
-    /// How long ago the last beat was.
+    /// The time since the last beat.
     pub fn age(&self) -> Duration {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last.lock().elapsed()
     }
 
-    /// Whether the work goes on.
+    /// Whether the last beat is recent enough.
     pub fn is_alive(&self) -> bool {
         self.age() < self.wedged
     }
@@ -72,7 +73,7 @@ impl Pulse {
     }
 }
 
-/// An election that goes on on a thread of its own.
+/// A leader election that runs on its own thread.
 #[derive(Debug)]
 pub struct Leadership {
     terms: mpsc::UnboundedReceiver<Fence>,
@@ -81,8 +82,8 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Stands for election again and again, until it is told to resign. `election` is made on the thread, so that its client
-    /// belongs to that thread's runtime.
+    /// Runs for election repeatedly until it is told to resign. `election` is called on the thread, so that its client belongs to
+    /// that thread's runtime.
     pub fn stand<E>(
         election: impl FnOnce() -> Result<Election, E> + Send + 'static,
         pulse: Pulse,
@@ -110,10 +111,9 @@ impl Leadership {
         })
     }
 
-    /// Waits until we lead. The fence is open for as long as we do. `None` when there is nobody to stand for election any
-    /// more.
+    /// Waits until we lead. The fence is open for as long as we do. `None` when the election thread has ended.
     pub async fn next(&mut self) -> Option<Fence> {
-        // Where nothing was served meanwhile, a term may be over before it began.
+        // A term may be over before it is received.
         loop {
             let fence = self.terms.recv().await?;
             if fence.lets_pass() {
@@ -122,7 +122,7 @@ impl Leadership {
         }
     }
 
-    /// Gives the lease back if we hold it, so that others need not wait, and stands no more.
+    /// Releases the lease if we hold it, so that others need not wait, and ends the election.
     pub async fn resign(mut self) {
         // It may have ended by itself.
         let _ = self.stop.send(true);
@@ -144,7 +144,7 @@ async fn lead(
     let told = || {
         let mut stopped = stopped.clone();
         async move {
-            // Whoever could say so is gone, too.
+            // The sender is gone, so nothing can ask for a stop any more.
             let _ = stopped.wait_for(|stop| *stop).await;
         }
     };
@@ -166,7 +166,7 @@ async fn lead(
                 }
             }
         };
-        // Where it is only closing, what is on its way may still arrive.
+        // If the fence is only closing, requests in flight may still arrive.
         if unless(told(), held).await.is_none() {
             break;
         }
@@ -174,7 +174,7 @@ async fn lead(
     election.release().await;
 }
 
-/// What comes of `work`, unless it is `told` to stop before.
+/// The result of `work`, or `None` if `told` completes first.
 async fn unless<T>(told: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         done = work => Some(done),

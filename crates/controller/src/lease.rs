@@ -1,15 +1,15 @@
-//! One operator leads: election by a Lease, as client-go does it.
+//! Leader election by a Lease, as in client-go.
 //!
-//! - Whether a leader is still there is judged by when *we* last saw its record change, never by the times it wrote: clocks
-//!   differ, and a record that changes is a sign of life whatever it says.
-//! - Every write carries the version that was looked at, so of two who try only one succeeds.
-//! - A leader may write until its renew deadline, which counts from *before* its last good renewal was sent. That is
-//!   earlier than anybody can take over: others count a whole lease duration from after they saw the renewal.
-//! - Who leaves on purpose empties the record; others see it on their watch and need not wait.
+//! - Whether a leader is alive is judged by when *we* last saw its record change, never by the times in it: clocks differ,
+//!   and every change is a sign of life.
+//! - Every write is bound to the version that was read, so of two candidates only one succeeds.
+//! - A leader may write until its renew deadline, which counts from *before* its last successful renewal was sent. That is
+//!   earlier than anyone can take over: others count a whole lease duration from after they saw the renewal.
+//! - A leader that resigns empties the record; others see that on their watch and need not wait.
 //!
-//! All of it runs on the timer's time; the clock only stamps what people read.
+//! All of it uses the monotonic timer; the clock only writes the times that users read.
 //!
-//! `Candidate` is the protocol, pure; [`Election`] carries it out.
+//! `Candidate` is the protocol, without IO; [`Election`] executes it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,12 +33,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use crate::fence::Fence;
 use crate::overlap::Scope;
 
-/// How long things may take.
+/// The durations of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// How long others wait after the last sign of life.
     pub lease: Duration,
-    /// How long a leader goes on without a renewal. Shorter, so that a write on its way arrives or is lost before others
+    /// How long a leader continues without a renewal. It is shorter, so that a write in flight arrives or is lost before others
     /// take over.
     pub renew: Duration,
     /// How often it renews, and how long to wait after a failure.
@@ -46,7 +46,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// client-go's proportions: of 15 seconds, 10 and 2.
+    /// client-go's proportions: 15, 10 and 2 seconds.
     pub fn of(lease: Duration) -> Self {
         Self {
             lease,
@@ -59,13 +59,13 @@ impl Timing {
 /// What a candidate should do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Move {
-    /// Write this record, on the version that was looked at.
+    /// Write this record, on the version that was read.
     Take(Box<Lease>),
-    /// Somebody leads; it cannot be gone before then.
+    /// Another operator leads; it cannot be gone before then.
     Wait(Instant),
 }
 
-/// One who would lead, and what it has seen.
+/// A candidate, and the last record that it has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     name: String,
@@ -78,7 +78,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 struct Seen {
     lease: Lease,
-    /// When the record was first seen as it is.
+    /// When the record was first seen in this state.
     at: Instant,
 }
 
@@ -93,7 +93,7 @@ impl Candidate {
         }
     }
 
-    /// Takes note of the record as it is, or that there is none.
+    /// Stores the current record, or that there is none.
     pub(crate) fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let Some(lease) = lease else {
             self.seen = None;
@@ -106,7 +106,7 @@ impl Candidate {
         {
             self.seen = Some(Seen { lease, at: now });
         } else if let Some(seen) = &mut self.seen {
-            // Labels may change without a sign of life, and the version with them.
+            // Metadata may change without a sign of life; the version has to follow.
             seen.lease = lease;
         }
     }
@@ -118,7 +118,7 @@ impl Candidate {
             .is_some_and(|seen| holder(&seen.lease) == self.identity)
     }
 
-    /// Who leads, as far as we know; empty when nobody does.
+    /// The current leader, as far as we know; empty when there is none.
     pub(crate) fn leader(&self) -> &str {
         self.seen.as_ref().map_or("", |seen| holder(&seen.lease))
     }
@@ -129,7 +129,7 @@ impl Candidate {
             return Move::Take(Box::new(self.record(None, clock)));
         };
         let theirs = holder(&seen.lease);
-        // The leader says how long it may be silent; it may have been started with another setting than ours.
+        // The leader's record says how long it may be silent; its settings may differ from ours.
         let told = seen
             .lease
             .spec
@@ -144,7 +144,7 @@ impl Candidate {
         }
     }
 
-    /// The record that gives up what we hold; `None` when we hold nothing.
+    /// The record that releases the Lease; `None` when we do not hold it.
     pub(crate) fn release(&self, clock: Timestamp) -> Option<Lease> {
         let seen = self.seen.as_ref().filter(|_| self.leads())?;
         let mut lease = seen.lease.clone();
@@ -172,7 +172,7 @@ impl Candidate {
             metadata,
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.identity.clone()),
-                // The API counts in whole seconds; rounded up, others wait no less than they should.
+                // The API counts in whole seconds; rounded up, so that others do not wait too short a time.
                 lease_duration_seconds: i32::try_from(self.lease.as_millis().div_ceil(1000)).ok(),
                 acquire_time: old.acquire_time.filter(|_| ours).or(Some(MicroTime(clock))),
                 renew_time: Some(MicroTime(clock)),
@@ -206,7 +206,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// An election for the Lease `name` in `namespace`. `identity` has to be nobody else's.
+    /// An election for the Lease `name` in `namespace`. `identity` must be unique.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -225,7 +225,7 @@ impl Election {
         }
     }
 
-    /// Writes into the Lease which namespaces this operator looks after.
+    /// Writes the namespaces that this operator manages into the Lease.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.candidate.scope = scope;
         self
@@ -236,7 +236,7 @@ impl Election {
         &self.name
     }
 
-    /// Tells `watches` whether the Lease can be reached.
+    /// Reports the health of the Lease's watch to `watches`.
     pub fn watches(mut self, watches: Watches) -> Self {
         self.watches = watches;
         self
@@ -270,7 +270,7 @@ impl Election {
                 }
                 Err(error) => {
                     tracing::warn!(lease = self.candidate.name, %error, "cannot stand for election; will try again");
-                    // Not everybody at once, again and again.
+                    // Jitter, so that candidates do not all retry at once.
                     let spread = 1.0 + fastrand::f64() * 0.2;
                     sleep(self.timing.retry.mul_f64(spread)).await;
                 }
@@ -278,7 +278,7 @@ impl Election {
         }
     }
 
-    /// Renews until it can no longer be said that we lead. The fence is shut by then.
+    /// Renews the Lease until we may no longer lead. The fence is shut by then.
     pub async fn hold(&mut self, fence: &Fence) {
         loop {
             sleep(self.timing.retry).await;
@@ -308,12 +308,12 @@ impl Election {
         fence.shut();
     }
 
-    /// Gives the lease back, so that others need not wait.
+    /// Releases the Lease, so that others need not wait.
     pub async fn release(&mut self) {
         let Some(lease) = self.candidate.release(self.clock.now()) else {
             return;
         };
-        // Whoever waits would get it anyway after a while; it is not worth more of ours.
+        // Others get the Lease after it expires anyway, so this is not worth a long wait.
         let end = Instant::now() + self.timing.retry;
         let written = timeout_at(end, self.write(&lease)).await;
         match written {
@@ -323,7 +323,7 @@ impl Election {
         }
     }
 
-    /// Looks, and takes the lease if it is to be had; otherwise says until when it is not.
+    /// Reads the Lease and takes it if it is free; otherwise returns until when it is not.
     async fn attempt(&mut self) -> Result<Result<Fence, Instant>, kube::Error> {
         let lease = self.api.get_opt(&self.candidate.name).await?;
         self.candidate.observe(lease, Instant::now());
@@ -361,7 +361,7 @@ impl Election {
         Ok(())
     }
 
-    /// Waits until `end`, which moves with every sign of life, or until the lease is to be had.
+    /// Waits until `end`, which moves with every sign of life, or until the Lease is free.
     async fn wait<S>(&mut self, mut end: Instant, changes: &mut S)
     where
         S: Stream<Item = watcher::Result<watcher::Event<Lease>>> + Unpin,
@@ -373,7 +373,7 @@ impl Election {
             };
             match event {
                 Ok(watcher::Event::Apply(lease) | watcher::Event::InitApply(lease)) => {
-                    // What comes late is no sign of life.
+                    // A late event is not a sign of life.
                     if self.is_news(&lease) {
                         self.candidate.observe(Some(lease), Instant::now());
                     }
@@ -391,7 +391,7 @@ impl Election {
         }
     }
 
-    /// Whether this is a later version than the one we know.
+    /// Whether this is a later version than the known one.
     fn is_news(&self, lease: &Lease) -> bool {
         let version = |lease: &Lease| lease.resource_version().and_then(|text| text.parse::<u64>().ok());
         let known = self.candidate.seen.as_ref().and_then(|seen| version(&seen.lease));
@@ -452,7 +452,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn expiry_counts_from_what_we_saw_and_not_from_what_the_holder_wrote() {
         let (mut us, start) = (candidate(), Instant::now());
-        // Renewed half a century ago by its own clock, and alive for all we know.
+        // Renewed half a century ago by its own clock, but possibly alive.
         us.observe(Some(lease("them", 0, "1")), start);
         assert_eq!(us.step(start, time(1_700_000_000)), Move::Wait(start + LEASE));
 

@@ -1,36 +1,37 @@
-//! The shell around the decision core: watches become worlds, decisions become requests.
+//! The shell around the decision core: turns watch events into snapshots, and decisions into requests.
 //!
-//! - [`operator`]: what runs, and how the parts are wired.
-//! - [`lease`]: one operator leads.
-//! - [`leadership`]: the same on a thread of its own, so that no work delays a renewal.
-//! - [`fence`]: who does not lead writes nothing.
+//! - [`operator`]: wires the parts and runs them.
+//! - [`lease`]: leader election.
+//! - [`leadership`]: leader election on its own thread, so that no work delays a renewal.
+//! - [`fence`]: an operator that does not lead writes nothing.
 //! - [`overlap`]: two operators of the same namespaces never both lead.
-//! - [`metrics`]: what is counted.
-//! - [`rbac`]: what it may do.
-//! - `analysis`: runs of analysis: created, measured, and kept in sight.
-//! - `kind`: the kinds of objects that roll a workload, and what each has of its own.
+//! - [`metrics`]: the operator's metrics.
+//! - [`rbac`]: the permissions it needs.
+//! - `analysis`: AnalysisRuns: created, measured and cached.
+//! - `kind`: the kinds of objects that roll out a workload, and what is specific to each of them.
 //! - `phased`: the checks of PhasedRollouts.
-//! - `roster`: whether everybody who may hold a workload is known.
-//! - `reconcile`: one object: look, decide, write one thing, look again.
-//! - `retry`: transient errors of one request are retried in place.
-//! - `turn`: what turns of any object need.
-//! - `status`: status writes, as small as the change and bound to the version they were decided on.
-//! - `notify`: events with names of their own, so that none is told twice.
-//! - `contest`: who writes what somebody else writes too does so in moderation.
-//! - `index`: which objects care about a workload.
-//! - `error`: what can go wrong and when to try again.
-//! - `invalid_objects`: watches without the objects that fail to deserialize.
+//! - `kind_barrier`: waits until all objects that may claim a workload are listed.
+//! - `reconcile`: one object: observe, decide, write one thing, observe again.
+//! - `retry`: retries transient errors of a request in place.
+//! - `turn`: what reconciles of any object need.
+//! - `status`: status patches, as small as the change and bound to the version they were decided on.
+//! - `notify`: events with deterministic names, so that none is posted twice.
+//! - `contention`: write backoff when another client writes the same fields.
+//! - `index`: which objects reference a workload.
+//! - `error`: errors of a reconcile, and when to retry.
+//! - `invalid_objects`: watches that skip objects that fail to deserialize.
 //!
-//! Nothing here decides anything about a rollout, and nothing polls: a timer is only ever a deadline of the engine's.
+//! This crate decides nothing about a rollout and never polls: every timer is a deadline of the engine.
 
 mod analysis;
-mod contest;
+mod contention;
 pub mod endpoints;
 mod error;
 pub mod fence;
 mod index;
 mod invalid_objects;
 mod kind;
+mod kind_barrier;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
@@ -42,7 +43,6 @@ mod phased;
 pub mod rbac;
 mod reconcile;
 mod retry;
-mod roster;
 mod stable_template;
 mod status;
 mod turn;

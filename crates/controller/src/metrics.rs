@@ -1,13 +1,14 @@
-//! What the operator counts, in the OpenMetrics text format.
+//! The operator's metrics, in the OpenMetrics text format.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -22,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::kind::Rollout;
 
-/// The metrics of one operator. Cheap to clone; clones count together.
+/// The metrics of one operator. Cheap to clone; clones share the counters.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -38,14 +39,14 @@ struct Inner {
     in_turn: Gauge,
     waiting: Gauge,
     leader: Gauge,
-    /// The phases of the objects there are, while somebody follows them.
+    /// The phases of the existing objects, while they are followed.
     objects: Mutex<Vec<Phases>>,
-    /// The objects that wait for their turn: the queue itself cannot be looked into.
+    /// The objects that are queued: the controller's queue itself cannot be inspected.
     queue: Mutex<HashSet<Name>>,
     watches: Watches,
 }
 
-/// The phase of every object that is followed.
+/// The phase of every followed object.
 type Phases = Box<dyn Fn() -> Vec<String> + Send>;
 
 /// Kind, namespace and name.
@@ -73,7 +74,7 @@ struct Kind {
     kind: &'static str,
 }
 
-/// The phases that are always shown, so that none appears only when it is too late to alert on it.
+/// The phases that are always exported, so that alerts can refer to them before they first occur.
 const PHASES: [&str; 5] = ["Progressing", "Paused", "Successful", "Failed", "Unknown"];
 
 impl Default for Metrics {
@@ -81,7 +82,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("stateward");
         let rollouts = Family::default();
         registry.register("rollouts", "Rollouts by phase", rollouts.clone());
-        // From a second to a day, by fours.
+        // From a second to a day, in factors of four.
         let steps = Histogram::new((0..9).map(|power| 4_f64.powi(power)));
         registry.register_with_unit(
             "step_duration",
@@ -105,7 +106,7 @@ impl Default for Metrics {
             "Measurements of analysis runs and checks of phased rollouts, by phase",
             measurements.clone(),
         );
-        // From half a millisecond to two seconds, by twos.
+        // From half a millisecond to two seconds, in factors of two.
         let turns = Histogram::new((0..13).map(|power| 0.0005 * 2_f64.powi(power)));
         registry.register_with_unit(
             "reconcile_duration",
@@ -155,24 +156,24 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// All of them as text.
+    /// All metrics as text.
     pub fn text(&self) -> String {
         self.count_phases();
         self.count_breaks();
         let mut text = String::new();
-        // Writing to a string does not fail; half a page with an end mark missing is refused by every scraper.
+        // Writing to a string does not fail; scrapers reject a page without its end mark.
         if encode(&mut text, &self.0.registry).is_err() {
             let _ = writeln!(text, "# the metrics could not be encoded");
         }
         text
     }
 
-    /// How the watches are.
+    /// The health of the watches.
     pub fn watches(&self) -> &Watches {
         &self.0.watches
     }
 
-    /// Says whether this operator leads. One that does not follows no objects.
+    /// Sets whether this operator leads. An operator that does not lead follows no objects.
     pub fn leads(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
@@ -190,17 +191,17 @@ impl Metrics {
         self.objects().push(Box::new(phases));
     }
 
-    /// Takes note of what was decided.
+    /// Counts an executed action.
     pub(crate) fn decided(&self, action: &'static str) {
         self.0.decisions.get_or_create(&Action { action }).inc();
     }
 
-    /// Takes note of a turn that did not come to its end.
+    /// Counts a failed reconcile.
     pub(crate) fn failed(&self, kind: &'static str) {
         self.0.errors.get_or_create(&Kind { kind }).inc();
     }
 
-    /// Takes note of measurements.
+    /// Counts measurements.
     pub(crate) fn measured(&self, measurements: &[Measurement]) {
         for measurement in measurements {
             let phase = format!("{:?}", measurement.phase);
@@ -208,35 +209,35 @@ impl Metrics {
         }
     }
 
-    /// Takes note of a check.
+    /// Counts a check.
     pub(crate) fn checked(&self, verdict: &str) {
         let phase = verdict.to_owned();
         self.0.measurements.get_or_create(&Phase { phase }).inc();
     }
 
-    /// Takes note of the end of a step.
+    /// Records the duration of a step.
     pub(crate) fn stepped(&self, took: Duration) {
         self.0.steps.observe(took.as_secs_f64());
     }
 
-    /// Takes note of an object that is to have its turn.
+    /// Records that an object is queued.
     pub(crate) fn due<K: Rollout>(&self, namespace: Option<&str>, name: &str) {
         self.queue(|waiting| waiting.insert(full_name::<K>(namespace, name)));
     }
 
-    /// Takes note of an object that waits no longer.
+    /// Records that an object is not queued any more.
     pub(crate) fn begun<K: Rollout>(&self, namespace: Option<&str>, name: &str) {
         self.queue(|waiting| waiting.remove(&full_name::<K>(namespace, name)));
     }
 
     fn queue<T>(&self, change: impl FnOnce(&mut HashSet<Name>) -> T) {
-        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.0.queue.lock();
         change(&mut queue);
-        // The lengths of queues fit.
+        // Queue lengths fit.
         self.0.waiting.set(i64::try_from(queue.len()).unwrap_or(i64::MAX));
     }
 
-    /// Measures a turn of an object until the answer is dropped.
+    /// Times a reconcile of an object until the returned value is dropped.
     pub(crate) fn turn<K: Rollout>(&self, object: &K) -> Turn {
         self.begun::<K>(object.namespace().as_deref(), &object.name_any());
         self.0.in_turn.inc();
@@ -246,7 +247,7 @@ impl Metrics {
         }
     }
 
-    /// A write that is about to be sent.
+    /// Records a write that is about to be sent.
     pub(crate) fn write(&self, method: &Method, path: &str) -> Write {
         Write {
             metrics: self.clone(),
@@ -255,8 +256,8 @@ impl Metrics {
         }
     }
 
-    fn objects(&self) -> std::sync::MutexGuard<'_, Vec<Phases>> {
-        self.0.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    fn objects(&self) -> MutexGuard<'_, Vec<Phases>> {
+        self.0.objects.lock()
     }
 
     fn count_breaks(&self) {
@@ -284,7 +285,7 @@ fn full_name<K: Rollout>(namespace: Option<&str>, name: &str) -> Name {
     (kind, namespace.unwrap_or_default().to_owned(), name.to_owned())
 }
 
-/// A turn that goes on.
+/// A reconcile in progress.
 pub(crate) struct Turn {
     metrics: Metrics,
     began: Instant,
@@ -297,7 +298,7 @@ impl Drop for Turn {
     }
 }
 
-/// A write whose end is not known yet.
+/// A write in flight.
 pub(crate) struct Write {
     metrics: Metrics,
     verb: &'static str,
@@ -341,7 +342,7 @@ fn verb(method: &Method) -> &'static str {
     }
 }
 
-/// `statefulsets` or, with its subresource, `rolloutplugins/status`: names of objects are not for metrics.
+/// `statefulsets` or, with its subresource, `rolloutplugins/status`: object names do not belong in metrics.
 fn resource(path: &str) -> String {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let skipped = match parts.next() {
@@ -411,7 +412,7 @@ mod tests {
             assert!(text.contains(line), "{line} is missing from:\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
-        // A scraper refuses the whole page for a name that comes twice.
+        // Scrapers reject the whole page if a name occurs twice.
         let mut names: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
         let all = names.len();
         names.sort_unstable();

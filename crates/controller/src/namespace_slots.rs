@@ -1,19 +1,20 @@
-//! A namespace never has all reconciles of a kind to itself, however many objects it has and however long each of them takes.
+//! One namespace can never use all reconciles of a kind, however many objects it has and however long each of them takes.
 //!
 //! kube's `Controller` limits how many objects are reconciled at a time, and takes the next one whatever its namespace is. So a
-//! reconcile first takes a slot of its namespace. Where none is free it ends at once, and the object is queued again when a slot is.
+//! reconcile first takes a slot of its namespace. If none is free it ends at once, and the object is queued again when one is.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 /// How many objects of one kind are reconciled at a time.
 pub(crate) const TOTAL: u16 = 16;
 
-/// How many of them may be of one namespace.
+/// How many of them may be in one namespace.
 const PER_NAMESPACE: usize = 12;
 
 /// The slots of all namespaces for objects of one kind. Cheap to clone.
@@ -37,7 +38,7 @@ struct Namespace {
     waiting: Waiting,
 }
 
-/// Names of objects in the order in which they came. A name that has left the set is skipped when its place comes up.
+/// Names of objects in order of arrival. A name that was removed from the set is skipped when its turn comes.
 #[derive(Default)]
 struct Waiting {
     order: VecDeque<String>,
@@ -68,7 +69,7 @@ pub(crate) struct Slot<K: Resource<DynamicType = ()>> {
 }
 
 impl<K: Resource<DynamicType = ()>> NamespaceSlots<K> {
-    /// Slots that nothing has taken yet. Objects that have waited for one are sent to `queue`.
+    /// Free slots. Objects that have waited for one are sent to `queue`.
     pub(crate) fn new(queue: mpsc::UnboundedSender<ObjectRef<K>>) -> Self {
         Self {
             namespaces: Arc::default(),
@@ -76,7 +77,7 @@ impl<K: Resource<DynamicType = ()>> NamespaceSlots<K> {
         }
     }
 
-    /// A slot for an object. Where none is free the object is sent to the queue later, and nothing else is to be done.
+    /// Takes a slot for an object. If none is free, the object is sent to the queue later.
     pub(crate) fn take(&self, namespace: &str, name: &str) -> Option<Slot<K>> {
         let mut namespaces = self.lock();
         let of_namespace = namespaces.entry(namespace.to_owned()).or_default();
@@ -92,8 +93,8 @@ impl<K: Resource<DynamicType = ()>> NamespaceSlots<K> {
         })
     }
 
-    /// Queues the object that has waited longest, if there is a slot for it. Also to be called when an object that was queued is gone:
-    /// it does not take its slot, which another one may be waiting for.
+    /// Queues the object that has waited longest, if there is a slot for it. Must also be called when a queued object was deleted:
+    /// it does not take its slot, and another object may be waiting for one.
     pub(crate) fn queue_next(&self, namespace: &str) {
         let mut namespaces = self.lock();
         let Some(of_namespace) = namespaces.get_mut(namespace) else {
@@ -111,8 +112,7 @@ impl<K: Resource<DynamicType = ()>> NamespaceSlots<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Namespace>> {
-        // Every change above is complete before anything can panic.
-        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.namespaces.lock()
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
         }
         taken.pop();
         assert_eq!(queued(&mut queue), ["b"]);
-        // Another object was faster: `b` waits again, behind the others.
+        // Another object came first: `b` waits again, behind the others.
         taken.push(slots.take("hostile", "d").unwrap());
         assert!(slots.take("hostile", "b").is_none());
         taken.clear();

@@ -1,53 +1,53 @@
-//! Events: what happened, told once, and not at any rate.
+//! Events: each one posted once, and rate-limited.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::json;
 use stateward_core::event::{EventReason, EventType, Notice};
 use stateward_core::plan::Fingerprint;
 
 use crate::kind::Rollout;
 
-/// An event's message may not be longer.
+/// The API server's limit for an event's message.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// How often the same may be told of an object at one step within [`A_WHILE`]: a pod that is Ready now and then says nothing new.
-/// The numbers are those of Kubernetes' own recorders.
+/// How often similar events of an object at one step are posted within [`A_WHILE`]: a pod whose readiness flaps is not news. The
+/// numbers are those of Kubernetes' event recorder.
 const OFTEN: usize = 10;
 const A_WHILE: SignedDuration = SignedDuration::from_mins(10);
-/// How many events of one object are posted within [`A_WHILE`], and remembered, whatever they say: what they have in common is read off a
-/// status, which a user may write.
+/// How many events of one object are posted and remembered within [`A_WHILE`] in all: the likeness of events depends on the status,
+/// which a user may write.
 const MOST: usize = 300;
-const FOR_NOW: &str = " (told often: for a while only the log of the operator has more of these)";
+const FOR_NOW: &str = " (repeated often: for a while only the log of the operator has more of these)";
 
-/// What was told lately, by the UID of the object that it is about.
+/// Recently posted events, by the UID of their object.
 #[derive(Default)]
 pub(crate) struct Told(Mutex<HashMap<String, Lately>>);
 
-/// Recent events, by what they have in common.
+/// Recent events, by likeness.
 type Lately = HashMap<Fingerprint, Vec<Recent>>;
 
-/// An event that was decided on.
+/// A recent event.
 struct Recent {
     name: String,
     at: Timestamp,
-    /// The server has it.
+    /// The API server has it.
     posted: bool,
 }
 
-/// Whether something is worth an event.
+/// Whether to post an event.
 #[derive(Debug, PartialEq, Eq)]
 enum Worth {
     Telling,
-    /// And the next one like it is not.
+    /// Post it; the next one like it is suppressed.
     TellingForNow,
-    /// It was posted before, and the reconcile that did so started over.
+    /// The API server has it: a reconcile that posted it was restarted.
     Posted,
     Nothing,
 }
@@ -55,12 +55,12 @@ enum Worth {
 impl Told {
     /// Forgets an object, by its UID.
     pub(crate) fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.0.lock().remove(uid);
     }
 
-    /// Remembers that the server has an event.
+    /// Records that the API server has an event.
     fn posted(&self, uid: &str, like: &Fingerprint, name: &str) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         let events = told.get_mut(uid).and_then(|lately| lately.get_mut(like));
         let event = events.and_then(|events| events.iter_mut().find(|event| event.name == name));
         if let Some(event) = event {
@@ -68,9 +68,9 @@ impl Told {
         }
     }
 
-    /// Whether one more event `like` others is worth telling. One that could not be posted before is told again, under its name.
+    /// Whether to post one more event `like` others. An event that could not be posted is posted again, under the same name.
     fn worth(&self, uid: &str, like: Fingerprint, name: &str, now: Timestamp) -> Worth {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         let lately = told.entry(uid.to_owned()).or_default();
         lately.retain(|_, events| {
             events.retain(|event| now.duration_since(event.at) < A_WHILE);
@@ -98,7 +98,7 @@ impl Told {
     }
 }
 
-/// What events of one object have in common that say the same again: where the rollout gets on, everything is new.
+/// What similar events of one object have in common. When the rollout advances, every event is new.
 fn likeness<K: Rollout>(object: &K, notice: &Notice) -> Fingerprint {
     let status = object.status();
     let record = K::record(&status);
@@ -108,8 +108,8 @@ fn likeness<K: Rollout>(object: &K, notice: &Notice) -> Fingerprint {
     ))
 }
 
-/// Tells what is about to be written into `object`'s status. The names of the events follow from the status that was decided
-/// on, so that telling them again changes nothing.
+/// Posts events for what is about to be written into `object`'s status. Their names are derived from the status that was decided
+/// on, so posting them again changes nothing.
 pub(crate) async fn notify(
     client: &Client,
     told: &Told,
@@ -122,7 +122,7 @@ pub(crate) async fn notify(
     };
     let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
     for notice in notices {
-        // What a message repeats from a status may be anything; it must not look like a line of its own.
+        // Text copied from a status is untrusted: it must not look like a log line of its own.
         let line = stateward_terminal::plain(&notice.message);
         let reason = notice.reason.as_str();
         match notice.reason.event_type() {
@@ -140,7 +140,7 @@ pub(crate) async fn notify(
         let Ok(event) = serde_json::from_value(event(object, notice, &name, &message, now)) else {
             continue;
         };
-        // A rollout is worth more than an event: one that cannot be posted is logged.
+        // A rollout is worth more than an event: a failure to post is only logged.
         match events.create(&PostParams::default(), &event).await {
             Ok(_) => told.posted(&uid, &like, &name),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
@@ -151,7 +151,7 @@ pub(crate) async fn notify(
     }
 }
 
-/// A message that is no longer than that.
+/// Cuts a message to `longest` bytes.
 fn cut(message: &str, longest: usize) -> Cow<'_, str> {
     if message.len() <= longest {
         return message.into();
@@ -167,10 +167,10 @@ fn event(
     message: &str,
     now: Timestamp,
 ) -> serde_json::Value {
-    // Whoever gave a command finds the answer to it by this.
+    // The client that gave a command finds the answer by this version.
     let mut about = object.object_ref(&());
     about.resource_version = object.resource_version();
-    // Events count in whole seconds.
+    // Event timestamps have whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     json!({
         "metadata": {"name": name, "namespace": object.namespace()},
@@ -192,8 +192,8 @@ fn name(object: &impl Rollout, notice: &Notice) -> String {
     format!("{}.{}", object.name_any(), identity.as_str())
 }
 
-/// What an event happened to: the status that it leads away from, whatever else was written to the object meanwhile. To say no to
-/// a command leads nowhere, so each of those is an event of its own.
+/// What an event is about: the part of the status that it changes, whatever else was written to the object meanwhile. A rejected
+/// command changes nothing, so each rejection is an event of its own.
 fn identity<K: Rollout>(object: &K, notice: &Notice) -> String {
     let since = if notice.reason == EventReason::CommandRefused {
         object.resource_version().unwrap_or_default()
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(super::cut("short", LONGEST_MESSAGE), "short");
     }
 
-    /// Tells the same `times`, a second apart, of an object at this step.
+    /// Offers the same event `times`, a second apart, for an object at this step.
     fn tell(told: &Told, step: i32, times: std::ops::Range<usize>) -> Vec<Worth> {
         let object = object("1", json!({"currentStepIndex": step}));
         let tell = |second: usize| {
@@ -301,13 +301,13 @@ mod tests {
         );
         assert_eq!(worth.pop(), Some(Worth::TellingForNow));
         assert!(worth.iter().all(|worth| *worth == Worth::Telling));
-        // The next step is news, and so is the same a while later.
+        // The next step is news, and so is the same event a while later.
         assert_eq!(tell(&told, 2, 0..1), [Worth::Telling]);
         let later = A_WHILE.as_secs() as usize + OFTEN;
         assert_eq!(tell(&told, 1, later..later + 1), [Worth::Telling]);
     }
 
-    /// Who may write a status may change the step and the revision in it as often as they like, and make them as long as they like.
+    /// A user who may write a status may change its step and revision at will, and make them arbitrarily long.
     #[test]
     fn a_status_that_changes_all_the_time_is_told_of_so_often_and_no_more() {
         let told = Told::default();

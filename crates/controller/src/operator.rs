@@ -1,4 +1,4 @@
-//! What runs, and how the parts are wired.
+//! Wires the parts of the operator and runs them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 use stateward_analysis::http::Http;
-use stateward_analysis::{Ask, Egress, KubeSecrets, Providers, Secrets, Workers};
+use stateward_analysis::{Egress, KubeSecrets, MetricProvider, Providers, Secrets, Workers};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_client::DeserializeGuard;
@@ -20,39 +20,39 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::analysis;
-use crate::analysis::asks::{Asker, Asks};
 use crate::analysis::jobs::AnalysisJobs;
-use crate::analysis::measure::{Lab, measure};
+use crate::analysis::measure::{AnalysisContext, measure};
+use crate::analysis::measurement_queue::{MeasurementQueue, Measurer};
 use crate::analysis::runs::Runs;
-use crate::analysis::start::Starter;
+use crate::analysis::start::AnalysisRunStore;
 use crate::analysis::templates::{Allowed, Templates};
 use crate::error::Error;
 use crate::index::{Gone, Index};
 use crate::invalid_objects;
 use crate::kind::{Checks, Rollout};
+use crate::kind_barrier::{self, KindBarrier};
 use crate::metrics::Metrics;
 use crate::namespace_slots::{self, NamespaceSlots};
-use crate::phased::Inquiry;
+use crate::phased::PhasedChecks;
 use crate::reconcile::{Context, has_left, reconcile, retry, target};
 use crate::retry::retry_transient_errors;
-use crate::roster::{self, Roster};
 
-/// What an operator is started with.
+/// The operator's options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The only time it knows.
+    /// The only clock it uses.
     pub clock: Clock,
-    /// The namespaces it looks after; all, if there are none.
+    /// The namespaces that it manages; all, if empty.
     pub namespaces: Vec<String>,
 }
 
-/// The operator: rolls what RolloutPlugins and PhasedRollouts ask for, until it is dropped.
+/// The operator: reconciles RolloutPlugins and PhasedRollouts until it is dropped.
 pub struct Operator {
     client: Client,
     client_without_retries: Client,
     options: Options,
     metrics: Metrics,
-    providers: Arc<dyn Ask>,
+    providers: Arc<dyn MetricProvider>,
     secrets: Arc<dyn Secrets>,
     workers: Workers,
     jobs: AnalysisJobs,
@@ -80,33 +80,33 @@ impl Operator {
         }
     }
 
-    /// A panic in the turn of an object ends that turn only. Without this it ends the operator, so that tests notice.
+    /// A panic in a reconcile ends only that reconcile. Otherwise it ends the operator, so that tests notice it.
     pub fn contain_panics(mut self) -> Self {
         self.contain_panics = true;
         self
     }
 
-    /// Lets the Jobs of analyses ask for this.
+    /// Sets what the Jobs of analyses may contain.
     pub fn analysis_jobs(mut self, allowed: AnalysisJobs) -> Self {
         self.jobs = allowed;
         self
     }
 
-    /// Asks these about metrics.
-    pub fn providers(mut self, providers: Arc<dyn Ask>) -> Self {
+    /// Sets the metric providers.
+    pub fn providers(mut self, providers: Arc<dyn MetricProvider>) -> Self {
         self.providers = providers;
         self
     }
 
-    /// Counts what it does in `metrics`.
+    /// Records metrics in `metrics`.
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// Runs. Never ends by itself.
+    /// Runs the operator. Never ends by itself.
     ///
-    /// Each namespace has its own watches and caches: a list that one of them starts anew says nothing about the others.
+    /// Each namespace has its own watches and caches: relisting one says nothing about the others.
     pub async fn run(self) {
         let namespaces = match self.options.namespaces.as_slice() {
             [] => vec![None],
@@ -115,7 +115,7 @@ impl Operator {
         future::join_all(namespaces.into_iter().map(|namespace| self.serve(namespace))).await;
     }
 
-    /// Looks after one namespace, or all.
+    /// Manages one namespace, or all.
     async fn serve(&self, namespace: Option<&String>) {
         let client = self.client.clone();
         let (caches, changed) = Caches::new();
@@ -128,7 +128,7 @@ impl Operator {
         let watches = self.metrics.watches();
         let runs = Runs::default();
         let (templates, templates_changed) = Templates::new();
-        let (asks, orders) = Asks::new();
+        let (queue, queued_jobs) = MeasurementQueue::new();
         let steering = Steering {
             client: client.clone(),
             client_without_retries: self.client_without_retries.clone(),
@@ -136,17 +136,17 @@ impl Operator {
             plugin,
             metrics: self.metrics.clone(),
             caches: caches.clone(),
-            roster: Roster::default(),
+            kind_barrier: KindBarrier::default(),
             contain_panics: self.contain_panics,
         };
         let (runs_changed, run_changes) = mpsc::unbounded_channel();
-        let starter = Starter::new(
+        let run_store = AnalysisRunStore::new(
             client.clone(),
             runs.clone(),
             templates.clone(),
             Allowed {
                 jobs: self.jobs,
-                ask: self.providers.clone(),
+                provider: self.providers.clone(),
             },
             self.workers.clone(),
             runs_changed.clone(),
@@ -155,8 +155,8 @@ impl Operator {
         let analysed = self.analyse(runs.clone(), templates.clone(), namespace, runs_changed);
         let known = templates.run(client.clone(), namespace, watches);
         let (answered, answers) = mpsc::unbounded_channel();
-        let asker = self.asker();
-        let checked = asks.run(orders, &asker, answered);
+        let measurer = self.measurer();
+        let checked = queue.run(queued_jobs, &measurer, answered);
         let (for_plugins, plugins_changed) = mpsc::unbounded_channel();
         let (for_phased, phased_changed) = mpsc::unbounded_channel();
         let told = spread(changed, [for_plugins, for_phased]);
@@ -167,15 +167,15 @@ impl Operator {
             let plugins = steer(
                 analysis::api::<DeserializeGuard<RolloutPlugin>>(&client, namespace),
                 &steering,
-                Arc::new(starter),
+                Arc::new(run_store),
                 plugins_changed,
                 |all| analysed_or_instructed(all, run_changes, templates_changed),
             );
             let phased = steer(
                 analysis::api::<DeserializeGuard<PhasedRollout>>(&client, namespace),
                 &steering,
-                Arc::new(Inquiry::new(
-                    asks.clone(),
+                Arc::new(PhasedChecks::new(
+                    queue.clone(),
                     self.providers.clone(),
                     self.metrics.clone(),
                 )),
@@ -191,16 +191,16 @@ impl Operator {
         .await;
     }
 
-    fn asker(&self) -> Asker {
-        Asker {
-            ask: self.providers.clone(),
+    fn measurer(&self) -> Measurer {
+        Measurer {
+            provider: self.providers.clone(),
             secrets: self.secrets.clone(),
             clock: self.options.clock.clone(),
             workers: self.workers.clone(),
         }
     }
 
-    /// Measures the runs of one namespace, or of all.
+    /// Measures the AnalysisRuns of one namespace, or of all.
     async fn analyse(
         &self,
         runs: Runs,
@@ -208,45 +208,45 @@ impl Operator {
         namespace: Option<&str>,
         changed: mpsc::UnboundedSender<(String, String)>,
     ) {
-        let (asks, orders) = Asks::new();
+        let (queue, queued_jobs) = MeasurementQueue::new();
         let (due, told) = mpsc::unbounded_channel();
-        let mut lab = Lab::new(
+        let mut context = AnalysisContext::new(
             self.client.clone(),
             self.options.clock.clone(),
             self.metrics.clone(),
             runs,
-            asks.clone(),
+            queue.clone(),
             self.workers.clone(),
             due.clone(),
         );
-        lab.jobs = lab.jobs.allowing(self.jobs);
-        lab.contain_panics = self.contain_panics;
-        let lab = Arc::new(lab);
-        let asker = self.asker();
-        let jobs = lab.jobs.clone();
+        context.jobs = context.jobs.allowing(self.jobs);
+        context.contain_panics = self.contain_panics;
+        let context = Arc::new(context);
+        let measurer = self.measurer();
+        let jobs = context.jobs.clone();
         future::join3(
-            asks.run(orders, &asker, due.clone()),
+            queue.run(queued_jobs, &measurer, due.clone()),
             jobs.run(namespace, self.metrics.watches(), due),
-            measure(lab, namespace, told, changed, templates),
+            measure(context, namespace, told, changed, templates),
         )
         .await;
     }
 }
 
-/// Tells everybody of every change.
+/// Forwards every change to both receivers.
 async fn spread(
     mut changed: mpsc::UnboundedReceiver<Changed>,
     everybody: [mpsc::UnboundedSender<Changed>; 2],
 ) {
     while let Some(changed) = changed.recv().await {
         for one in &everybody {
-            // Nobody listens any more when the operator is on its way out.
+            // The receiver is gone only when the operator shuts down.
             let _ = one.send(changed.clone());
         }
     }
 }
 
-/// What the objects of every kind are steered with.
+/// What the controllers of every kind share.
 struct Steering {
     client: Client,
     client_without_retries: Client,
@@ -254,12 +254,11 @@ struct Steering {
     plugin: Arc<StatefulSets>,
     metrics: Metrics,
     caches: Caches,
-    roster: Roster,
+    kind_barrier: KindBarrier,
     contain_panics: bool,
 }
 
-/// Gives turns to the objects of one kind: when they or their workloads change, and when they are told to have one. Never
-/// ends.
+/// Reconciles the objects of one kind when they or their workloads change, and when they are triggered. Never ends.
 async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
     api: Api<DeserializeGuard<K>>,
     steering: &Steering,
@@ -274,7 +273,7 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         steering.plugin.clone(),
         steering.metrics.clone(),
         checks,
-        steering.roster.clone(),
+        steering.kind_barrier.clone(),
         NamespaceSlots::new(queue),
     );
     context.client_without_retries = steering.client_without_retries.clone();
@@ -337,8 +336,8 @@ async fn steer<K: Rollout, S: Stream<Item = ObjectRef<K>> + Send + 'static>(
         .await;
 }
 
-/// The RolloutPlugins one of whose runs has changed, by namespace and name, or whose templates may have: those of a namespace, or
-/// all.
+/// The RolloutPlugins with a changed AnalysisRun, by namespace and name, or with possibly changed templates: those of one
+/// namespace, or all.
 fn analysed_or_instructed(
     all: Store<RolloutPlugin>,
     runs: mpsc::UnboundedReceiver<(String, String)>,
@@ -357,14 +356,14 @@ fn analysed_or_instructed(
     futures::stream::select(analysed, instructed)
 }
 
-/// What became of a turn. Failures were told by `retry`, and watches that broke off when they did.
+/// Records the end of a reconcile. `retry` has logged failures, and broken watches were logged when they broke.
 fn note<K: Rollout, Q>(
     ended: &Result<(ObjectRef<K>, controller::Action), controller::Error<Error, Q>>,
     context: &Context<K>,
 ) {
     match ended {
         Ok(_) | Err(controller::Error::ReconcilerFailed(..) | controller::Error::QueueError(_)) => {}
-        // It was deleted while it waited for its turn.
+        // It was deleted while it was queued.
         Err(controller::Error::ObjectNotFound(object)) => {
             let namespace = object.namespace.as_deref();
             context.metrics.begun::<K>(namespace, &object.name);
@@ -374,12 +373,12 @@ fn note<K: Rollout, Q>(
     }
 }
 
-/// Keeps track of which objects there are.
+/// Tracks which objects exist.
 struct Registry<K: Rollout> {
     index: Index,
     caches: Caches,
     context: Arc<Context<K>>,
-    /// By UID, while a list is being made anew.
+    /// By UID, while a list is in progress.
     listed: HashSet<String>,
     /// They were listed once, or it is known that they cannot be.
     known: bool,
@@ -389,10 +388,10 @@ impl<K: Rollout> Registry<K> {
     fn note(&mut self, told: &watcher::Result<watcher::Event<K>>) {
         let settled = match told {
             Ok(event) => matches!(event, watcher::Event::InitDone),
-            Err(error) => roster::is_beyond_us(error),
+            Err(error) => kind_barrier::cannot_be_listed(error),
         };
         if settled && !std::mem::replace(&mut self.known, true) {
-            self.context.roster.one_more();
+            self.context.kind_barrier.kind_synced();
         }
         let Ok(event) = told else { return };
         match event {
@@ -401,7 +400,7 @@ impl<K: Rollout> Registry<K> {
                 self.listed.insert(object.uid().unwrap_or_default());
                 self.put(object);
             }
-            // What was deleted while nobody watched was told by nobody.
+            // Objects that were deleted while the watch was down have no event.
             watcher::Event::InitDone => {
                 let gone = self.index.retain(&self.listed);
                 gone.into_iter().for_each(|gone| self.forget(gone));
@@ -425,7 +424,7 @@ impl<K: Rollout> Registry<K> {
         }
         match self.index.put(object) {
             Some(before) if Some(&before.uid) == object.meta().uid.as_ref() => {
-                // Somebody may be waiting for the workload that it was meant for before.
+                // Another object may be waiting for the workload that it referenced before.
                 self.caches.touch(&before.namespace, &before.workload);
             }
             Some(replaced) => self.forget(replaced),
@@ -436,7 +435,7 @@ impl<K: Rollout> Registry<K> {
     fn forget(&self, gone: Gone) {
         self.context.forget(&gone.uid);
         self.caches.manager_gone(&gone.uid);
-        // Somebody may be waiting for the workload to become free.
+        // Another object may be waiting for the workload to become free.
         self.caches.touch(&gone.namespace, &gone.workload);
     }
 }

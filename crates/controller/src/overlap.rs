@@ -1,9 +1,9 @@
-//! Two operators that look after the same namespaces never both lead, also where their leases are different ones.
+//! Two operators that manage the same namespaces never both lead, even if their Leases differ.
 //!
-//! An operator on a laptop and the deployed one would undo each other's work. Each writes into its Lease which namespaces it looks
-//! after. Having taken its own Lease, and before it writes anything else, an operator looks for another live one that overlaps, and
-//! does not lead where there is one. Of two that start at the same time at least one sees the other, because each has written its
-//! Lease before it looks. One that may look everywhere goes on looking while it leads, and makes way for one that may not.
+//! An operator on a laptop and the deployed one would undo each other's work, so each writes the namespaces that it manages into its
+//! Lease. After an operator has taken its own Lease, and before it writes anything else, it looks for another live operator that overlaps,
+//! and does not lead if there is one. Of two that start at the same time at least one sees the other, because each has written its Lease
+//! before it looks. An operator that may read all Leases keeps looking while it leads, and yields to one that may not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,33 +19,33 @@ use kube::{Api, Client, ResourceExt};
 use stateward_client::DeserializeGuard;
 use tokio::time::sleep;
 
-/// The namespace of the Lease where none is named: the same whatever a context says and wherever the operator runs.
+/// The default namespace of the Lease: the same in every context and wherever the operator runs.
 pub const LEASE_NAMESPACE: &str = "stateward-system";
 
 const LABEL: (&str, &str) = ("app.kubernetes.io/name", "stateward");
 const NAMESPACES: &str = "stateward.dev/namespaces";
 const ALL: &str = "*";
 
-/// How often a Lease is looked at that may have been left behind.
+/// How often to look whether a possibly abandoned Lease changes.
 const LOOKS: u32 = 5;
 
-/// One that was not renewed for so long was left behind by an operator that is no more, however wrong its clock may be.
+/// A Lease that was not renewed for this long is abandoned, however wrong its clock may be.
 const LEFT_BEHIND: SignedDuration = SignedDuration::from_hours(1);
 
 /// How many Leases are read at a time.
 const PAGE: u32 = 100;
 
-/// The namespaces that an operator looks after.
+/// The namespaces that an operator manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope(Vec<String>);
 
 impl Scope {
-    /// These namespaces, or all where none is named.
+    /// These namespaces, or all if empty.
     pub fn of(namespaces: &[String]) -> Self {
         Self(namespaces.to_vec())
     }
 
-    /// What a Lease says. Without a word it may be every namespace.
+    /// The scope in a Lease. Without the annotation it is every namespace.
     fn read(lease: &Lease) -> Self {
         let written = lease.annotations().get(NAMESPACES).map_or(ALL, String::as_str);
         match written {
@@ -58,7 +58,7 @@ impl Scope {
         self.0.is_empty() || other.0.is_empty() || self.0.iter().any(|one| other.0.contains(one))
     }
 
-    /// Writes it into the metadata of a Lease, so that other operators find it.
+    /// Writes the scope into the metadata of a Lease, so that other operators find it.
     pub(crate) fn write(&self, metadata: &mut ObjectMeta) {
         let (key, value) = LABEL;
         let labels: &mut BTreeMap<_, _> = metadata.labels.get_or_insert_default();
@@ -101,7 +101,7 @@ impl fmt::Display for OtherLeader {
         } = self;
         write!(
             f,
-            "operator {holder} looks after {scope} (Lease {lease} in namespace {namespace}), and two operators would undo each other's \
+            "operator {holder} manages {scope} (Lease {lease} in namespace {namespace}), and two operators would undo each other's \
              work; stop that one, or give this one other namespaces with --namespace, or stand by behind it with --lease-namespace \
              {namespace} --lease-name {lease}"
         )
@@ -109,12 +109,12 @@ impl fmt::Display for OtherLeader {
 }
 
 /// Another live operator with a Lease of its own whose namespaces overlap with `scope`. `own` is the namespace and the name of the
-/// Lease of the one that asks.
+/// caller's Lease.
 ///
-/// `trusted` is for an operator that serves several tenants: they may create Leases in namespaces of theirs, so it looks only where
-/// they may not, in [`LEASE_NAMESPACE`] and the namespace of its own Lease. Another one looks everywhere.
+/// `trusted` is for an operator that serves several tenants: tenants may create Leases in their own namespaces, so it looks only
+/// where they may not, in [`LEASE_NAMESPACE`] and the namespace of its own Lease. Other operators look everywhere.
 ///
-/// Whether one is alive is judged as in the election: its Lease changes. The times in it may be those of a clock that is wrong.
+/// An operator counts as alive as in the election: its Lease changes. The times in a Lease may come from a wrong clock.
 pub async fn other_leader(
     client: &Client,
     own: (&str, &str),
@@ -216,7 +216,7 @@ async fn leases(client: &Client, home: &str, trusted: bool) -> kube::Result<Vec<
     Ok(leases)
 }
 
-/// One that fails to deserialize is nobody's: no operator of ours has written it.
+/// A Lease that fails to deserialize is skipped: no stateward operator has written it.
 async fn list(api: &Api<DeserializeGuard<Lease>>) -> kube::Result<Vec<Lease>> {
     let mut params = ListParams::default().labels(&labels()).limit(PAGE);
     let mut leases = Vec::new();
@@ -253,7 +253,7 @@ fn holder(lease: &Lease) -> &str {
 
 fn duration(lease: &Lease) -> Duration {
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
-    // Whoever may write Leases could keep every operator from leading otherwise.
+    // Otherwise a user who may write Leases could keep every operator from leading.
     Duration::from_secs(
         seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(is_left_behind(&lease, now), left_behind);
     }
 
-    /// A real API server takes a time that fits no timestamp of ours.
+    /// The API server accepts times that do not fit our timestamp type.
     #[tokio::test]
     async fn a_lease_that_fails_to_deserialize_keeps_nobody_from_leading() {
         let lease = |namespace: &str, renewed: &str| {

@@ -1,85 +1,90 @@
-//! The checks of PhasedRollouts: asked when they are due, and kept until they are written down.
+//! The checks of PhasedRollouts: made when they are due, and kept until they are recorded.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use stateward_analysis::{Ask, AskError, Question, Veil};
+use parking_lot::Mutex;
+use stateward_analysis::{MetricProvider, MetricQuery, ProviderError, Redactor};
 use stateward_api::analysis::{Authentication, BasicAuth, Header, Metric, Prometheus, Provider};
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, Query};
 use stateward_core::event::Notice;
 use stateward_core::phasedrollout::{self, Checked};
 use stateward_core::plan::Plan;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, NoWorkload, Run};
+use stateward_core::world::{NoWorkload, Run, RunFor};
 use stateward_plugin::{Done, Observation};
 
-use crate::analysis::asks::{Answers, Asker, Asks, Order};
+use crate::analysis::measurement_queue::{Answers, MeasurementJob, MeasurementQueue, Measurer};
 use crate::error::Error;
 use crate::kind::Checks;
 use crate::metrics::Metrics;
 
-/// How long to wait for an answer, unless the spec says otherwise.
+/// The default timeout of a query.
 const TIMEOUT_SECONDS: i32 = 5;
 
 /// One check.
-pub(crate) struct CheckOrder {
+pub(crate) struct CheckJob {
     object: ObjectRef<PhasedRollout>,
     key: String,
-    /// As it asks.
+    /// The PhasedRollout that it is for.
     rollout: Box<PhasedRollout>,
 }
 
-/// The checks that are made.
-pub(crate) struct Inquiry {
-    asks: Asks<CheckOrder>,
-    /// Who asks, and knows where it never connects to.
-    ask: Arc<dyn Ask>,
+/// The checks in progress.
+pub(crate) struct PhasedChecks {
+    queue: MeasurementQueue<CheckJob>,
+    /// Makes the queries, and knows the addresses that it never connects to.
+    provider: Arc<dyn MetricProvider>,
     metrics: Metrics,
-    /// What is asked for an object, by its UID.
+    /// The key of each object's current gate, by the object's UID.
     current: Mutex<HashMap<String, String>>,
 }
 
-impl Inquiry {
-    pub(crate) fn new(asks: Asks<CheckOrder>, ask: Arc<dyn Ask>, metrics: Metrics) -> Self {
+impl PhasedChecks {
+    pub(crate) fn new(
+        queue: MeasurementQueue<CheckJob>,
+        provider: Arc<dyn MetricProvider>,
+        metrics: Metrics,
+    ) -> Self {
         Self {
-            asks,
-            ask,
+            queue,
+            provider,
             metrics,
             current: Mutex::default(),
         }
     }
 
-    /// Takes note of what is asked for an object now. What was asked before concerns nobody any more.
+    /// Records the current gate of an object, and drops the checks of the former one.
     fn turn_to(&self, uid: &str, key: Option<&str>) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let before = match key {
             Some(key) => current.insert(uid.to_owned(), key.to_owned()),
             None => current.remove(uid),
         };
         if let Some(before) = before.filter(|before| Some(before.as_str()) != key) {
-            self.asks.forget(&before);
+            self.queue.forget(&before);
         }
     }
 }
 
-/// No two gates have the same.
+/// A unique key for a gate.
 fn key(object: &PhasedRollout, gate: &str) -> String {
     format!("{}/{gate}", object.uid().unwrap_or_default())
 }
 
 #[async_trait]
-impl Checks<PhasedRollout> for Inquiry {
+impl Checks<PhasedRollout> for PhasedChecks {
     fn plan(
         &self,
         object: &PhasedRollout,
         workload: &Result<Workload, NoWorkload>,
     ) -> Option<Result<Plan, Vec<String>>> {
         let plan = phasedrollout::plan(object, workload);
-        Some(match self.ask.refusal(&object.spec.check.query.url) {
+        Some(match self.provider.refusal(&object.spec.check.query.url) {
             Some(refusal) => {
                 let mut problems = plan.err().unwrap_or_default();
                 problems.push(format!("spec.check.query.url: {refusal}"));
@@ -98,8 +103,8 @@ impl Checks<PhasedRollout> for Inquiry {
         phasedrollout::runs(object, workload, now)
     }
 
-    // They live in the object's status, which is written by whoever decides.
-    async fn start(&self, _: &PhasedRollout, _: &Observation, _: &str, _: Asked) -> Result<Done, Error> {
+    // Runs live in the object's status, which the reconcile writes.
+    async fn start(&self, _: &PhasedRollout, _: &Observation, _: &str, _: RunFor) -> Result<Done, Error> {
         Ok(Done::Unchanged)
     }
 
@@ -118,7 +123,7 @@ impl Checks<PhasedRollout> for Inquiry {
     ) -> Option<(PhasedRolloutStatus, Option<Notice>)> {
         let (gate, _) = phasedrollout::due(object, now)?;
         let key = key(object, &gate);
-        let Answers::Here(answers) = self.asks.answers(&key, now) else {
+        let Answers::Here(answers) = self.queue.answers(&key, now) else {
             return None;
         };
         for (index, checked) in answers {
@@ -128,13 +133,13 @@ impl Checks<PhasedRollout> for Inquiry {
                 let news = phasedrollout::news(&before, &status);
                 return Some((status, news));
             }
-            // It is on record, was asked before its time, or answers what nobody asks any more.
-            self.asks.written(&key, &[(index, checked)]);
+            // It is recorded already, was made too early, or belongs to a former gate.
+            self.queue.written(&key, &[(index, checked)]);
         }
         None
     }
 
-    fn ask(&self, object: &PhasedRollout, now: Timestamp) -> Option<Timestamp> {
+    fn start_due(&self, object: &PhasedRollout, now: Timestamp) -> Option<Timestamp> {
         let uid = object.uid().unwrap_or_default();
         let Some((gate, due)) = phasedrollout::due(object, now) else {
             self.turn_to(&uid, None);
@@ -145,8 +150,8 @@ impl Checks<PhasedRollout> for Inquiry {
         if due > now {
             return Some(due);
         }
-        if !self.asks.is_open(&key, 0) {
-            self.asks.begin(CheckOrder {
+        if !self.queue.is_open(&key, 0) {
+            self.queue.begin(CheckJob {
                 object: ObjectRef::from_obj(object),
                 key,
                 rollout: Box::new(object.clone()),
@@ -160,7 +165,7 @@ impl Checks<PhasedRollout> for Inquiry {
     }
 }
 
-impl Order for CheckOrder {
+impl MeasurementJob for CheckJob {
     type Object = PhasedRollout;
     type Answer = Checked;
 
@@ -176,19 +181,19 @@ impl Order for CheckOrder {
         0
     }
 
-    async fn ask(&self, asker: &Asker) -> Checked {
-        let asked = asker.clock.now();
-        let veil = Veil::default();
-        let checked = match self.reply(asker, asked, &veil).await {
+    async fn run(&self, measurer: &Measurer) -> Checked {
+        let asked = measurer.clock.now();
+        let redactor = Redactor::default();
+        let checked = match self.reply(measurer, asked, &redactor).await {
             Ok(checked) => checked,
             Err(Unasked { reason, message }) => {
                 phasedrollout::unanswered(&self.rollout, reason, message, asked)
             }
         };
         Checked {
-            message: veil.hide(&checked.message),
-            // However long the way, the Prometheus sees the next question a period after this one at the earliest.
-            at: asker.clock.now(),
+            message: redactor.redact(&checked.message),
+            // The time of the answer: however slow the query was, the next one reaches Prometheus a full period later at the earliest.
+            at: measurer.clock.now(),
             ..checked
         }
     }
@@ -204,18 +209,18 @@ struct Unasked {
     message: String,
 }
 
-impl From<AskError> for Unasked {
-    fn from(error: AskError) -> Self {
+impl From<ProviderError> for Unasked {
+    fn from(error: ProviderError) -> Self {
         let reason = error.kind();
         let message = match error {
-            AskError::BadField { field, problem } => format!("{}: {problem}", our_field(&field)),
+            ProviderError::BadField { field, problem } => format!("{}: {problem}", our_field(&field)),
             other => other.to_string(),
         };
         Self { reason, message }
     }
 }
 
-/// A field of a metric by the name that it has in a PhasedRollout.
+/// The name that a metric's field has in a PhasedRollout.
 fn our_field(field: &str) -> String {
     let Some(inner) = field.strip_prefix("provider.prometheus.") else {
         return field.to_owned();
@@ -232,45 +237,50 @@ fn our_field(field: &str) -> String {
     format!("spec.check.query.{inner}")
 }
 
-impl CheckOrder {
-    async fn reply(&self, asker: &Asker, now: Timestamp, veil: &Veil) -> Result<Checked, Unasked> {
+impl CheckJob {
+    async fn reply(
+        &self,
+        measurer: &Measurer,
+        now: Timestamp,
+        redactor: &Redactor,
+    ) -> Result<Checked, Unasked> {
         let namespace = self.object.namespace.as_deref().unwrap_or_default();
         let credentials = match &self.rollout.spec.check.query.secret_ref {
-            Some(name) => credentials(asker, namespace, name).await?,
+            Some(name) => credentials(measurer, namespace, name).await?,
             None => Credentials::None,
         };
         match &credentials {
             Credentials::None => {}
-            Credentials::Token(token) => veil.add(token),
-            Credentials::Password { username, password } => veil.add_login(username, password),
+            Credentials::Token(token) => redactor.add(token),
+            Credentials::Password { username, password } => redactor.add_login(username, password),
         }
         let metric = metric(&self.rollout.spec.check.query, credentials);
-        let question = Question {
+        let query = MetricQuery {
             metric: &metric,
             namespace,
             now,
             range: None,
-            veil,
+            redactor,
         };
-        let reply = asker.ask.ask(&question).await?;
+        let reply = measurer.provider.query(&query).await?;
         Ok(phasedrollout::judge(&self.rollout, &reply, now))
     }
 }
 
-/// How to be let in.
+/// How to authenticate.
 enum Credentials {
     None,
     Token(String),
     Password { username: String, password: String },
 }
 
-/// What a Secret says about how to be let in. It is read for every check, so a new one counts from the next on.
-async fn credentials(asker: &Asker, namespace: &str, name: &str) -> Result<Credentials, Unasked> {
+/// The credentials in a Secret. It is read for every check, so a change applies to the next one.
+async fn credentials(measurer: &Measurer, namespace: &str, name: &str) -> Result<Credentials, Unasked> {
     let bad = |message: String| Unasked {
         reason: "SecretError",
         message,
     };
-    let data = asker.secrets.get(namespace, name).await.map_err(|error| {
+    let data = measurer.secrets.get(namespace, name).await.map_err(|error| {
         bad(format!(
             "Secret {name} cannot be read: {error}; the operator needs the right to get it in namespace {namespace}"
         ))
@@ -284,11 +294,11 @@ async fn credentials(asker: &Asker, namespace: &str, name: &str) -> Result<Crede
         };
         let text = String::from_utf8(bytes.clone())
             .map_err(|_| bad(format!("the key {key} of Secret {name} is no text")))?;
-        // Files end with a line break, and Secrets are made of files.
+        // Files end with a line break, and Secrets are created from files.
         Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| !text.is_empty()))
     };
     match (value("token")?, value("username")?, value("password")?) {
-        // A token goes first where all three are there.
+        // A token takes precedence if all three are set.
         (Some(token), ..) => Ok(Credentials::Token(token)),
         (None, Some(username), Some(password)) => Ok(Credentials::Password { username, password }),
         _ => Err(bad(format!(

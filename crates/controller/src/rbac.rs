@@ -1,26 +1,26 @@
-//! What the operator may do: no more than what it does.
+//! The permissions of the operator: only those that it uses.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::endpoints;
 
-/// What it needs wherever it looks after workloads.
+/// The rules for the namespaces that it manages.
 pub fn rules() -> Vec<PolicyRule> {
     vec![
-        // The finalizer is metadata, so it takes a patch of the object itself.
+        // The finalizer is metadata, so it needs a patch of the object itself.
         rule("argoproj.io", "rolloutplugins", &["list", "watch", "patch"]),
         rule("argoproj.io", "rolloutplugins/status", &["patch"]),
         rule("sts.plus", "phasedrollouts", &["list", "watch", "patch"]),
         rule("sts.plus", "phasedrollouts/status", &["patch"]),
-        // Reading one whole is for its template.
+        // A complete set is read for its template.
         rule("apps", "statefulsets", &["get", "list", "watch", "patch"]),
-        // Those of the workload are read; the copy of a stable template is created, and deleted when another version is stable.
+        // The workload's revisions are read; the copy of a stable template is created, and deleted when another version becomes stable.
         rule(
             "apps",
             "controllerrevisions",
             &["get", "list", "create", "delete"],
         ),
-        // A pod that serves is evicted, one that is broken is deleted.
+        // A pod that serves clients is evicted, a broken one is deleted.
         rule("", "pods", &["list", "watch", "delete"]),
         rule("", "pods/eviction", &["create"]),
         rule("", "events", &["create"]),
@@ -32,17 +32,17 @@ pub fn rules() -> Vec<PolicyRule> {
             "analysisruns",
             &["list", "watch", "create", "patch", "delete"],
         ),
-        // Those of metrics that are Jobs. The log is for what a failed one said last.
+        // Measurements that are Jobs. The log is read for the last output of a failed one.
         rule("batch", "jobs", &["list", "watch", "create", "delete"]),
         rule("", "pods/log", &["get"]),
     ]
 }
 
-/// What it needs in the namespace of its lease, of that name.
+/// The rules in the namespace of the Lease with this name.
 pub fn lease_rules(name: &str) -> Vec<PolicyRule> {
     let lease = rule("coordination.k8s.io", "leases", &["get", "watch", "update"]);
     vec![
-        // Creation comes before the name is known to the authorizer; those of other operators have any name.
+        // The authorizer does not know the name of a created object; other operators' Leases may have any name.
         rule("coordination.k8s.io", "leases", &["create", "list"]),
         PolicyRule {
             resource_names: Some(vec![name.to_owned()]),
@@ -51,7 +51,7 @@ pub fn lease_rules(name: &str) -> Vec<PolicyRule> {
     ]
 }
 
-/// What it needs in the namespace `default`, so that it knows where not to ask for metrics: the addresses of the API servers.
+/// The rules in the namespace `default`, to find the addresses of the API servers, which metrics must not query.
 pub fn endpoint_rules() -> Vec<PolicyRule> {
     vec![PolicyRule {
         resource_names: Some(vec![endpoints::NAME.to_owned()]),

@@ -1,14 +1,15 @@
-//! One object: look, decide, write one thing, look again.
+//! One reconcile: observe, decide, write one thing, observe again.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Client, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use stateward_api::rollout::RolloutStatus;
 use stateward_client::{ObjectName, Objects};
@@ -22,55 +23,55 @@ use stateward_core::{decide, record};
 use stateward_plugin::{Done, Manager, Observation, PluginError, ResourcePlugin, Target};
 use tracing::Instrument;
 
-use crate::contest::{Contest, reduces_exposure};
+use crate::contention::{Contention, reduces_exposure};
 use crate::error::{Error, backoff, contain_panics};
 use crate::kind::{Checks, Rollout, full_name};
+use crate::kind_barrier::KindBarrier;
 use crate::metrics::Metrics;
 use crate::namespace_slots::NamespaceSlots;
 use crate::notify::{Told, notify};
-use crate::roster::Roster;
 use crate::stable_template;
 use crate::status;
 use crate::turn::{Failures, Latest, at};
 
-/// Keeps an object until its workload has been let go.
+/// Keeps an object until its workload has been released.
 const FINALIZER: &str = "stateward.dev/rollout";
 
-/// How long to wait for a disruption budget, which no watch of ours tells about.
+/// How long to wait for a disruption budget, which is not watched.
 const BUDGET_WAIT: Duration = Duration::from_secs(5);
 
-/// How long to wait for a plugin that does not take a step for done yet.
+/// How long to wait for a plugin that has not verified a step yet.
 const VERIFY_WAIT: Duration = Duration::from_secs(1);
 
-/// How long to wait for the watch to tell why a pod could not be removed.
+/// How long to wait for the watch to report why a pod could not be removed.
 const A_MOMENT: Duration = Duration::from_millis(100);
 
-/// How many failures in a row are worth telling people.
+/// How many failures in a row are reported to users.
 const SOME_FAILURES: u32 = 3;
 
-/// How often one turn may write before others get theirs.
+/// How many writes one reconcile may make before others get their turn.
 const WRITES_PER_TURN: usize = 8;
 
-/// What every turn needs.
+/// What every reconcile needs.
 pub(crate) struct Context<K: Rollout> {
     pub(crate) client: Client,
-    /// For what must not be sent again without a look at what it was decided on.
+    /// For writes that must not be retried without a fresh look at the state that they were decided on.
     pub(crate) client_without_retries: Client,
     pub(crate) clock: Clock,
     pub(crate) plugin: Arc<dyn ResourcePlugin>,
     pub(crate) metrics: Metrics,
     pub(crate) checks: Arc<dyn Checks<K>>,
-    pub(crate) roster: Roster,
+    pub(crate) kind_barrier: KindBarrier,
     pub(crate) slots: NamespaceSlots<K>,
     latest: Latest<K>,
     failures: Failures,
-    contest: Contest,
+    contention: Contention,
     told: Told,
-    /// What keeps the requests of an object from being carried out.
-    hindrances: Mutex<HashMap<String, String>>,
-    /// The hashes of stable templates of which no copy could be made, by the UID of their object.
+    /// The last error of each object's requests, by UID.
+    last_errors: Mutex<HashMap<String, String>>,
+    /// The hashes of stable templates that could not be copied, by the UID of their object.
     without_copy: Mutex<HashMap<String, String>>,
-    /// Whether a panic ends one turn only.
+    /// Whether a panic ends only the reconcile that it happens in.
     pub(crate) contain_panics: bool,
 }
 
@@ -81,7 +82,7 @@ impl<K: Rollout> Context<K> {
         plugin: Arc<dyn ResourcePlugin>,
         metrics: Metrics,
         checks: Arc<dyn Checks<K>>,
-        roster: Roster,
+        kind_barrier: KindBarrier,
         slots: NamespaceSlots<K>,
     ) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl<K: Rollout> Context<K> {
             plugin,
             metrics,
             checks,
-            roster,
+            kind_barrier,
             slots,
             latest: Latest::default(),
             failures: Failures::default(),
-            contest: Contest::default(),
+            contention: Contention::default(),
             told: Told::default(),
-            hindrances: Mutex::default(),
+            last_errors: Mutex::default(),
             without_copy: Mutex::default(),
             contain_panics: false,
         }
@@ -107,28 +108,29 @@ impl<K: Rollout> Context<K> {
     pub(crate) fn forget(&self, uid: &str) {
         self.latest.forget(uid);
         self.failures.forget(uid);
-        self.contest.forget(uid);
+        self.contention.forget(uid);
         self.told.forget(uid);
         self.checks.forget(uid);
-        self.hinder(uid, None);
+        self.set_last_error(uid, None);
         self.without_copy().remove(uid);
     }
 
     fn without_copy(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        self.without_copy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.without_copy.lock()
     }
 
-    /// Whether it was tried in vain to make a copy of this stable template.
+    /// Whether copying this stable template has failed.
     fn is_without_copy(&self, uid: &str, hash: Option<&str>) -> bool {
         self.without_copy().get(uid).map(String::as_str) == hash
     }
 
-    /// Tells people what happened to an object.
+    /// Posts events about an object.
     async fn tell(&self, object: &K, notices: &[Notice], now: Timestamp) {
         notify(&self.client, &self.told, object, notices, now).await;
     }
 
-    /// Tells that an object cannot be read, and so is left as it stands. Nobody else has to wait for that.
+    /// Posts an event that an object cannot be deserialized and is left unchanged. Runs in the background, so that others do not
+    /// wait.
     pub(crate) fn tell_unread(self: &Arc<Self>, object: K, why: &str) {
         let notice = Notice {
             reason: EventReason::InvalidObject,
@@ -145,30 +147,30 @@ impl<K: Rollout> Context<K> {
         });
     }
 
-    fn hindrance(&self, uid: &str) -> Option<String> {
-        let hindrances = self.hindrances.lock().unwrap_or_else(PoisonError::into_inner);
-        hindrances.get(uid).cloned()
+    fn last_error(&self, uid: &str) -> Option<String> {
+        let last_errors = self.last_errors.lock();
+        last_errors.get(uid).cloned()
     }
 
-    /// Takes down what keeps an object's request from being carried out. Whether that is news.
-    fn hinder(&self, uid: &str, why: Option<String>) -> bool {
-        let mut hindrances = self.hindrances.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Records the last error of an object's requests. Whether it has changed.
+    fn set_last_error(&self, uid: &str, why: Option<String>) -> bool {
+        let mut last_errors = self.last_errors.lock();
         let before = match why.clone() {
-            Some(why) => hindrances.insert(uid.to_owned(), why),
-            None => hindrances.remove(uid),
+            Some(why) => last_errors.insert(uid.to_owned(), why),
+            None => last_errors.remove(uid),
         };
         before != why
     }
 
-    /// What came of a request, if that keeps it from being carried out and is news. One failure is nothing to tell.
-    fn hindered(&self, uid: &str, done: &Result<Done, Error>) -> Option<Notice> {
+    /// The event about a refused request, if it is new. A single failure is not reported.
+    fn error_notice(&self, uid: &str, done: &Result<Done, Error>) -> Option<Notice> {
         let failures = self.failures.of(uid);
         let why = match done {
             Ok(Done::NotNow(why)) => Some(why.clone()),
             Err(error) if !error.is_conflict() && failures >= SOME_FAILURES => Some(error.to_string()),
             Ok(_) | Err(_) => None,
         };
-        let news = self.hinder(uid, why.clone());
+        let news = self.set_last_error(uid, why.clone());
         why.filter(|_| news).map(|message| Notice {
             reason: EventReason::RequestRefused,
             message,
@@ -176,10 +178,10 @@ impl<K: Rollout> Context<K> {
     }
 }
 
-/// One turn for one object.
+/// One reconcile of one object.
 pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>) -> Result<Next, Error> {
-    // Who holds a workload is not known before everybody who may hold one is.
-    context.roster.complete().await;
+    // Which object claims a workload is known only once all objects that may claim one are listed.
+    context.kind_barrier.all_synced().await;
     let namespace = seen.namespace().unwrap_or_default();
     let Some(_slot) = context.slots.take(&namespace, &seen.name_any()) else {
         return Ok(Next::await_change());
@@ -195,19 +197,19 @@ pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>
     next
 }
 
-/// Every line that is logged in a turn says which object it is about, and which revision once that is seen.
+/// Adds the object, and its revision once known, to every line logged in a reconcile.
 fn span(object: &impl Rollout) -> tracing::Span {
     tracing::info_span!(
         "rollout",
         kind = &*kind_of(object),
         namespace = object.namespace().unwrap_or_default(),
-        // `name` is the span's own in JSON.
+        // `name` is the span's own field in JSON.
         object = object.name_any(),
         revision = tracing::field::Empty
     )
 }
 
-/// When to try again.
+/// When to retry.
 pub(crate) fn retry<K: Rollout>(object: Arc<K>, error: &Error, context: Arc<Context<K>>) -> Next {
     let failures = context.failures.add(&object.uid().unwrap_or_default());
     let who = full_name(&*object);
@@ -217,7 +219,7 @@ pub(crate) fn retry<K: Rollout>(object: Arc<K>, error: &Error, context: Arc<Cont
     span.record("revision", K::record(&status).updated_revision.as_deref());
     span.in_scope(|| {
         if error.is_conflict() {
-            tracing::debug!(%error, "somebody was faster");
+            tracing::debug!(%error, "the object has changed meanwhile");
         } else {
             tracing::warn!(%error, "will try again");
         }
@@ -226,7 +228,7 @@ pub(crate) fn retry<K: Rollout>(object: Arc<K>, error: &Error, context: Arc<Cont
 }
 
 async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, Error> {
-    // A check that has begun, and is written down with what follows from that.
+    // The result of a check that has started; it is written together with the decision that follows from it.
     let mut begun = None;
     for pass in 0..WRITES_PER_TURN {
         let deleting = object.meta().deletion_timestamp.is_some();
@@ -235,21 +237,21 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             return Ok(Next::await_change());
         }
         let target = target(&object);
-        // A typo in the reference releases no workload.
+        // A typo in the reference must not release the workload.
         let meant = deleting || object.reference_valid();
         if meant && let Some(name) = context.plugin.held_elsewhere(&target).await? {
             let elsewhere = Target {
                 name,
                 ..target.clone()
             };
-            match let_go(&object, &elsewhere, context).await? {
-                Leaving::LetGo => continue,
-                Leaving::Late => return Ok(Next::await_change()),
-                Leaving::Free => {}
+            match release_claim(&object, &elsewhere, context).await? {
+                ReleaseOutcome::Released => continue,
+                ReleaseOutcome::NotYet => return Ok(Next::await_change()),
+                ReleaseOutcome::NotClaimed => {}
             }
         }
         if deleting {
-            if let Leaving::Free = let_go(&object, &target, context).await? {
+            if let ReleaseOutcome::NotClaimed = release_claim(&object, &target, context).await? {
                 set_finalizer(&object, false, context).await?;
             }
             return Ok(Next::await_change());
@@ -261,7 +263,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             tracing::Span::current().record("revision", workload.update.as_str());
         }
         let uid = object.uid().unwrap_or_default();
-        // What a check came to is written down together with what follows from it.
+        // The result of a check is written together with the decision that follows from it.
         let now = context.clock.now();
         let (learned, news) = match begun.take() {
             Some(begun) => (Some(begun), None),
@@ -273,8 +275,8 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             return Ok(Next::await_change());
         };
         let mut world = world(informed, plan, &seen, context);
-        world.hindrance = context.hindrance(&uid);
-        let contested = context.contest.contested(&uid, world.now);
+        world.last_error = context.last_error(&uid);
+        let contested = context.contention.contested(&uid, world.now);
         world.contested = contested.as_ref().map(|(by, _)| by.clone());
         let decision = decide(&world);
         if !ours {
@@ -284,7 +286,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         let old = object.status();
         let recorded = K::record(&old);
         let next = match learned {
-            // The message counts the checks too.
+            // The message also counts the checks.
             Some(learned) => Some(informed.status_after_check(&world, &decision).unwrap_or(learned)),
             None => informed.next_status(&world, &decision),
         };
@@ -296,7 +298,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         let mut next = next.or_else(|| unnamed.then(|| old.clone()));
         let later = next.as_ref().and_then(|new| {
             context
-                .contest
+                .contention
                 .wait_to_say(&uid, &kubectl_name(&object), &old, new, world.now)
         });
         if let Some(later) = later {
@@ -305,7 +307,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             if !action.is_some_and(|action| reduces_exposure(action, &seen)) {
                 return Ok(at(&context.clock, later.at));
             }
-            // What the status says can wait; this cannot.
+            // The status can wait; the action cannot.
             next = None;
         }
         if let Some(mut new) = next {
@@ -317,7 +319,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             if only_copy && K::record(&new).stable_template_copy.is_none() {
                 continue;
             }
-            // Told first: should we die in between, the same is decided and told again, under the same names.
+            // Events first: after a crash in between, the same decision posts them again under the same names.
             let mut notices = decision.notices.clone();
             notices.extend(record::stall(recorded, &decision));
             notices.extend(news.flatten());
@@ -338,34 +340,34 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             }
         }
         if let Some(action) = &decision.action {
-            if let Some(later) = context.contest.wait(&uid, action, &seen, world.now) {
+            if let Some(later) = context.contention.wait(&uid, action, &seen, world.now) {
                 context.tell(&object, later.notice.as_slice(), world.now).await;
                 return Ok(at(&context.clock, later.at));
             }
-            if context.contest.is_news(&uid, action, &seen, world.now) {
+            if context.contention.is_news(&uid, action, &seen, world.now) {
                 let by = context.plugin.foreign_writer(&target, action).await;
                 let notice = Notice {
                     reason: EventReason::WorkloadContested,
                     message: by.clone(),
                 };
-                context.contest.found(&uid, by);
+                context.contention.found(&uid, by);
                 context.tell(&object, &[notice], world.now).await;
             }
             let done = act(action, &object, &target, &seen, context).await;
-            if let Some(news) = context.hindered(&uid, &done) {
-                // To be told in the status too, before it is tried again.
+            if let Some(news) = context.error_notice(&uid, &done) {
+                // Reported in the status too, before it is retried.
                 context.tell(&object, &[news], world.now).await;
                 continue;
             }
             return Ok(match done? {
                 Done::NotNow(_) => Next::requeue(context.clock.on_the_timer(BUDGET_WAIT)),
-                // What it changed will be told by a watch.
+                // The watch reports the change.
                 Done::Changed => Next::await_change(),
                 Done::Unchanged => Next::requeue(context.clock.on_the_timer(A_MOMENT)),
             });
         }
-        if world.hindrance.is_some() {
-            context.hinder(&uid, None);
+        if world.last_error.is_some() {
+            context.set_last_error(&uid, None);
             continue;
         }
         if recorded.former_template_copies {
@@ -376,7 +378,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             object = write_status(&object, &new, &seen, &target, context).await?;
             continue;
         }
-        let due = context.checks.ask(&object, world.now);
+        let due = context.checks.start_due(&object, world.now);
         let uncontested = contested.map(|(_, until)| until);
         return Ok(
             match decision
@@ -394,16 +396,16 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
     Ok(Next::requeue(Duration::from_millis(1)))
 }
 
-/// Whether an object is being deleted and keeps nothing of ours any more, nor of an operator that had it before. Others may keep it
-/// for as long as they like.
+/// Whether an object is being deleted and has no finalizer of ours left, nor of an operator that had it before. Finalizers of
+/// others do not count.
 pub(crate) fn has_left<K: Rollout>(object: &K) -> bool {
     let kept =
         |finalizer: &String| finalizer == FINALIZER || K::INHERITED_FINALIZERS.contains(&finalizer.as_str());
     object.meta().deletion_timestamp.is_some() && !object.finalizers().iter().any(kept)
 }
 
-/// Writes a status down, and remembers that it was us. A conflict where what it was decided on has changed while a transient error was
-/// waited out: it may have been written all the same, so that the object has to be read again.
+/// Writes a status and remembers it as our own. Returns a conflict if the observed state changed while a transient error was
+/// retried: the status may have been written all the same, so the object has to be read again.
 async fn write_status<K: Rollout>(
     object: &K,
     new: &K::Status,
@@ -426,7 +428,7 @@ async fn write_status<K: Rollout>(
             return Err(PluginError::Conflict(target.name.clone()).into());
         }
     };
-    context.contest.said(
+    context.contention.said(
         &object.uid().unwrap_or_default(),
         &object.status(),
         &written.status(),
@@ -437,7 +439,7 @@ async fn write_status<K: Rollout>(
     Ok(written)
 }
 
-/// Whether what was looked at is still so. Events and retries take time, and a status must not say what was true before them.
+/// Whether the observed state is still current. Events and retries take time, and a status must not report a stale state.
 async fn is_current<K: Rollout>(
     seen: &Observation,
     target: &Target,
@@ -447,7 +449,7 @@ async fn is_current<K: Rollout>(
         return Ok(false);
     };
     Ok(match (&seen.workload, now.workload) {
-        // These two are asked for, not watched.
+        // These two are requested, not watched.
         (Ok(then), Ok(now)) => {
             *then
                 == Workload {
@@ -460,24 +462,28 @@ async fn is_current<K: Rollout>(
     })
 }
 
-/// What came of letting go of a workload.
-enum Leaving {
-    /// It was ours, and is not any more.
-    LetGo,
-    /// The view of it is older than our last write, or its controller has not seen the workload as it is.
-    Late,
-    /// It was not ours.
-    Free,
+/// The result of releasing a workload.
+enum ReleaseOutcome {
+    /// Our claim was removed.
+    Released,
+    /// The observed state is older than our last write, or the workload's controller has not observed it yet.
+    NotYet,
+    /// We did not claim it.
+    NotClaimed,
 }
 
-/// Lets go of a workload, because the object is being deleted or is meant for another one (rule 20).
-async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -> Result<Leaving, Error> {
+/// Releases a workload, because the object is being deleted or references another one (rule 20).
+async fn release_claim<K: Rollout>(
+    object: &K,
+    target: &Target,
+    context: &Context<K>,
+) -> Result<ReleaseOutcome, Error> {
     let Some(seen) = observe(object, target, context).await? else {
-        return Ok(Leaving::Late);
+        return Ok(ReleaseOutcome::NotYet);
     };
     let mut world = World {
         deleting: true,
-        // Whatever it asks for, it asks for no more.
+        // The commands and the plan do not matter any more.
         ..world(object, Err(Vec::new()), &seen, context)
     };
     let mut decision = decide(&world);
@@ -498,16 +504,16 @@ async fn let_go<K: Rollout>(object: &K, target: &Target, context: &Context<K>) -
         }
     }
     let Some(action) = &decision.action else {
-        // What its controller has not seen yet is waited for.
+        // What its controller has not observed yet is waited for.
         let claim = world.workload.as_ref().map(|workload| &workload.claim);
         return Ok(match claim {
-            Ok(Claim::Ours | Claim::Inherited) => Leaving::Late,
-            _ => Leaving::Free,
+            Ok(Claim::Ours | Claim::Inherited) => ReleaseOutcome::NotYet,
+            _ => ReleaseOutcome::NotClaimed,
         });
     };
     context.tell(object, &decision.notices, world.now).await;
     act(action, object, target, &seen, context).await?;
-    Ok(Leaving::LetGo)
+    Ok(ReleaseOutcome::Released)
 }
 
 /// How kubectl names an object: `rolloutplugin db -n prod`.
@@ -524,7 +530,7 @@ fn kind_of<K: Rollout>(_: &K) -> Cow<'static, str> {
     K::kind(&())
 }
 
-/// What an object is meant for, and who it is.
+/// The workload that an object references, and the object's identity.
 pub(crate) fn target<K: Rollout>(object: &K) -> Target {
     Target {
         namespace: object.namespace().unwrap_or_default(),
@@ -537,7 +543,7 @@ pub(crate) fn target<K: Rollout>(object: &K) -> Target {
     }
 }
 
-/// What is there; with the template of the current revision where it has to be learned.
+/// Observes the workload, with the template of the current revision if it is needed.
 async fn observe<K: Rollout>(
     object: &K,
     target: &Target,
@@ -549,7 +555,7 @@ async fn observe<K: Rollout>(
     let status = object.status();
     let record = K::record(&status);
     let stable = record.stable_revision.as_deref();
-    // Of a workload that was made anew nothing is on record, whatever its revisions are called.
+    // A recreated workload has nothing on record, even if its revisions have the same names.
     if let Ok(workload) = &mut seen.workload
         && (stable != Some(workload.current.as_str()) || is_new(record, workload))
         && workload.current != workload.update
@@ -571,7 +577,7 @@ async fn observe<K: Rollout>(
     Ok(Some(seen))
 }
 
-/// Whether a workload is still to be taken on, by what is on record.
+/// Whether a workload is yet to be adopted, according to the status.
 fn is_new(status: &RolloutStatus, workload: &Workload) -> bool {
     let memory = record::memory(status);
     memory.stable.is_none() || memory.workload.as_ref() != Some(&workload.uid)
@@ -598,7 +604,7 @@ fn world<K: Rollout>(
         memory: record::memory(status),
         workload: seen.workload.clone(),
         runs: context.checks.runs(object, &seen.workload, now),
-        hindrance: None,
+        last_error: None,
         contested: None,
         object: object.name_any(),
         name: format!(
@@ -620,7 +626,7 @@ fn time_at_step(world: &World, decision: &Decision) -> Option<Duration> {
     Duration::try_from(took).ok().filter(|_| !stays)
 }
 
-/// Before a step counts as passed, the plugin has a say too.
+/// Asks the plugin to verify a step before it counts as passed.
 async fn verified<K: Rollout>(
     world: &World,
     decision: &Decision,
@@ -633,7 +639,8 @@ async fn verified<K: Rollout>(
     Ok(context.plugin.verify_weight(target, share).await?)
 }
 
-/// Has the status name the copy of the stable template, which is created first. Former copies are deleted once that is written.
+/// Sets the name of the stable template's copy in the status, after creating the copy. Former copies are deleted once that is
+/// written.
 async fn keep_stable_template<K: Rollout>(
     object: &K,
     status: &mut K::Status,
@@ -682,14 +689,14 @@ async fn act<K: Rollout>(
     seen: &Observation,
     context: &Context<K>,
 ) -> Result<Done, Error> {
-    // What is released is logged by the plugin, which knows what it means for the workload.
+    // Releases are logged by the plugin, which knows what they mean for the workload.
     if !matches!(action, Action::Release(_)) {
         tracing::info!("{action}");
     }
     context.metrics.decided(match action {
         Action::Release(_) => "release",
         Action::Remove { .. } => "remove",
-        Action::LetGo(_) => "let go",
+        Action::ReleaseClaim(_) => "release claim",
         Action::Restore(_) => "restore",
         Action::StartRun { .. } => "start run",
         Action::EndRun { .. } => "end run",
@@ -697,12 +704,12 @@ async fn act<K: Rollout>(
     });
     let (plugin, checks) = (&context.plugin, &context.checks);
     let done = match action {
-        Action::StartRun { name, asked } => checks.start(object, seen, name, *asked).await?,
+        Action::StartRun { name, run_for } => checks.start(object, seen, name, *run_for).await?,
         Action::EndRun { name, uid } => checks.end(object, name, uid).await?,
         Action::DropRun { name, uid } => checks.delete(object, name, uid).await?,
         Action::Release(share) => plugin.set_weight(target, &seen.version, *share).await?,
-        Action::Remove { pod, uid, serving } => plugin.abort(target, pod, uid, *serving).await?,
-        Action::LetGo(leave) => plugin.let_go(target, &seen.version, leave).await?,
+        Action::Remove { pod, uid, serving } => plugin.replace_pod(target, pod, uid, *serving).await?,
+        Action::ReleaseClaim(leave) => plugin.release_claim(target, &seen.version, leave).await?,
         Action::Restore(share) => {
             let stable = record::memory(K::record(&object.status())).stable;
             let template = stable_template::read(object, stable.as_ref(), context).await?;
@@ -710,7 +717,7 @@ async fn act<K: Rollout>(
         }
     };
     let uid = object.uid().unwrap_or_default();
-    context.contest.done(&uid, action, seen, context.clock.now());
+    context.contention.done(&uid, action, seen, context.clock.now());
     Ok(done)
 }
 
@@ -739,7 +746,7 @@ async fn set_finalizer<K: Rollout>(object: &K, present: bool, context: &Context<
 mod tests {
     use super::*;
     use crate::analysis::runs::Runs;
-    use crate::analysis::start::Starter;
+    use crate::analysis::start::AnalysisRunStore;
     use crate::analysis::templates::{Allowed, Templates};
     use crate::turn::version;
     use rstest::rstest;
@@ -790,7 +797,7 @@ mod tests {
         let (changed, _) = tokio::sync::mpsc::unbounded_channel();
         let (runs, templates) = (Runs::default(), Templates::new().0);
         let allowed = Allowed::for_tests();
-        let starter = Starter::new(
+        let run_store = AnalysisRunStore::new(
             client.clone(),
             runs,
             templates,
@@ -798,9 +805,17 @@ mod tests {
             Workers::default(),
             changed,
         );
-        let (metrics, roster) = (Metrics::default(), Roster::default());
+        let (metrics, kind_barrier) = (Metrics::default(), KindBarrier::default());
         let slots = NamespaceSlots::new(tokio::sync::mpsc::unbounded_channel().0);
-        let context = Context::new(client, clock, plugin, metrics, Arc::new(starter), roster, slots);
+        let context = Context::new(
+            client,
+            clock,
+            plugin,
+            metrics,
+            Arc::new(run_store),
+            kind_barrier,
+            slots,
+        );
         let shown = |seen: &str| version(&context.latest.newest(&object(seen)));
         assert_eq!(shown("7"), 7);
         context.latest.remember(&object("9"));

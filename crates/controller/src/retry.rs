@@ -1,15 +1,15 @@
-//! Transient errors of one request are retried in place.
+//! Retries transient errors of a request in place.
 //!
-//! A reconcile that gives up starts over: it reads, reports and writes again what had already arrived. Under a fault that hits every
-//! few requests it would never end. So a request that was reset, or answered with 5xx or 429, is sent again a few times first. Every
-//! attempt passes the [fence](crate::fence) below. A status is not sent again here: what it says may not be so any more after the wait,
-//! and so the reconcile looks first.
+//! A reconcile that fails starts over: it reads, reports and writes again what had already arrived. Under a fault that hits every
+//! few requests it would never end. So a request that was reset, or answered with 5xx or 429, is sent again a few times first.
+//! Every attempt passes the [fence](crate::fence) below. A status is not sent again here: it may be stale after the wait, so the
+//! reconcile checks first.
 //!
-//! Sending a write twice is safe here: what is created has a name that follows from what it is for, changes carry the version that
-//! they were decided on, and deletions carry a UID. A write that arrived although its answer was lost is answered with 409 or 404 the
-//! second time, as it is after a crash.
+//! Sending a write twice is safe: created objects have deterministic names, changes carry the version that they were decided on,
+//! and deletions carry a UID. A write that arrived although its response was lost is answered with 409 or 404 the second time, as
+//! after a crash.
 //!
-//! kube's own `RetryPolicy` retries neither connections that were reset nor 500 and 502, and would retry evictions.
+//! kube's own `RetryPolicy` retries neither connection resets nor 500 and 502, and would retry evictions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -30,10 +30,10 @@ const WAITS: [Duration; 3] = [
     Duration::from_millis(800),
 ];
 
-/// How long to wait for a server that says when to come back. One that asks for more fails the reconcile, which backs off.
+/// The longest Retry-After that is waited for. A longer one fails the reconcile, which backs off.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3);
 
-/// A client that retries transient errors. Watches have a backoff of their own, and an eviction that is refused with 429 is an answer.
+/// A client that retries transient errors. Watches have a backoff of their own, and a 429 for an eviction is its answer.
 pub fn retry_transient_errors(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -60,17 +60,17 @@ pub fn retry_transient_errors(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// Not all objects at once. The same for the same request, so that a simulation can be repeated.
+/// Adds jitter, which is the same for the same request, so that a simulation can be repeated.
 fn jittered((attempt, wait): (usize, Duration), who: &str) -> Duration {
     let mut hasher = DefaultHasher::new();
     (who, attempt).hash(&mut hasher);
     wait.mul_f64(0.5 + (hasher.finish() % 1000) as f64 / 1000.0)
 }
 
-/// How long to wait before the next attempt; `None` for an answer that is final.
+/// How long to wait before the next attempt; `None` for a permanent error.
 ///
-/// A 500 is tried once more only: a write that is too large for etcd gets one every time, and an object that a tenant has made so large
-/// must not keep a reconcile waiting that others need.
+/// A 500 is retried only once: a write that is too large for etcd gets one every time, and an object that a tenant has made so
+/// large must not block a reconcile that others need.
 fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration, attempt: usize) -> Option<Duration> {
     let answer = match answer {
         Ok(answer) => answer,
@@ -83,7 +83,7 @@ fn retry_after(answer: &kube::Result<Response<Body>>, wait: Duration, attempt: u
     wait_after(answer.status(), asked.map(Duration::from_secs), wait, attempt)
 }
 
-/// The same for the error that a client without retries gives.
+/// The same for the error from a client without retries.
 pub(crate) fn retry_error_after(error: &kube::Error, attempt: usize, who: &str) -> Option<Duration> {
     let wait = jittered((attempt, *WAITS.get(attempt)?), who);
     match error {
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server answers to each attempt.
+    /// The server's response to an attempt.
     #[derive(Clone, Copy)]
     enum Answer {
         Reset,

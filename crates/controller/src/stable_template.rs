@@ -1,8 +1,8 @@
-//! Keeps a copy of each rollout's stable template in a ControllerRevision (rule 4); [`stable_copy`] says what one looks like.
+//! Keeps a copy of each rollout's stable template in a ControllerRevision (rule 4); [`stable_copy`] defines its form.
 //!
-//! The copy is created before the status names it, so a status never names one that was not there, and a crash in between only
-//! means that it is found on the next attempt. There is one copy for each object: those of former stable versions are deleted, so
-//! a user who may only write the status cannot choose among them.
+//! The copy is created before the status names it, so a status never names a missing copy; after a crash in between, the next
+//! attempt finds the copy. There is one copy for each object: those of former stable versions are deleted, so that a user who may
+//! only write the status cannot choose among them.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::ResourceExt;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::kind::Rollout;
 use crate::reconcile::Context;
 
-/// Creates the copy of a template that has just become the stable one. Returns its name.
+/// Creates the copy of a new stable template. Returns its name.
 pub(crate) async fn keep<K: Rollout>(
     object: &K,
     stable: &Stable,
@@ -30,11 +30,11 @@ pub(crate) async fn keep<K: Rollout>(
     create(object, &template, context).await
 }
 
-/// The copy of a stable template that the status does not name: because a version before this one kept it in the status, or
-/// because somebody has removed its name. `None` when there is none that can be trusted.
+/// Recovers the copy of a stable template that the status does not name: because an earlier operator version kept the template in
+/// the status, or because a user has removed the name. `None` if there is none that can be trusted.
 ///
-/// The template comes from the workload's own revisions, never from the status. Once an object has a copy no other is made for
-/// the same stable version: then the status was edited.
+/// The template comes from the workload's own revisions, never from the status. Once an object has a copy, no other is created for
+/// the same stable version: a missing name then means that the status was edited.
 pub(crate) async fn recover<K: Rollout>(
     object: &K,
     stable: &Stable,
@@ -55,7 +55,7 @@ pub(crate) async fn recover<K: Rollout>(
     Ok(there.iter().find(is_stable).map(ResourceExt::name_any))
 }
 
-/// The stable template, from its copy.
+/// Reads the stable template from its copy.
 pub(crate) async fn read<K: Rollout>(
     object: &K,
     stable: Option<&Stable>,
@@ -78,13 +78,13 @@ pub(crate) async fn read<K: Rollout>(
     found.ok_or_else(|| Error::NoTemplate(revision()))
 }
 
-/// Deletes every copy but the one that the status names.
+/// Deletes every copy except the one that the status names.
 pub(crate) async fn delete_former<K: Rollout>(
     object: &K,
     named: Option<&str>,
     context: &Context<K>,
 ) -> Result<(), Error> {
-    // Which one is former is not known without a name.
+    // Without a name it is unknown which copies are former ones.
     let Some(named) = named else { return Ok(()) };
     let there = list(object, context).await?;
     for copy in there.iter().filter(|copy| copy.name_any() != named) {
@@ -104,7 +104,7 @@ async fn delete<K: Rollout>(
         .map_err(Error::api("cannot delete the copy of a former stable template"))
 }
 
-/// The template of a stable version, as the workload has it: what is asked for now, or its revision.
+/// The template of a stable version in the workload: the current one, or that of its revision.
 async fn find<K: Rollout>(
     stable: &Stable,
     target: &Target,
@@ -147,11 +147,11 @@ async fn create<K: Rollout>(object: &K, template: &Value, context: &Context<K>) 
     }
 }
 
-/// The object's copies; those that are being deleted are gone.
+/// The object's copies, without those that are being deleted.
 async fn list<K: Rollout>(object: &K, context: &Context<K>) -> Result<Vec<ControllerRevision>, Error> {
     let owner = owner(object);
     let params = ListParams::default().labels(&format!("{COPY_OF}={}", owner.uid));
-    // Anyone who may create StatefulSets can have Kubernetes create revisions with this label.
+    // Anyone who may create StatefulSets can make Kubernetes create revisions with this label.
     let ours = |copy: &ControllerRevision| {
         copy.metadata.deletion_timestamp.is_none() && stable_copy::is_of(&json!(copy), &owner)
     };

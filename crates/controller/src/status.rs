@@ -1,4 +1,4 @@
-//! Status writes: as small as the change, and bound to the version they were decided on.
+//! Status patches: as small as the change, and bound to the version they were decided on.
 
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
@@ -8,8 +8,8 @@ use stateward_client::{ObjectName, Objects};
 use crate::error::Error;
 use crate::kind::Rollout;
 
-/// Writes `new` in the place of `object`'s status. Commands are not in it, and so are taken away; one that came in meanwhile
-/// makes it a conflict: it is not lost.
+/// Replaces `object`'s status by `new`. Commands are not in it, and so are removed; a command that was given meanwhile causes a
+/// conflict, so it is not lost.
 pub(crate) async fn write<K: Rollout>(client: &Client, object: &K, new: &K::Status) -> Result<K, Error> {
     let old = object.status();
     let patch = json!({
@@ -39,7 +39,7 @@ pub(crate) fn difference(old: &Value, new: &Value) -> Map<String, Value> {
     let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
     let changed = changed.map(|(key, value)| {
         let value = match (old.get(key), value) {
-            // Lists and plain values are replaced whole; an object keeps what is not named.
+            // Lists and scalars are replaced as a whole; an object keeps the fields that the patch does not name.
             (Some(before @ Value::Object(_)), Value::Object(_)) => Value::Object(difference(before, value)),
             _ => value.clone(),
         };

@@ -1,15 +1,15 @@
-//! What turns of any object need: the newest view of it, how often it failed in a row, and when it is due again.
+//! What reconciles of any object need: its newest state, its failures in a row, and when it is due again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::runtime::controller::Action as Next;
 use kube::{Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use stateward_clock::Clock;
 
-/// What our last write to an object gave back, until the watch has caught up with it (rule 16).
+/// The result of our last write to an object, until the watch has caught up with it (rule 16).
 pub(crate) struct Latest<K>(Mutex<HashMap<String, K>>);
 
 impl<K> Default for Latest<K> {
@@ -19,7 +19,7 @@ impl<K> Default for Latest<K> {
 }
 
 impl<K: Resource<DynamicType = ()> + Clone> Latest<K> {
-    /// The object as the watch shows it, or as our own last write left it if that is newer.
+    /// The object from the watch, or from our own last write if that is newer.
     pub(crate) fn newest(&self, seen: &K) -> K {
         let mut latest = self.lock();
         let uid = seen.uid().unwrap_or_default();
@@ -43,23 +43,22 @@ impl<K: Resource<DynamicType = ()> + Clone> Latest<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, K>> {
-        // Every change above is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
-/// Versions count up.
+/// Resource versions increase.
 pub(crate) fn version(object: &impl Resource<DynamicType = ()>) -> u64 {
     let version = object.resource_version();
     version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-/// Failures in a row, by the UID of what failed.
+/// Failures in a row, by the UID of the object.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<HashMap<String, u32>>);
 
 impl Failures {
-    /// One more. How many there are now.
+    /// Counts one more failure. Returns the number of failures in a row.
     pub(crate) fn add(&self, uid: &str) -> u32 {
         let mut failures = self.lock();
         let failures = failures.entry(uid.to_owned()).or_default();
@@ -76,14 +75,13 @@ impl Failures {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        // Every change above is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
-/// A turn at a moment of the clock's.
+/// Requeues at a time of the clock.
 pub(crate) fn at(clock: &Clock, moment: Timestamp) -> Next {
     let left = Duration::try_from(moment.duration_since(clock.now())).unwrap_or(Duration::ZERO);
-    // A timer may come a moment early, and then nothing is due yet.
+    // A timer may fire a moment early, when nothing is due yet.
     Next::requeue(clock.on_the_timer(left) + Duration::from_millis(1))
 }

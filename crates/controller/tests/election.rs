@@ -1,4 +1,4 @@
-//! Operators that stand for election on the embedded cluster, in virtual time.
+//! Leader election on the embedded cluster, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -30,7 +30,7 @@ fn election(client: Client, who: &str, clock: &Clock) -> Election {
     Election::new(client, "default", "stateward", who, timing, clock.clone())
 }
 
-/// Loses every request for leases while it is set.
+/// Drops every request for Leases while it is set.
 #[derive(Default)]
 struct Cut(AtomicBool);
 
@@ -110,7 +110,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_leads() {
     assert!(last_write <= lost && lost + Duration::from_secs(4) < won);
 }
 
-/// Writes every 100 ms until it may not, and says when it last did.
+/// Writes every 100 ms until it is fenced, and returns the time of the last write.
 async fn write_on(client: Client) -> Instant {
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let mut last = Instant::now();
@@ -126,7 +126,7 @@ async fn write_on(client: Client) -> Instant {
     last
 }
 
-/// Loses, refuses and delays at random.
+/// Drops, rejects and delays requests at random.
 struct Rough(Mutex<fastrand::Rng>);
 
 impl Plan for Rough {

@@ -1,4 +1,4 @@
-//! A leader whose workers are blocked, in real time: that is what a thread of its own is for.
+//! A leader whose workers are blocked, in real time: the election thread must still renew.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -13,10 +13,10 @@ use stateward_cluster::{Cluster, Options};
 use stateward_controller::leadership::{Leadership, Pulse};
 use stateward_controller::lease::{Election, Timing};
 
-/// How long a renewal may take to be seen before the test gives up.
+/// How long to wait for a renewal before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tells of every write to the lease.
+/// Reports every write to the Lease.
 struct Writes(Mutex<Sender<()>>);
 
 impl Plan for Writes {
@@ -57,14 +57,14 @@ fn the_lease_is_renewed_while_every_worker_is_blocked() {
             let blocked = blocked.clone();
             runtime.spawn(async move {
                 blocked.send(()).unwrap();
-                // Not an await: the worker can do nothing else.
+                // Not an await: it blocks the worker.
                 let _ = until.recv();
             });
             release
         })
         .collect();
     (0..WORKERS).for_each(|_| all_blocked.recv_timeout(PATIENCE).unwrap());
-    // Longer than the lease lasts without a renewal.
+    // Longer than the Lease lasts without a renewal.
     while writes.try_recv().is_ok() {}
     for renewal in 0..10 {
         let seen = writes.recv_timeout(PATIENCE);
@@ -89,7 +89,7 @@ fn a_leader_that_does_no_work_any_more_gives_up_and_leads_again_when_it_does() {
             never = pulse.keep() => match never {},
         }
     });
-    // Nothing is polled here, so nothing beats.
+    // Nothing is polled here, so there is no heartbeat.
     let waiting = runtime.block_on(async { tokio::time::timeout(PATIENCE, first.lost()).await });
     assert!(waiting.is_ok(), "it leads although nothing works");
     assert!(!first.lets_pass());

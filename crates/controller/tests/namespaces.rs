@@ -1,4 +1,4 @@
-//! An operator that looks after several namespaces looks after each of them.
+//! An operator of several namespaces manages each of them.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]

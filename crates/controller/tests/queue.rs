@@ -1,4 +1,4 @@
-//! How many objects wait for their turn can be read off the metrics.
+//! The metrics show how many objects are queued.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
@@ -20,7 +20,7 @@ use stateward_controller::{Metrics, Operator, Options};
 use tokio::sync::watch;
 use tower::BoxError;
 
-/// A client whose writes stand until the gate is open.
+/// A client whose writes block until the gate is open.
 fn gated(client: Client, gate: watch::Receiver<bool>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, mut gate) = (client.clone(), gate.clone());
@@ -34,7 +34,7 @@ fn gated(client: Client, gate: watch::Receiver<bool>) -> Client {
     Client::new(service, "default")
 }
 
-/// Waits for a line of the metrics.
+/// Waits until the metrics contain a line.
 async fn until(metrics: &Metrics, line: &str) {
     for _ in 0..60 {
         if metrics.text().lines().any(|told| told == line) {
@@ -84,7 +84,7 @@ async fn objects_wait_while_others_have_their_turns() {
     let operator = tokio::spawn(operator.metrics(metrics.clone()).run());
     until(&metrics, "stateward_reconciles_in_flight 12").await;
     until(&metrics, "stateward_reconciles_waiting 8").await;
-    // A quarter is left to other namespaces.
+    // A quarter of the slots is left to other namespaces.
     let shop = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &shop).await.unwrap();
@@ -95,7 +95,7 @@ async fn objects_wait_while_others_have_their_turns() {
     open.send(true).unwrap();
     until(&metrics, "stateward_reconciles_in_flight 0").await;
     until(&metrics, "stateward_reconciles_waiting 0").await;
-    // The deletion is told too, and then there is nothing left to have a turn.
+    // The watch reports the deletion too, and then there is nothing left to reconcile.
     let objects: Api<RolloutPlugin> = Api::default_namespaced(client);
     objects.delete("db-0", &DeleteParams::default()).await.unwrap();
     let gone = |object: Option<&RolloutPlugin>| object.is_none();

@@ -1,4 +1,4 @@
-//! One object that cannot be read concerns nobody but itself.
+//! An object that fails to deserialize does not block the others.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
@@ -22,7 +22,7 @@ use stateward_clock::Clock;
 use stateward_cluster::Cluster;
 use stateward_controller::{Operator, Options};
 
-/// Definitions without bounds, as Argo Rollouts' are.
+/// CRDs without bounds, like those of Argo Rollouts.
 async fn define(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for mut definition in stateward_api::definitions() {
@@ -89,7 +89,7 @@ fn rollout(template: &str, pause: i64) -> Value {
     }})
 }
 
-/// What the status of an object says, once it says something.
+/// The status message of an object, once there is one.
 async fn told(client: &Client, name: &str) -> String {
     let api: Api<RolloutPlugin> = Api::namespaced(client.clone(), "default");
     let told = await_condition(api, name, |object: Option<&RolloutPlugin>| {
@@ -102,7 +102,7 @@ async fn told(client: &Client, name: &str) -> String {
     told.unwrap().unwrap().status.unwrap().message
 }
 
-/// What was told about an object, once something was.
+/// The events about an object, once there is one.
 async fn events(client: &Client, name: &str) -> String {
     let api: Api<Event> = Api::namespaced(client.clone(), "default");
     let about = watcher::Config::default().fields(&format!("involvedObject.name={name}"));

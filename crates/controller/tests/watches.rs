@@ -1,4 +1,4 @@
-//! A watch that breaks off is told, also when there is nothing else to tell.
+//! A broken watch is reported, even if nothing else changes.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
@@ -31,7 +31,7 @@ async fn define(client: &Client) {
     }
 }
 
-/// Waits until the metrics complain, or do not.
+/// Waits until the metrics report a broken watch, or none.
 async fn until(metrics: &Metrics, complain: bool) -> Option<String> {
     for _ in 0..600 {
         let complaint = metrics.watches().complaint();
@@ -78,7 +78,7 @@ async fn a_definition_that_is_deleted_is_told_until_it_is_back() {
         "{text}"
     );
 
-    // There is no object that could be told of.
+    // There is no object whose status could report it.
     define(&client).await;
     until(&metrics, false).await;
     operator.abort();

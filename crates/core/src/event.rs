@@ -1,15 +1,15 @@
-//! The events of a rollout. Their reasons, types and the reference are made from one table.
+//! The events of a rollout. Their reasons, types and the reference are generated from one table.
 
 use crate::record::conditions;
 use crate::world::Reason;
 
 macro_rules! event_reasons {
     ($($kind:ident $reason:ident $when:literal;)*) => {
-        /// Why an event is posted. Where Argo Rollouts has an event for the same thing, it has the same reason.
+        /// Why an event is posted. If Argo Rollouts has an event for the same thing, the reason is the same.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum EventReason {
             $(#[doc = $when] $reason,)*
-            /// What the rollout is stuck on, by the reason of its conditions.
+            /// The rollout is stuck, with the reason of its conditions.
             Stuck(Reason),
         }
 
@@ -17,7 +17,7 @@ macro_rules! event_reasons {
             /// All but [`EventReason::Stuck`].
             pub const ALL: &[Self] = &[$(Self::$reason,)*];
 
-            /// As it is written.
+            /// The API value.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$reason => stringify!($reason),)*
@@ -37,7 +37,7 @@ macro_rules! event_reasons {
             pub fn event_type(self) -> EventType {
                 match self {
                     $(Self::$reason => EventType::$kind,)*
-                    // It may come later.
+                    // It may be created later.
                     Self::Stuck(Reason::WorkloadMissing) => EventType::Normal,
                     Self::Stuck(_) => EventType::Warning,
                 }
@@ -49,14 +49,14 @@ macro_rules! event_reasons {
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// Nothing to do about it.
+    /// No action is needed.
     Normal,
-    /// A person should look.
+    /// A user should look.
     Warning,
 }
 
 impl EventType {
-    /// As it is written.
+    /// The API value.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -109,11 +109,11 @@ impl std::fmt::Display for EventReason {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// In one word.
+    /// The reason.
     pub reason: EventReason,
-    /// In a sentence.
+    /// The message, as a sentence.
     pub message: String,
 }

@@ -1,8 +1,8 @@
 //! The decision core: pure functions over snapshots.
 //!
-//! What flows in is data (a [`World`](world::World): the plan, the workload with its pods, what was remembered, the time as a
-//! value); what flows out is data (a [`Decision`](world::Decision)). No client, no clock, no randomness, no environment:
-//! `clippy.toml` beside this crate's manifest refuses them.
+//! The input is data (a [`World`](world::World): the plan, the workload with its pods, the durable state, the time as a value), and
+//! so is the output (a [`Decision`](world::Decision)). No client, no clock, no randomness, no environment: the `clippy.toml` of
+//! this crate disallows them.
 
 pub mod analysis;
 mod engine;
@@ -18,4 +18,4 @@ pub mod stable_copy;
 pub mod workload;
 pub mod world;
 
-pub use engine::{decide, name_beside, name_of_step, to_seconds};
+pub use engine::{background_run_name, decide, step_run_name, to_seconds};

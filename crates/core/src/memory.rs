@@ -1,6 +1,6 @@
-//! What a rollout remembers between two decisions: all of it, and all of it in the object's status.
+//! The durable state of a rollout: everything that decisions remember, all of it stored in the object's status.
 //!
-//! A crash loses nothing that is not here, so nothing else may matter.
+//! A restart loses everything that is not in it.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,105 +10,105 @@ use crate::revision::RevisionName;
 /// The durable state of one rollout object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
-    /// The workload this memory is about. Another UID is another workload, and nothing carries over.
+    /// The UID of the workload that this state is about. Nothing carries over to a workload with another UID.
     pub workload: Option<String>,
-    /// How the workload was set before we took hold of it.
+    /// The workload's update setting before it was adopted.
     pub setting: Option<String>,
-    /// The version to go back to.
+    /// The version to roll back to.
     pub stable: Option<Stable>,
-    /// What is going on.
+    /// The current activity.
     pub activity: Activity,
-    /// The version that was turned down, and stays so until the template changes or somebody says retry.
+    /// The rejected version. It stays rejected until the template changes or a user retries it.
     pub rejected: Option<Rejection>,
-    /// The version that was on its way when the workload was scaled to nothing. We took it out of the template; whoever asks for it
-    /// again means it.
+    /// The version that was being rolled out when the workload was scaled to zero, and was removed from the template. If it
+    /// appears in the template again, a user has requested it.
     pub withdrawn: Option<RevisionName>,
-    /// How often the present revision was tried again, and when last.
+    /// How often the current revision was retried.
     pub retries: u32,
-    /// When it was last tried again.
+    /// When it was last retried.
     pub retried_at: Option<Timestamp>,
 }
 
-/// The version that was good. Kubernetes forgets it as soon as all pods are new, so we do not rely on it.
+/// The stable version. Kubernetes forgets it as soon as all pods are updated, so it is recorded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stable {
     /// Its revision.
     pub revision: RevisionName,
-    /// Its template, which is kept whole beside this memory.
+    /// The fingerprint of its template; the whole template is stored separately.
     pub template: Fingerprint,
 }
 
-/// What is going on.
+/// The current activity of a rollout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Activity {
-    /// Nothing: the guard is up.
+    /// No rollout in progress; the guard keeps pods on the stable version.
     #[default]
     Idle,
-    /// Steps are taken towards a new version.
+    /// Rolling out a new version, step by step.
     Rolling(Attempt),
-    /// Pods go back to the stable version.
-    Returning(Return),
+    /// Rolling back to the stable version.
+    RollingBack(Rollback),
 }
 
-/// One way through the steps.
+/// One rollout of a version through the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// Where it leads.
+    /// The revision that it rolls out.
     pub target: RevisionName,
-    /// Where it is.
+    /// The current step.
     pub step: StepIndex,
-    /// The steps it was counted in.
+    /// The steps that `step` counts in.
     pub steps: Fingerprint,
-    /// The replicas that its share was counted for.
+    /// The replicas that its share was computed for.
     pub counted: Option<u32>,
-    /// When it came to this step.
+    /// When it entered the current step.
     pub entered: Timestamp,
-    /// When it last got on.
+    /// When it last made progress.
     pub progressed: Timestamp,
-    /// The most pods that were new and well so far. Only more than that is progress; one that comes and goes is not.
-    pub reached: u32,
-    /// The most places that old pods have left to new ones, where they go one after the other. That one has gone at last is
-    /// progress, once.
-    pub exposed: u32,
-    /// Pods that stay released whatever the step says, because they were when the steps began or were changed.
-    pub floor: u32,
-    /// Indices of pods that stay on the new version although the guard was raised above them when the workload was scaled up. Sorted.
+    /// The most updated pods that were available so far. Only exceeding it is progress; a pod that flaps is not.
+    pub max_available: u32,
+    /// The most old pods that were replaced so far, with partition by pod. Exceeding it is progress.
+    pub max_replaced: u32,
+    /// The number of pods that stay released at every step, because they were released when the steps began or were changed.
+    pub min_updated: u32,
+    /// Sorted indices of pods that stay on the new version although the guard was raised above them when the workload was scaled
+    /// up.
     pub kept: Vec<u32>,
-    /// The most pods that are released before the next step that has a share, because the workload was scaled up at a step without one.
+    /// The most pods to release before the next step with a share, because the workload was scaled up at a step without one.
     pub limit: Option<u32>,
-    /// The pods, from the last one down, that were released when it was stopped, by a user, a doubt or an invalid plan. One that is
-    /// updated while it is stopped goes back.
+    /// The pods, from the last one down, that were released when it was stopped by a user, an inconclusive analysis or an invalid
+    /// plan. Pods updated while it is stopped are rolled back.
     pub stopped_at: Option<u32>,
-    /// Stable pods that were not Ready before it began: they do not have to be well for a step to pass.
-    pub excused: Vec<u32>,
-    /// Somebody has set `paused`.
-    pub held: bool,
-    /// The step is a pause, or an analysis that came to no verdict or to one that holds it, and nobody has ended it.
-    pub pausing: bool,
-    /// A user has skipped the remaining steps: further pods are released without waiting for those that are.
+    /// Stable pods that were not Ready before it began: steps do not wait for them.
+    pub ignored_pods: Vec<u32>,
+    /// A user has set `paused`.
+    pub paused_by_user: bool,
+    /// The current step is an unfinished pause, or an analysis that failed or was inconclusive and waits for a user.
+    pub paused_at_step: bool,
+    /// A user has skipped the remaining steps: pods are released without waiting for the previous ones.
     pub fully_promoted: bool,
-    /// The analysis beside the steps.
-    pub beside: Beside,
-    /// The commands that it has carried out, oldest first.
+    /// The background analysis.
+    pub background: BackgroundRun,
+    /// The commands that were executed, oldest first.
     pub commands: Vec<TakenCommand>,
 }
 
-/// A command that was carried out.
+/// A command that was executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenCommand {
-    /// Which.
+    /// The command.
     pub command: Command,
-    /// The step that the attempt was at.
+    /// The attempt's step before the command.
     pub from: StepIndex,
-    /// The step that it went to.
+    /// The attempt's step after the command.
     pub to: StepIndex,
-    /// Who gave it, as far as that is known.
+    /// The user, if known.
     pub by: Option<String>,
-    /// When.
+    /// When it was executed.
     pub at: Timestamp,
 }
 
-/// A command that is on record.
+/// A recorded command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each says itself")]
 pub enum Command {
@@ -120,7 +120,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// All of them.
+    /// All commands.
     pub const ALL: [Self; 5] = [
         Self::Promote,
         Self::Skip,
@@ -129,7 +129,7 @@ impl Command {
         Self::Retry,
     ];
 
-    /// Whether the steps that it leaves behind were not passed.
+    /// Whether it skips steps that have not passed.
     pub fn skips(self) -> bool {
         match self {
             Self::Skip | Self::PromoteFull | Self::ForcePromoteFull => true,
@@ -137,7 +137,7 @@ impl Command {
         }
     }
 
-    /// As it is typed.
+    /// The command as a user types it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Promote => "promote",
@@ -149,36 +149,36 @@ impl Command {
     }
 }
 
-/// How many commands are kept on record.
+/// How many commands are kept.
 const MOST_COMMANDS: usize = 100;
 
-/// The analysis beside the steps.
+/// The state of the background analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beside {
-    /// It has not begun.
+pub enum BackgroundRun {
+    /// Not started.
     #[default]
     NotYet,
-    /// It runs, or has run.
+    /// Running or complete.
     Since(Timestamp),
-    /// It came to no verdict, and somebody has to say what to make of that.
+    /// Inconclusive: a user has to decide.
     InDoubt(Timestamp),
-    /// It came to none, and somebody has said go on.
+    /// Inconclusive, and a user chose to continue.
     Waived,
 }
 
 impl Attempt {
-    /// Puts a command on record.
+    /// Records a command.
     pub fn record(&mut self, command: TakenCommand) {
         self.commands.push(command);
         if self.commands.len() > MOST_COMMANDS {
-            // What was skipped is worth more than what was waited for and ended.
+            // Commands that skipped steps are worth more than commands that ended a wait.
             let ended = |taken: &TakenCommand| matches!(taken.command, Command::Promote | Command::Retry);
             let oldest = self.commands.iter().position(ended).unwrap_or(0);
             self.commands.remove(oldest);
         }
     }
 
-    /// Whether it goes on although pods of the new version are broken.
+    /// Whether it continues although pods of the new version are broken.
     pub fn is_forced(&self) -> bool {
         let full = |taken: &&TakenCommand| match taken.command {
             Command::PromoteFull | Command::ForcePromoteFull => true,
@@ -188,14 +188,14 @@ impl Attempt {
         self.fully_promoted && last.is_some_and(|taken| taken.command == Command::ForcePromoteFull)
     }
 
-    /// Its steps were edited: which ones were skipped says nothing about these.
+    /// Forgets which steps were skipped, because the steps were edited.
     pub fn forget_skipped(&mut self) {
         for taken in &mut self.commands {
             taken.to = taken.from;
         }
     }
 
-    /// Its steps have other numbers: what was `old` is `new`.
+    /// Renumbers the steps in the recorded commands: `old` becomes `new`.
     pub fn renumber(&mut self, old: StepIndex, new: StepIndex) {
         let shifted = |step: StepIndex| StepIndex(step.0.saturating_add(new.0).saturating_sub(old.0));
         for taken in &mut self.commands {
@@ -203,31 +203,31 @@ impl Attempt {
         }
     }
 
-    /// The index of the pod that is the `number`th, from 1, of `replicas` to run the new version where they go one after the other.
+    /// With partition by pod: the index of the `number`th pod, from 1, of `replicas` to run the new version.
     pub fn pod_number(&self, number: u32, replicas: u32) -> Option<u32> {
         pod_number(&self.kept, number, replicas)
     }
 
-    /// Whether it stands still until somebody says go on, or until a pause is over.
+    /// Whether it is paused until a user promotes it or the pause ends.
     pub fn awaits_a_word(&self) -> bool {
-        self.pausing || matches!(self.beside, Beside::InDoubt(_))
+        self.paused_at_step || matches!(self.background, BackgroundRun::InDoubt(_))
     }
 
-    /// When it has not got on for so long that people will look what it is waiting for.
+    /// From when on users will want to see what it is waiting for.
     pub fn stands_still_from(&self) -> Timestamp {
         const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);
         let last = self.entered.max(self.progressed);
         last.saturating_add(A_MOMENT).unwrap_or(last)
     }
 
-    /// Whether it has not got on for a moment.
+    /// Whether it has made no progress for a moment.
     pub fn stands_still(&self, now: Timestamp) -> bool {
         self.stands_still_from() <= now
     }
 }
 
-/// The index of the `number`th pod, from 1: first come those that were `kept` when the workload was scaled up, and then the others,
-/// each from the last one down.
+/// The index of the `number`th pod, from 1: first those that were `kept` when the workload was scaled up, then the others, each
+/// from the last one down.
 pub fn pod_number(kept: &[u32], number: u32, replicas: u32) -> Option<u32> {
     let kept = &kept[..kept.partition_point(|index| *index < replicas)];
     if number == 0 || number > replicas {
@@ -237,42 +237,42 @@ pub fn pod_number(kept: &[u32], number: u32, replicas: u32) -> Option<u32> {
         return Some(kept[at]);
     }
     let others = number - kept.len() as u32;
-    // Each that was kept above it leaves its place to the next.
+    // Each kept pod above it shifts the others down by one.
     let passed = |index: u32, kept: &u32| if *kept >= index { index - 1 } else { index };
     Some(kept.iter().rev().fold(replicas - others, passed))
 }
 
-/// A way back.
+/// A rollback.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Return {
-    /// Where it comes from.
+pub struct Rollback {
+    /// The revision that is rolled back.
     pub from: RevisionName,
     /// Why.
     pub cause: Cause,
-    /// Since when.
+    /// When it began.
     pub since: Timestamp,
 }
 
-/// Why pods go back.
+/// Why pods are rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The rollout was aborted, by a person or by its own rules.
+    /// The rollout was aborted, by a user or by its own rules.
     Aborted,
-    /// The template was put back.
-    PutBack,
-    /// The workload was scaled to nothing, and Kubernetes took that for the end of the rollout.
+    /// A user restored the stable template.
+    TemplateReverted,
+    /// The workload was scaled to zero, and Kubernetes took that for the end of the rollout.
     ScaledToZero,
 }
 
-/// A version that was turned down.
+/// A rejected version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// Its revision.
     pub revision: RevisionName,
-    /// When.
+    /// When it was rejected.
     pub at: Timestamp,
-    /// What for, in words.
+    /// Why it was rejected.
     pub reason: String,
-    /// Its template was replaced by the stable one, by us.
+    /// The operator replaced its template with the stable one.
     pub replaced: bool,
 }

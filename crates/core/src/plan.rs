@@ -1,6 +1,6 @@
-//! What a rollout is to do: steps in order, and how long it may stand still.
+//! What a rollout does: its steps, and how long it may go without progress.
 //!
-//! Every front end compiles to a [`Plan`]. The engine runs plans and knows nothing of where they came from.
+//! Every API kind compiles to a [`Plan`]. The engine executes plans and does not know where they come from.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl Weight {
             .map(Self)
     }
 
-    /// The number.
+    /// The percentage.
     pub fn percent(self) -> u8 {
         self.0
     }
@@ -31,7 +31,7 @@ impl Weight {
 /// How many pods may run the new version, counted from the last one down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// A percentage of the replicas there are when it is asked.
+    /// A percentage of the current replicas.
     Percent(Weight),
     /// A number of pods.
     Pods(u32),
@@ -43,14 +43,14 @@ impl Share {
     /// Every pod.
     pub const ALL: Self = Self::Percent(Weight::FULL);
 
-    /// Pods out of `replicas`: rounded down, but a weight above 0 is never nothing.
+    /// The number of pods out of `replicas`: rounded down, but at least 1 for a weight above 0.
     pub fn of(self, replicas: u32) -> u32 {
         match self {
             Self::Pods(pods) => pods.min(replicas),
             Self::Percent(Weight(0)) => 0,
             Self::Percent(Weight(percent)) => {
                 let floor = u64::from(replicas) * u64::from(percent) / 100;
-                // Fits: it is at most `replicas`.
+                // Cannot truncate: it is at most `replicas`.
                 (floor as u32).max(1).min(replicas)
             }
         }
@@ -67,12 +67,12 @@ impl fmt::Display for Share {
     }
 }
 
-/// A step's place in its plan. The plan's length stands for "all steps are done".
+/// The index of a step in its plan. The plan's length means "all steps are done".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepIndex(pub u32);
 
 impl StepIndex {
-    /// The step after this one.
+    /// The next step.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -81,11 +81,11 @@ impl StepIndex {
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Release this share, and wait until it is there and healthy.
+    /// Release this share, and wait until its pods are available.
     Share(Share),
-    /// Wait this long, or until somebody says go on.
+    /// Wait this long, or until a user promotes.
     Pause(Option<SignedDuration>),
-    /// Measure, and go on when the answers are good.
+    /// Measure, and advance if the analysis is successful.
     Analysis(Check),
 }
 
@@ -100,34 +100,34 @@ impl fmt::Display for Step {
     }
 }
 
-/// An analysis, by a digest of what it asks for. Its templates are no part of it: a run keeps what it began with.
+/// An analysis, identified by a digest of its spec. Its templates are not part of the digest: a run keeps what it began with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check(pub Fingerprint);
 
-/// An analysis beside the steps.
+/// A background analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// The step with which it begins.
+    /// The step at which it begins.
     pub from: StepIndex,
-    /// What it is.
+    /// The analysis.
     pub check: Check,
 }
 
-/// What becomes of a rollout whose new pod is broken.
+/// What happens to a rollout with a broken new pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBrokenPod {
-    /// The same as when it does not get on.
+    /// The same as for a missed deadline.
     Fail(OnFailure),
-    /// Nothing: it may get well until the deadline.
+    /// Nothing: it may recover before the deadline.
     Wait,
 }
 
-/// How many runs of analysis that are over are kept.
+/// How many completed AnalysisRuns are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Successful ones.
+    /// Successful runs.
     pub successful: usize,
-    /// All others.
+    /// All other runs.
     pub unsuccessful: usize,
 }
 
@@ -140,33 +140,33 @@ impl Default for History {
     }
 }
 
-/// What becomes of a rollout that does not get on.
+/// What happens to a rollout that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It stays where it is and says so.
+    /// It is held, and the status says so.
     Hold,
-    /// Every pod returns to the stable version.
+    /// Every pod is rolled back to the stable version.
     Abort,
 }
 
-/// A rollout from the first step to the last. When all are done, the rest of the pods follow.
+/// A rollout plan. When all steps are done, the remaining pods are updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The steps, in order.
     pub steps: Steps,
-    /// They are counted by pods ([`pod_by_pod`]), so their number follows that of the replicas.
+    /// Partition by pod: the steps are counted by pods ([`pod_by_pod`]), so their number follows the replicas.
     pub by_pod: bool,
-    /// What is measured beside them.
+    /// The background analysis.
     pub background: Option<Background>,
-    /// How long it may go without progress.
+    /// How long the rollout may go without progress.
     pub deadline: SignedDuration,
-    /// What happens then.
+    /// What happens at the deadline.
     pub on_failure: OnFailure,
     /// What happens when a new pod crashes or cannot start.
     pub on_broken_pod: OnBrokenPod,
-    /// What happens when an analysis says no.
+    /// What happens when an analysis fails.
     pub on_failed_check: OnFailure,
-    /// How many runs of analysis are kept.
+    /// How many AnalysisRuns are kept.
     pub history: History,
 }
 
@@ -176,12 +176,12 @@ impl Plan {
         self.steps.get(index.0 as usize)
     }
 
-    /// The index that means "all done".
+    /// The index that means "all steps are done".
     pub fn end(&self) -> StepIndex {
         StepIndex(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))
     }
 
-    /// Where a step stands among the others.
+    /// The position of a step.
     pub fn place(&self, index: StepIndex) -> Place {
         self.steps.place(index)
     }
@@ -197,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// The same plan for another number of pods, where steps are counted by pods.
+    /// The same plan for another number of pods, if its steps are counted by pods.
     pub(crate) fn counted_for(&self, replicas: u32) -> Self {
         match self.by_pod {
             true => Self {
@@ -208,7 +208,7 @@ impl Plan {
         }
     }
 
-    /// Tells edited steps from unedited ones. Those that are counted by pods are not edited by scaling.
+    /// A fingerprint that changes when the steps are edited. Scaling does not edit steps that are counted by pods.
     pub fn fingerprint(&self) -> Fingerprint {
         if self.by_pod {
             return Fingerprint::of("pod by pod");
@@ -220,7 +220,7 @@ impl Plan {
     }
 }
 
-/// Where a step stands, counted from 1: `step 2 of 4`, or `pod 2 of 5`.
+/// The position of a step, counted from 1: `step 2 of 4`, or `pod 2 of 5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     unit: &'static str,
@@ -244,13 +244,13 @@ impl fmt::Display for Place {
 
 /// The steps of a plan.
 ///
-/// The number of pods is the user's to choose, so steps that are counted by pods are computed when they are asked for:
-/// a plan takes no more memory for a million pods than for one.
+/// Users choose the number of pods, so steps that are counted by pods are computed on demand: a plan for a million pods takes no
+/// more memory than one for a single pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// Written down one by one.
+    /// Listed in the spec.
     Listed(Vec<Step>),
-    /// One pod after the other, with a gate before each and one after the last, for this number of pods.
+    /// Pod by pod, with a gate before each and one after the last, for this number of pods.
     PodByPod(u32),
 }
 
@@ -263,12 +263,12 @@ impl Steps {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where a step stands among the others. Steps that are counted by pods are two for each pod, and are told by the pod.
+    /// The position of a step. Steps that are counted by pods are two for each pod, and are named by the pod.
     pub fn place(&self, index: StepIndex) -> Place {
         let (unit, number, of) = match self {
             Self::PodByPod(pods) => ("pod", index.0 / 2, *pods),
@@ -278,14 +278,14 @@ impl Steps {
         Place { unit, number, of }
     }
 
-    /// The steps from one up to another that were not passed: `step 2 of 4`, `steps 2 to 4 of 4`. Of steps that are counted by pods
-    /// only the gates can be skipped: `the checks before pod 2 of 5`, `the checks from pod 2 of 5 on`, `the checks after the last pod`.
+    /// The steps in a range that have not passed: `step 2 of 4`, `steps 2 to 4 of 4`. In steps that are counted by pods only the
+    /// gates can be skipped: `the checks before pod 2 of 5`, `the checks from pod 2 of 5 on`, `the checks after the last pod`.
     pub fn skipped(&self, from: StepIndex, to: StepIndex) -> String {
         let single = from.0.saturating_add(1) >= to.0;
         match self {
             Self::Listed(_) if single => self.place(from).to_string(),
             Self::Listed(steps) => format!("steps {} to {} of {}", from.0 + 1, to.0, steps.len()),
-            // A pod that was released before its gate was skipped has passed it.
+            // A pod that was already released has passed its gate.
             Self::PodByPod(pods) if from.0.div_ceil(2) >= *pods => "the checks after the last pod".into(),
             Self::PodByPod(_) if single => format!("the checks before {}", self.place(from)),
             Self::PodByPod(_) => {
@@ -310,7 +310,7 @@ impl Steps {
         }
     }
 
-    /// The steps in order, each computed when its turn comes.
+    /// The steps in order, each computed on demand.
     pub fn iter(&self) -> impl Iterator<Item = Step> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
@@ -340,7 +340,7 @@ fn share_before(steps: &[Step], index: StepIndex) -> Share {
         .unwrap_or(Share::NONE)
 }
 
-/// One pod after the other, with a gate before each and one after the last.
+/// Pod by pod, with a gate before each and one after the last.
 pub fn pod_by_pod(pods: u32) -> Steps {
     Steps::PodByPod(pods)
 }
@@ -350,17 +350,17 @@ fn pods_at(index: StepIndex) -> u32 {
     index.0.div_ceil(2)
 }
 
-/// The gate of [`pod_by_pod`] that stands when so many pods are new.
+/// The gate of [`pod_by_pod`] after `pods` updated pods.
 pub fn gate_after(pods: u32) -> StepIndex {
     StepIndex(pods.saturating_mul(2))
 }
 
-/// A short digest of something too long to remember.
+/// A short digest of something too long to store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// The digest of a text: FNV-1a, which is short and the same on every machine and in every release.
+    /// The digest of a text: FNV-1a, which is short and identical on every machine and in every release.
     pub fn of(text: &str) -> Self {
         let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -368,12 +368,12 @@ impl Fingerprint {
         Self(format!("{sum:016x}"))
     }
 
-    /// One that was written down.
+    /// A fingerprint from the API.
     pub fn from_api(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// As it is written down.
+    /// The form that the API stores.
     pub fn as_str(&self) -> &str {
         &self.0
     }

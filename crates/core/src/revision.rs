@@ -1,9 +1,9 @@
-//! The name a StatefulSet's controller gives to the revision of a pod template.
+//! The name that the StatefulSet controller gives to the revision of a pod template.
 //!
-//! Kubernetes stores each template as a ControllerRevision named `<set>-<hash>` and labels pods with that name. The
-//! hash depends on the template's bytes alone, so we can say which revision a template will become before the
-//! controller has seen it, and tell two templates apart as the controller does: byte for byte. The steps below follow
-//! the controller's: serialise the way Go does, FNV-1, then letters that cannot spell a word.
+//! Kubernetes stores each template as a ControllerRevision named `<set>-<hash>` and labels pods with that name. The hash depends
+//! only on the template's bytes, so the revision of a template is known before the controller has observed it, and templates are
+//! compared as the controller does: byte for byte. The steps are those of the controller: serialise as Go does, FNV-1, then encode
+//! in letters that cannot form a word.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl fmt::Display for RevisionName {
     }
 }
 
-/// The `data` of the ControllerRevision for `template`: a patch that puts exactly this template back.
+/// The `data` of the ControllerRevision for `template`: a patch that restores exactly this template.
 pub fn data(template: &Value) -> String {
     let mut template = template.clone();
     if let Value::Object(fields) = &mut template {
@@ -69,8 +69,7 @@ pub fn hash(data: &str, collision_count: i32) -> String {
         .collect()
 }
 
-/// The set's share of the name. Set names are DNS labels, so a byte is a character; the loop only guards against a
-/// name that is not.
+/// The set's part of the name. Set names are DNS labels, so a byte is a character; the loop only guards against invalid names.
 fn prefix(set: &str) -> &str {
     let mut end = set.len().min(LONGEST_PREFIX);
     while !set.is_char_boundary(end) {
@@ -123,8 +122,7 @@ fn write_like_go(out: &mut String, value: &Value) {
     }
 }
 
-/// Go writes a float64 without an exponent between 1e-6 and 1e21, and every whole number there without a fraction.
-/// Writes a number as Go does in JSON.
+/// Writes a number as Go does in JSON: a float64 without an exponent between 1e-6 and 1e21, and without a fraction if it is whole.
 pub(crate) fn write_number(out: &mut String, number: f64) {
     use fmt::Write;
     let size = number.abs();
@@ -199,7 +197,7 @@ mod tests {
     #[case(json!(30), "30")]
     #[case(json!(-1), "-1")]
     #[case(json!(1.5), "1.5")]
-    #[case(json!(9_007_199_254_740_993_i64), "9007199254740992")] // one past what a float64 can tell apart
+    #[case(json!(9_007_199_254_740_993_i64), "9007199254740992")] // one past the integers that a float64 represents exactly
     #[case(json!(1e21), "1e+21")]
     #[case(json!(1e-7), "1e-7")]
     fn numbers_are_written_as_go_writes_a_float64(#[case] number: Value, #[case] expected: &str) {

@@ -1,4 +1,4 @@
-//! The RolloutPlugin front end: from its spec to a plan.
+//! Compiles the spec of a RolloutPlugin to a plan.
 
 use jiff::SignedDuration;
 use stateward_api::duration;
@@ -8,15 +8,14 @@ use crate::analysis::template::{self, Span, Templates};
 use crate::plan::{
     Background, Check, Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight,
 };
-use crate::world::Asked;
+use crate::world::RunFor;
 
-/// What the spec asks for, or everything that is wrong with it; of its analyses as far as that can be told without their
-/// templates.
+/// The plan, or everything that is wrong with the spec; analyses are checked only as far as possible without their templates.
 pub fn plan(object: &RolloutPlugin) -> Result<Plan, Vec<String>> {
     plan_with(object, None)
 }
 
-/// The same with the templates that there are.
+/// The same with the available templates.
 pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> Result<Plan, Vec<String>> {
     let mut problems = object.problems();
     for (analysis, path, span) in analyses(object) {
@@ -37,7 +36,7 @@ pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> R
             (Some(analysis), ..) => Step::Analysis(check(analysis)),
             (None, Some(pause), _) => {
                 let duration = pause.duration.as_ref().map(duration::parse);
-                // What could not be read is a problem and was told above.
+                // An invalid duration was reported above.
                 Step::Pause(duration.and_then(Result::ok))
             }
             (None, None, weight) => {
@@ -85,7 +84,7 @@ pub fn plan_with(object: &RolloutPlugin, templates: Option<&dyn Templates>) -> R
     })
 }
 
-/// The analyses of a rollout, and where they stand in its spec.
+/// The analyses of a rollout, and their paths in its spec.
 fn analyses(object: &RolloutPlugin) -> Vec<(&Analysis, String, Span)> {
     let Some(canary) = &object.spec.strategy.canary else {
         return Vec::new();
@@ -101,20 +100,20 @@ fn analyses(object: &RolloutPlugin) -> Vec<(&Analysis, String, Span)> {
     steps.chain(beside).collect()
 }
 
-/// The analysis that is asked for, and where it stands in the spec.
-pub fn analysis(object: &RolloutPlugin, asked: Asked) -> Option<(&Analysis, String, Span)> {
+/// The analysis for a run, and its path in the spec.
+pub fn analysis(object: &RolloutPlugin, run_for: RunFor) -> Option<(&Analysis, String, Span)> {
     let canary = object.spec.strategy.canary.as_ref()?;
-    let path = match asked {
-        Asked::By(step) => {
+    let path = match run_for {
+        RunFor::Step(step) => {
             canary.steps.get(step.0 as usize)?.analysis.as_ref()?;
             format!("spec.strategy.canary.steps[{}].analysis", step.0)
         }
-        Asked::Beside => "spec.strategy.canary.analysis".to_owned(),
+        RunFor::Background => "spec.strategy.canary.analysis".to_owned(),
     };
     analyses(object).into_iter().find(|(_, here, _)| *here == path)
 }
 
-/// Whether anything is measured in a rollout.
+/// Whether a rollout has any analysis.
 pub fn has_analysis(object: &RolloutPlugin) -> bool {
     !analyses(object).is_empty()
 }
@@ -125,7 +124,7 @@ fn check(analysis: &Analysis) -> Check {
     ))
 }
 
-/// A count that was given; one that was not, or is less than nothing, is 0.
+/// A count; 0 if it is missing or negative.
 fn count(number: Option<i32>) -> u32 {
     number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
-//! The copy of a stable template: a ControllerRevision of the rollout object's own (rule 4).
+//! The copy of a stable template: a ControllerRevision that the rollout object owns (rule 4).
 //!
 //! It is not in the status, because users who may only patch the status, to promote or to abort, could then replace the pod spec
-//! that a rollback restores. A ControllerRevision is out of their reach: its data is immutable, and its name is derived from the data
+//! that a rollback restores. They cannot change a ControllerRevision: its data is immutable, and its name is derived from the data
 //! by SHA-256, so a copy that does not match its own name is never restored. It has none of the StatefulSet's labels and is
-//! controlled by the rollout object, so the StatefulSet's controller ignores it, and it is garbage collected with the object.
+//! controlled by the rollout object, so the StatefulSet controller ignores it, and it is garbage collected with the object.
 
 use std::fmt::Write;
 
@@ -15,10 +15,10 @@ use crate::revision;
 /// The label of every copy. Its value is the UID of the rollout object.
 pub const COPY_OF: &str = "stateward.dev/stable-template-of";
 
-/// How much of the object's name is part of the copy's: the rest of 253 characters is for the digest.
+/// How many characters of the object's name are part of the copy's: the rest of the 253 is for the digest.
 const LONGEST_PREFIX: usize = 180;
 
-/// The rollout object that a copy belongs to.
+/// The rollout object that owns a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// `argoproj.io/v1alpha1`
@@ -31,7 +31,7 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// The name of the copy of `template`: the object's, and the SHA-256 of its UID and the template.
+/// The name of the copy of `template`: the object's name, and the SHA-256 of its UID and the template.
 pub fn name(owner: &Owner, template: &Value) -> String {
     let mut end = owner.name.len().min(LONGEST_PREFIX);
     while !owner.name.is_char_boundary(end) {
@@ -51,7 +51,7 @@ pub fn name(owner: &Owner, template: &Value) -> String {
     name
 }
 
-/// The ControllerRevision that keeps `template`.
+/// The ControllerRevision with the copy of `template`.
 pub fn manifest(owner: &Owner, namespace: &str, template: &Value) -> Value {
     let mut patch = template.clone();
     if let Value::Object(fields) = &mut patch {
@@ -77,7 +77,7 @@ pub fn manifest(owner: &Owner, namespace: &str, template: &Value) -> Value {
     })
 }
 
-/// Whether a ControllerRevision is a copy of this object's, by who controls it.
+/// Whether this object controls a ControllerRevision.
 pub fn is_of(copy: &Value, owner: &Owner) -> bool {
     let owners = copy["metadata"]["ownerReferences"].as_array();
     owners.into_iter().flatten().any(|reference| {
@@ -89,7 +89,7 @@ pub fn is_of(copy: &Value, owner: &Owner) -> bool {
     })
 }
 
-/// The template that a copy keeps. `None` for one that is not this object's, or whose data does not match its name.
+/// The template in a copy. `None` if the copy is not this object's, or its data does not match its name.
 pub fn template(copy: &Value, owner: &Owner) -> Option<Value> {
     let mut template = copy["data"]["spec"].get("template")?.clone();
     template.as_object_mut()?.remove("$patch");
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!((&name[..10], name.len()), ("db-stable-", 74));
     }
 
-    /// Each of these is what somebody who can create or change a ControllerRevision could try.
+    /// What a user who can create or change a ControllerRevision could try.
     #[rstest]
     #[case::other_data("/data/spec/template", template_of("evil:1"))]
     #[case::no_data("/data", Value::Null)]

@@ -1,7 +1,7 @@
-//! The workload as a decision sees it: revisions, a row per pod, and how far it is released.
+//! The workload as a decision sees it: revisions, a row per pod, and how many pods are released.
 //!
-//! A resource plugin fills this in. Pods are counted by [`Pod::index`] from 0, whatever ordinals they carry; the share that
-//! is released is counted from the last pod down.
+//! A resource plugin fills it in. Pods are counted by [`Pod::index`] from 0, whatever their ordinals; the released share is counted
+//! from the last pod down.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,73 +9,73 @@ use crate::memory::Stable;
 use crate::plan::Fingerprint;
 use crate::revision::RevisionName;
 
-/// The most replicas that a workload may ask for and still be rolled out: as many as the nodes of the largest cluster that
-/// Kubernetes supports. The number costs a tenant nothing to write down, and a decision looks at every pod that it asks for.
+/// The most replicas of a workload that can be rolled out: the number of nodes in the largest cluster that Kubernetes supports. A
+/// tenant can request any number for free, and a decision looks at every requested pod.
 pub const MOST_REPLICAS: u32 = 5_000;
 
 /// A snapshot of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Its identity: another object of the same name has another.
+    /// Its UID.
     pub uid: String,
-    /// Its controller has seen what the snapshot shows.
+    /// Its controller has observed the generation of this snapshot.
     pub observed: bool,
-    /// Pods asked for.
+    /// Requested replicas.
     pub replicas: u32,
-    /// Pods it is set to update, from the last one down. Negative while it is held more tightly than it needs to be.
+    /// Pods that it is set to update, from the last one down. Negative while the partition is higher than the number of replicas.
     pub released: i64,
-    /// The revision that a pod outside the released share gets when it is made again.
+    /// The revision that a pod outside the released share gets when it is recreated.
     pub current: RevisionName,
     /// The revision of the template.
     pub update: RevisionName,
-    /// Tells the template from others.
+    /// Identifies the template.
     pub template: Fingerprint,
-    /// The same of the current revision's template, where it is known. Asked for when a workload is taken on.
+    /// Identifies the current revision's template, if known. Read when a workload is adopted.
     pub current_template: Option<Fingerprint>,
-    /// What its lowest pod runs, where its controller has forgotten that and its template is known. Asked for when a workload is
-    /// taken on.
+    /// The revision of its lowest pod, if its controller has forgotten it and the template is known. Read when a workload is
+    /// adopted.
     pub forgotten: Option<Stable>,
-    /// How its users have set it, in the plugin's own words: what it has to be again when it is let go.
+    /// The update setting of its users, encoded by the plugin: restored when the workload is released.
     pub setting: String,
-    /// The same, where it was written down when the workload was let go of in the middle of a rollout.
+    /// The same, recorded on the workload when it was released in the middle of a rollout.
     pub kept_setting: Option<String>,
-    /// Who holds it.
+    /// Which object claims it.
     pub claim: Claim,
-    /// One pod waits for the one before it, so a broken one holds up the others.
+    /// Pods are updated in order, so a broken pod blocks the others.
     pub ordered: bool,
-    /// How long a pod must be Ready to count.
+    /// How long a pod must be Ready to be available (`minReadySeconds`).
     pub min_ready: SignedDuration,
-    /// The workload's own counters, which come by another way than the pods and may lag.
+    /// The counters in the workload's status, which may lag behind the pods or run ahead of them.
     pub told: Counters,
     /// The pods, sorted by index.
     pub pods: Vec<Pod>,
 }
 
-/// Who holds a workload.
+/// Which object claims a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Nobody.
+    /// No object.
     Free,
-    /// Nobody here, but another operator has held it for the object that is being decided on.
+    /// No object, but another operator held it for the object that is being decided on.
     Inherited,
     /// The object that is being decided on.
     Ours,
-    /// Another one, by name.
+    /// Another object, by name.
     Other(String),
 }
 
-/// Pods counted by their own workload.
+/// The pod counters in the workload's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// There at all.
+    /// All pods.
     pub replicas: u32,
-    /// On the current revision, and not on their way out.
+    /// On the current revision, and not terminating.
     pub current: u32,
-    /// On the template's revision, and not on their way out.
+    /// On the template's revision, and not terminating.
     pub updated: u32,
     /// Ready.
     pub ready: u32,
-    /// Ready for long enough.
+    /// Ready for at least `minReadySeconds`.
     pub available: u32,
 }
 
@@ -84,82 +84,82 @@ pub struct Counters {
 pub struct Pod {
     /// Its name.
     pub name: String,
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
-    /// Its place, from 0.
+    /// Its index, from 0.
     pub index: u32,
-    /// What it runs.
+    /// The revision that it runs.
     pub revision: Option<RevisionName>,
-    /// On its way out.
+    /// Terminating.
     pub terminating: bool,
     /// Ready since then.
     pub ready_since: Option<Timestamp>,
-    /// Not Ready since then, where that is told.
+    /// Not Ready since then, if reported.
     pub unready_since: Option<Timestamp>,
-    /// How often its containers have started again.
+    /// How often its containers have restarted.
     pub restarts: u32,
-    /// When the last of them did.
+    /// When a container last restarted.
     pub restarted_at: Option<Timestamp>,
-    /// Why it will not get well by itself.
+    /// Why it will not become Ready by itself.
     pub trouble: Option<Trouble>,
-    /// What is reported of it while it is not Ready.
+    /// What is reported while it is not Ready.
     pub unready: Option<Unready>,
-    /// The exit code of the container that ended last, of those that are not Ready.
+    /// The exit code of the container that terminated last, among those that are not Ready.
     pub last_exit: Option<i32>,
 }
 
-/// Something waiting does not mend.
+/// A problem that waiting does not fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Kubernetes' word for it: `CrashLoopBackOff`, `ImagePullBackOff`.
+    /// The reason that Kubernetes reports: `CrashLoopBackOff`, `ImagePullBackOff`.
     pub reason: String,
-    /// What was said about it.
+    /// The message that Kubernetes reports.
     pub message: String,
 }
 
-/// Why a pod is not Ready, as the scheduler and the kubelet report it. It is shown, and no verdict follows from it: waiting may help.
+/// Why a pod is not Ready, as the scheduler and the kubelet report it. It is only shown, because waiting may help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unready {
-    /// In one word: `Unschedulable`, `ErrImagePull`.
+    /// The reason: `Unschedulable`, `ErrImagePull`.
     pub reason: String,
-    /// For people, with the reason: `ErrImagePull: not found`.
+    /// The reason with details, for users: `ErrImagePull: not found`.
     pub message: String,
 }
 
 impl Unready {
     /// The reason of a pod whose init containers run.
     pub const INITIALIZING: &str = "Initializing";
-    /// The reason of one whose startup probe has yet to pass.
+    /// The reason of a pod whose startup probe has not passed yet.
     pub const STARTUP_PROBE: &str = "StartupProbe";
-    /// The reason of one whose readiness probe has yet to pass, or passes no more.
+    /// The reason of a pod whose readiness probe has not passed yet, or fails again.
     pub const READINESS_PROBE: &str = "ReadinessProbe";
 }
 
-/// How long a container that has crashed must run before we believe it. A crash loop without a readiness probe is Ready
-/// for a moment at every turn.
+/// How long a container that has crashed must run before it counts as healthy. A crash-looping container without a readiness probe
+/// is Ready for a moment after every restart.
 const BELIEVED_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
-/// A crash loop starts its container again within this time.
+/// A crash loop restarts its container within this time.
 const CRASHES_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 impl Pod {
-    /// Ready, and staying.
+    /// Ready, and not terminating.
     pub fn ready(&self) -> bool {
         self.ready_since.is_some() && !self.terminating
     }
 
-    /// Not Ready, and more than slow: its containers cannot begin, or have ended a moment ago.
+    /// Not Ready, and not just slow: its containers cannot start, or crashed recently.
     pub fn is_broken(&self, now: Timestamp) -> bool {
         !self.ready() && !self.terminating && (self.trouble.is_some() || self.has_crashed_lately(now))
     }
 
-    /// Whether it may be in a crash loop, also where it is Ready for a moment.
+    /// Whether it may be in a crash loop, even if it is Ready at the moment.
     pub fn has_crashed_lately(&self, now: Timestamp) -> bool {
         self.restarted_at
             .is_some_and(|at| now.duration_since(at) < CRASHES_WITHIN)
     }
 
-    /// When it will count as available if nothing happens to it. `None` while it is not Ready.
+    /// When it will be available if nothing happens to it. `None` while it is not Ready.
     pub fn available_at(&self, min_ready: SignedDuration) -> Option<Timestamp> {
         let since = self.ready_since.filter(|_| !self.terminating)?;
         let ready = since.saturating_add(min_ready).ok()?;
@@ -182,12 +182,12 @@ impl Workload {
         self.replicas.saturating_sub(pods)
     }
 
-    /// The pods that are asked for, without those that scaling down will take away.
+    /// The requested pods, without those that scaling down removes.
     pub fn members(&self) -> impl Iterator<Item = &Pod> {
         self.pods.iter().filter(|pod| pod.index < self.replicas)
     }
 
-    /// The living pod at `index`: the one that stays, where an old one is still on its way out.
+    /// The pod at `index`: the one that stays, if an old one is still terminating.
     pub fn at(&self, index: u32) -> Option<&Pod> {
         let start = self.pods.partition_point(|pod| pod.index < index);
         let mut here = self.pods[start..].iter().take_while(|pod| pod.index == index);
@@ -198,28 +198,27 @@ impl Workload {
         Some(here.find(|pod| !pod.terminating).unwrap_or(first))
     }
 
-    /// Pods from the last one down that already run `revision`, without a gap.
+    /// The number of consecutive pods from the last one down that already run `revision`.
     pub fn exposed_from_the_top(&self, revision: &RevisionName) -> u32 {
         let runs = |index: &u32| self.at(*index).is_some_and(|pod| pod.runs(revision));
         (0..self.replicas).rev().take_while(runs).count() as u32
     }
 
-    /// What the lowest pod runs, where its controller has forgotten that: the workload was made anew around its pods, with another
-    /// template. A change goes from the last pod down, so that is what they come from.
+    /// The revision of the lowest pod, if its controller has forgotten it: the workload was recreated around its pods with another
+    /// template. An update goes from the last pod down, so the lowest pod runs the version before it.
     pub fn forgotten_revision(&self) -> Option<&RevisionName> {
         let mut there = self.members().filter(|pod| !pod.terminating);
         let lowest = there.find_map(|pod| pod.revision.as_ref())?;
         (self.current == self.update && *lowest != self.update).then_some(lowest)
     }
 
-    /// Whether the workload's counters tell of the same pods as the rows do. The two come by different watches; while
-    /// they differ, one of them is old.
+    /// Whether the workload's counters agree with the pods. They come from different watches; while they differ, one is stale.
     pub fn counters_agree(&self) -> bool {
         let ready = self.pods.iter().filter(|pod| pod.ready_since.is_some());
         self.same_pods() && self.told.ready as usize == ready.count()
     }
 
-    /// The same without readiness, which comes and goes: which pods there are, and what they run.
+    /// The same without readiness, which changes often: which pods exist, and which revisions they run.
     pub fn same_pods(&self) -> bool {
         let on = |revision: &RevisionName| {
             let staying = self.pods.iter().filter(|pod| !pod.terminating);

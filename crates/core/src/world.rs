@@ -1,4 +1,4 @@
-//! Everything a decision may look at, and everything it may say.
+//! Everything that a decision may look at, and everything that it may return.
 
 use std::fmt;
 
@@ -14,56 +14,56 @@ use crate::workload::Workload;
 /// An immutable snapshot to decide on.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
-    /// What to do, or why the spec does not say.
+    /// The plan, or why the spec has none.
     pub plan: Result<Plan, Vec<String>>,
-    /// The spec names a workload that this object may manage, whether or not its plan is valid.
+    /// The spec references a workload that this object may manage, whether or not its plan is valid.
     pub reference_valid: bool,
     /// `spec.paused`
     pub paused: bool,
-    /// The workload is left to Kubernetes for the time being.
+    /// The workload is left to Kubernetes for now.
     pub suspended: bool,
     /// The object is being deleted.
     pub deleting: bool,
     /// The stable template can be restored from its copy.
     pub can_restore: bool,
-    /// What was asked for by people.
+    /// The commands that users gave.
     pub commands: Commands,
-    /// What was remembered.
+    /// The durable state.
     pub memory: Memory,
-    /// What it is all about; `Err` says why there is none to decide on.
+    /// The workload, or why there is none to decide on.
     pub workload: Result<Workload, NoWorkload>,
-    /// The runs of analysis that belong to the object, the oldest first.
+    /// The object's AnalysisRuns, oldest first.
     pub runs: Vec<Run>,
-    /// What kept the last request from being carried out, if it was refused again and again.
-    pub hindrance: Option<String>,
-    /// Who keeps changing what is set in the workload, if another client does.
+    /// Why the last request failed, if it was refused repeatedly.
+    pub last_error: Option<String>,
+    /// The other client that keeps changing the workload's settings, if there is one.
     pub contested: Option<String>,
     /// The name of the object.
     pub object: String,
-    /// How people address this object in a command: `my-rollout -n prod`.
+    /// How users address the object in a command: `my-rollout -n prod`.
     pub name: String,
 }
 
-/// A run of analysis.
+/// An AnalysisRun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Its name.
     pub name: String,
-    /// What people know it by: `analysis db-7c9f-2-3fa9c1`.
+    /// How users know it: `analysis db-7c9f-2-3fa9c1`.
     pub title: String,
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
-    /// Where it stands.
+    /// Its phase.
     pub phase: analysis::Phase,
-    /// Why.
+    /// Why it is in that phase.
     pub message: String,
-    /// Everything that has a say in it was measured at least once.
+    /// Every metric that counts was measured at least once.
     pub measured: bool,
-    /// When its measurements began, where those say nothing about pods that were unwell since.
+    /// When its measurements began, if they do not cover pods that were unavailable since.
     pub began: Option<Timestamp>,
-    /// It was told to end.
+    /// It was asked to terminate.
     pub ending: bool,
     /// When it ended.
     pub ended: Option<Timestamp>,
@@ -71,99 +71,99 @@ pub struct Run {
 
 /// Which analysis of a plan a run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// That of a step.
-    By(StepIndex),
-    /// The one beside the steps.
-    Beside,
+pub enum RunFor {
+    /// The analysis of a step.
+    Step(StepIndex),
+    /// The background analysis.
+    Background,
 }
 
 /// Why there is no workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoWorkload {
-    /// It is not there, or is on its way out. The text names it.
+    /// It does not exist, or is being deleted. The text names it.
     Missing(String),
-    /// It is there and cannot be rolled: it says which field stands in the way.
+    /// It exists and cannot be rolled out: the text names the field that prevents it.
     Unfit(String),
 }
 
-/// One-shot commands. They belong to the attempt that stood in the status they were written to.
+/// One-shot commands. They apply to the attempt in the status that they were given for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// End the pause that stands, or the gate.
+    /// End the current pause or gate.
     pub promote: bool,
     /// Skip the current step.
     pub skip: bool,
     /// Skip all steps.
     pub promote_full: bool,
-    /// Skip all steps, also while a pod of the new version is broken.
+    /// Skip all steps, even while a pod of the new version is broken.
     pub force: bool,
-    /// Go back.
+    /// Roll back.
     pub abort: bool,
-    /// Try the rejected revision again.
+    /// Retry the rejected revision.
     pub retry: bool,
-    /// Who says so, as far as that is known.
+    /// The user who gave them, if known.
     pub by: Option<String>,
 }
 
-/// What to do now.
+/// The result of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What to remember. When it differs from what was remembered, it is written down and nothing else is done:
-    /// the next decision acts on what then is on record.
+    /// The new durable state. When it differs from the old one, it is written and nothing else is done: the next decision acts on
+    /// the recorded state.
     pub memory: Memory,
-    /// The one request to make of the workload.
+    /// The one request to make.
     pub action: Option<Action>,
-    /// What to tell people; `None` when there is nothing new to say yet.
+    /// What to show in the status; `None` when there is nothing new yet.
     pub report: Option<Report>,
-    /// What happened, for the event log.
+    /// What happened, for events.
     pub notices: Vec<Notice>,
-    /// When to look again even if nothing happens.
+    /// When to decide again even if nothing happens.
     pub look_again: Option<Timestamp>,
 }
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Release this share, and claim the workload with it.
+    /// Release this share, and claim the workload.
     Release(Share),
-    /// Make one pod go, so that it comes back on the stable version (or, inside the share, on the new one).
+    /// Delete one pod, so that it is recreated on the stable version (or, inside the share, on the new one).
     Remove {
         /// Its name.
         pod: String,
-        /// Its identity: no other pod of that name.
+        /// Its UID: no other pod of that name.
         uid: String,
-        /// It serves somebody: ask the disruption budgets.
+        /// It may serve clients: evict it, which respects disruption budgets.
         serving: bool,
     },
-    /// Put the stable template back and let this share of the pods follow.
+    /// Restore the stable template and release it to this share of the pods.
     Restore(Share),
-    /// Let go of the workload.
-    LetGo(Leave),
-    /// Begin a run of analysis under this name. One that is there already is the one that was meant.
+    /// Release the workload.
+    ReleaseClaim(LeftAs),
+    /// Create an AnalysisRun under this name. An existing one is the right one.
     StartRun {
         /// Its name.
         name: String,
-        /// What it is for.
-        asked: Asked,
+        /// Which analysis it is for.
+        run_for: RunFor,
     },
-    /// Have a run end before its time.
+    /// Terminate a run early.
     EndRun {
         /// Its name.
         name: String,
-        /// Its identity.
+        /// Its UID.
         uid: String,
     },
-    /// Delete a run that is over.
+    /// Delete a completed run.
     DropRun {
         /// Its name.
         name: String,
-        /// Its identity.
+        /// Its UID.
         uid: String,
     },
 }
 
-/// For a line of a log.
+/// For log lines.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -173,7 +173,7 @@ impl fmt::Display for Action {
             } => write!(f, "evict pod {pod}"),
             Self::Remove { pod, .. } => write!(f, "delete pod {pod}"),
             Self::Restore(_) => f.write_str("restore the stable template"),
-            Self::LetGo(_) => f.write_str("release the claim of the workload"),
+            Self::ReleaseClaim(_) => f.write_str("release the claim of the workload"),
             Self::StartRun { name, .. } => write!(f, "start analysis run {name}"),
             Self::EndRun { name, .. } => write!(f, "end analysis run {name}"),
             Self::DropRun { name, .. } => write!(f, "delete analysis run {name}"),
@@ -181,29 +181,30 @@ impl fmt::Display for Action {
     }
 }
 
-/// How a workload is left.
+/// How a workload is released.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// At rest: with the setting that it had before us.
-    AsItWas(String),
-    /// In the middle: as it is. The setting that it had before us is for whoever takes it on next.
-    AsItIs(String),
+pub enum LeftAs {
+    /// At rest: with the setting that it had before it was adopted.
+    BeforeAdoption(String),
+    /// In the middle of a rollout: unchanged. The setting from before it was adopted is recorded for the next object that adopts
+    /// it.
+    Frozen(String),
 }
 
-/// Where a rollout stands, in one word. Seed 000's words.
+/// The phase of a rollout, in the names of seed 000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Pods are on their way, or something is waited for.
+    /// Pods are being replaced, or the rollout waits for something.
     Progressing,
-    /// A pause stands.
+    /// Paused.
     Paused,
     /// Every pod runs the stable version.
     Successful,
-    /// It was turned down, is stuck, or cannot begin.
+    /// Rejected, stuck, or unable to begin.
     Failed,
 }
 
-/// Why it stands there: the `reason` of its conditions.
+/// Why it is in that phase: the `reason` of its conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each says itself")]
 pub enum Reason {
@@ -231,7 +232,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 21] = [
         Self::InvalidSpec,
         Self::WorkloadMissing,
@@ -256,8 +257,8 @@ impl Reason {
         Self::Suspended,
     ];
 
-    /// Whether a person has to act soon: the rollout is held, most often with pods on a version that has failed, and stays so until
-    /// a person decides. What is rolled back needs another version, but not at night; what cannot begin exposes no pod.
+    /// Whether a user has to act soon: the rollout is held, usually with pods on a failed version, until a user decides. A
+    /// rolled-back version needs a fix, but not at night; a rollout that cannot begin exposes no pod.
     pub fn is_urgent(self) -> bool {
         match self {
             Self::PodBroken | Self::DeadlineExceeded | Self::ChecksFailed => true,
@@ -283,19 +284,19 @@ impl Reason {
     }
 }
 
-/// What to tell people.
+/// What to show in the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// In one word.
+    /// The phase.
     pub phase: Phase,
-    /// Why.
+    /// Why it is in that phase.
     pub reason: Reason,
-    /// What is waited for and which command moves it.
+    /// What the rollout waits for, and which command ends that.
     pub message: String,
 }
 
 impl Decision {
-    /// The share whose step this decision takes for passed, if it does.
+    /// The share whose step passes with this decision, if one does.
     pub fn passed_share(&self, before: &World) -> Option<Share> {
         let plan = before.plan.as_ref().ok()?;
         match (&before.memory.activity, &self.memory.activity) {

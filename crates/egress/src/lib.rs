@@ -1,46 +1,47 @@
-//! Where the operator connects to, and where not.
+//! Which addresses the operator connects to.
 //!
-//! A template names addresses, and whoever may write one is not always allowed to reach what the operator can reach: its own
-//! loopback, its node, the metadata service that hands out the node's credentials. Those are refused, in every spelling.
-//! Private networks are open: that is where Prometheus lives. Where it is known what metrics need, `only` narrows it to that.
+//! Templates contain addresses, and their author may not be allowed to reach everything that the operator can reach: its loopback,
+//! its node, the metadata service with the node's credentials. Those are refused, in every spelling. Private networks are open,
+//! because Prometheus runs there. If the metrics' addresses are known, `only` restricts connections to them.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use parking_lot::RwLock;
 use url::{Host, Url};
 
-/// Where the operator connects to, beyond what is refused to everybody.
+/// Which addresses the operator connects to, beyond those that are always refused.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
-    /// Opened, though refused otherwise.
+    /// Allowed although refused by default.
     pub allow: Vec<Cidr>,
-    /// Refused on top, unless it is opened: the API server and the operator's node.
+    /// Refused in addition, unless allowed: the API server and the operator's node.
     pub refuse: Refusals,
-    /// Names of the API server, for where what they lead to is not seen.
+    /// Names of the API server, for proxies that resolve names themselves.
     pub refuse_names: Vec<String>,
-    /// Nothing but these is open, if there are any. What is refused stays refused.
+    /// If not empty, everything else is refused. It does not allow what is refused above.
     pub only: Vec<Destination>,
 }
 
-/// Addresses that are refused, and why. Clones share one list, which may change: API servers come and go.
+/// Refused addresses, with the reason. Clones share one list, which may change: API servers come and go.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<RwLock<Vec<(Cidr, &'static str)>>>);
 
 impl Refusals {
-    /// Refuses these, and no longer what was refused for the same reason.
+    /// Replaces the addresses that were refused for this reason.
     pub fn replace(&self, why: &'static str, ranges: impl IntoIterator<Item = Cidr>) {
-        let mut refused = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.0.write();
         refused.retain(|(_, reason)| *reason != why);
         refused.extend(ranges.into_iter().map(|range| (range, why)));
     }
 
     /// Refuses these too.
     pub fn add(&self, why: &'static str, ranges: impl IntoIterator<Item = Cidr>) {
-        let mut refused = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.0.write();
         for range in ranges {
             if !refused.contains(&(range, why)) {
                 refused.push((range, why));
@@ -50,24 +51,24 @@ impl Refusals {
 
     /// Why an address is refused, if it is.
     pub fn find(&self, address: IpAddr) -> Option<&'static str> {
-        let refused = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.0.read();
         let found = refused.iter().find(|(range, _)| range.0.contains(&address));
         found.map(|(_, why)| *why)
     }
 }
 
-/// Where metrics may be asked: a range of addresses, a host, or with `*.` the hosts below one.
+/// An allowed destination: a range of addresses, a host, or with `*.` the hosts below one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// These addresses.
     Range(Cidr),
     /// This name.
     Host(String),
-    /// The names that end like this, from a dot on.
+    /// The names that end with this, from a dot on.
     Below(String),
 }
 
-/// What is no destination.
+/// An invalid destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is neither a range of addresses such as 10.1.0.0/16 nor a host such as prometheus.monitoring.svc or *.example.com"
@@ -90,7 +91,7 @@ impl FromStr for Destination {
             !label.is_empty() && label.bytes().all(inner)
         };
         let name = canonical(name);
-        // What ends in a number is an address to every URL, and was none above.
+        // URLs treat a name whose last label is a number as an address, and it was not a valid one above.
         let last = name.rsplit('.').next().unwrap_or_default();
         if !name.split('.').all(is_label) || last.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(NoDestination(text.to_owned()));
@@ -117,7 +118,7 @@ impl Destination {
     }
 }
 
-/// A name as it is compared: case and the dot of the root make no difference.
+/// The form in which names are compared: lower case, without the dot of the root.
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.strip_suffix('.').unwrap_or(&name).to_owned()
@@ -127,7 +128,7 @@ fn canonical(name: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr(IpNet);
 
-/// What is no range of addresses.
+/// An invalid range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a range of addresses such as 127.0.0.1, 10.1.0.0/16 or fd00::/8")]
 pub struct NoCidr(String);
@@ -159,7 +160,7 @@ impl fmt::Display for Cidr {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     host: String,
-    /// What to open.
+    /// The address to allow.
     address: Option<IpAddr>,
     /// `a loopback address`, `is a name of the API server`
     why: &'static str,
@@ -177,7 +178,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why a host is refused, as it comes after its name: `is a loopback address`, `has an empty label`.
+/// Why a host is refused, as a predicate: `is a loopback address`, `has an empty label`.
 pub fn as_predicate(why: &str) -> Cow<'_, str> {
     match why.starts_with("is ") || why.starts_with("has ") {
         true => why.into(),
@@ -186,7 +187,7 @@ pub fn as_predicate(why: &str) -> Cow<'_, str> {
 }
 
 impl Egress {
-    /// `Err` says what kind of address it is.
+    /// Whether an address may be dialled; `Err` says what kind of address it is.
     pub fn check(&self, address: IpAddr) -> Result<(), &'static str> {
         for form in forms(address) {
             let opened = |cidr: &Cidr| cidr.0.contains(&form) || cidr.0.contains(&address);
@@ -203,11 +204,10 @@ impl Egress {
         Ok(())
     }
 
-    /// `Err` says why a name is refused behind a proxy, where what it leads to is not seen. It takes the place of
-    /// [`check`](Self::check) there.
+    /// Whether a name may be used behind a proxy, which resolves it; `Err` says why not. Replaces [`check`](Self::check) there.
     pub fn check_name(&self, name: &str) -> Result<(), &'static str> {
         let name = canonical(name);
-        // A proxy may take `localhost..` for `localhost`, and `127.0.0.1..` for an address.
+        // A proxy may treat `localhost..` as `localhost`, and `127.0.0.1..` as an address.
         if name.split('.').any(str::is_empty) {
             return Err("has an empty label");
         }
@@ -231,10 +231,10 @@ impl Egress {
         }
     }
 
-    /// Why a URL, or a host with a port, can never be connected to, as far as that is known without resolving its host and before
-    /// its args have values: the host is a refused address, or a name that always leads to one.
+    /// Why a URL, or a host with a port, can never be connected to, as far as that is known without resolving its host and its
+    /// args: the host is a refused address, or a name that always resolves to one.
     pub fn refusal(&self, url: &str) -> Option<Refusal> {
-        // A host that differs with the args waits for them; a port or a path may.
+        // A host that depends on args cannot be checked yet; a port or a path may depend on them.
         let host = host(&with_args(url, "1"))?;
         if self::host(&with_args(url, "2"))? != host {
             return None;
@@ -248,7 +248,7 @@ impl Egress {
                     Ok(()) | Err(PROXY_NAME) => return None,
                     Err(why) => why,
                 };
-                // A name is open where the address is that it leads to.
+                // A name is allowed if the address that it resolves to is allowed.
                 let address = match why {
                     MACHINE_NAME => Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
                     METADATA_NAME => Some(IpAddr::from(METADATA_ADDRESS)),
@@ -280,7 +280,7 @@ impl Egress {
         }
     }
 
-    /// Whether a name is not listed, whatever addresses it has.
+    /// Whether a name is not listed, whatever its addresses are.
     fn never_lists(&self, name: &str) -> bool {
         let by_address = self
             .only
@@ -289,7 +289,7 @@ impl Egress {
         !by_address && !self.lists(Some(name), &[])
     }
 
-    /// Whether a host is among what is listed, by its name or by all of its addresses. Where nothing is listed, all are.
+    /// Whether a host is listed, by its name or by all of its addresses. If nothing is listed, every host is.
     pub fn lists(&self, name: Option<&str>, addresses: &[IpAddr]) -> bool {
         let by_name = |name: &str| {
             let name = canonical(name);
@@ -302,7 +302,7 @@ impl Egress {
     }
 }
 
-/// The host of a URL, as it is dialled. Without a scheme it is `http`.
+/// The host of a URL, as it is dialled. The default scheme is `http`.
 fn host(url: &str) -> Option<Host> {
     let url = url.trim();
     let url = match url.contains("://") {
@@ -323,10 +323,10 @@ fn with_args(url: &str, value: &str) -> String {
     text
 }
 
-/// Of a host that is none of [`Egress::only`].
+/// The reason for a host that is not in [`Egress::only`].
 pub const NOT_LISTED: &str = "is not listed in --egress-only";
 
-/// Names that lead to this machine or to a metadata service, and everything below them.
+/// Names of this machine or of a metadata service, including everything below them.
 const NAMES: [(&str, &str); 16] = [
     ("ip6-localhost", MACHINE_NAME),
     ("ip6-loopback", MACHINE_NAME),
@@ -346,8 +346,8 @@ const NAMES: [(&str, &str); 16] = [
     ("metadata.tencentyun.com", METADATA_NAME),
 ];
 
-/// The addresses in the name of a pod: `10-0-0-7.shop.pod.cluster.local`. A cluster's DNS answers with it, whether there is such a pod
-/// or not, and may pass over labels before it.
+/// The addresses in the name of a pod: `10-0-0-7.shop.pod.cluster.local`. The cluster DNS resolves it whether or not the pod
+/// exists, and may ignore labels before it.
 fn pod_addresses(name: &str) -> Vec<IpAddr> {
     let labels: Vec<_> = name.split('.').collect();
     let addresses = labels.windows(3).filter_map(|labels| match labels {
@@ -361,7 +361,7 @@ fn pod_addresses(name: &str) -> Vec<IpAddr> {
     addresses.collect()
 }
 
-/// Whether a name is that of the API server's Service, or of a port or an endpoint of it: `172-18-0-2.kubernetes.default.svc`
+/// Whether a name is that of the API server's Service, or of its ports or endpoints: `172-18-0-2.kubernetes.default.svc`
 fn is_api_server(name: &str) -> bool {
     let labels: Vec<_> = name.split('.').collect();
     name == "kubernetes"
@@ -371,20 +371,20 @@ fn is_api_server(name: &str) -> bool {
             .any(|labels| labels == ["kubernetes", "default", "svc"])
 }
 
-/// Of every region of EC2: `instance-data.ec2.internal`, `instance-data.eu-west-1.compute.internal`
+/// In every EC2 region: `instance-data.ec2.internal`, `instance-data.eu-west-1.compute.internal`
 fn is_instance_data(name: &str) -> bool {
     name.starts_with("instance-data.") && name.ends_with(".internal")
 }
 
 const MACHINE_NAME: &str = "is a name of the machine itself";
 const METADATA_NAME: &str = "is a name of a cloud's metadata service";
-/// As Docker and Podman call it. Without a proxy its address decides.
+/// The names that Docker and Podman use. Without a proxy, the address decides.
 const PROXY_NAME: &str = "is a name of the machine that a container runs on, which may be that of the proxy";
 
-/// Of the metadata service of nearly all clouds.
+/// The metadata service of nearly all clouds.
 const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// The address, and the ones that gateways and sockets make of it.
+/// The address, and the forms that gateways and sockets translate it to.
 fn forms(address: IpAddr) -> Vec<IpAddr> {
     let mut forms = vec![address];
     if let IpAddr::V6(address) = address {
@@ -399,14 +399,14 @@ fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let pair = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     let last = pair(segments[6], segments[7]);
     match segments {
-        // IPv4-mapped, its translated cousin, and IPv4-compatible. `::` and `::1` have rules of their own.
+        // IPv4-mapped, IPv4-translated, and IPv4-compatible. `::` and `::1` have rules of their own.
         [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => vec![last],
         [0, 0, 0, 0, 0, 0, high, low] if (high, low) > (0, 1) => vec![last],
-        // NAT64 (RFC 6052). In the prefix for local use (RFC 8215) the address may stand anywhere, so that one is refused whole.
+        // NAT64 (RFC 6052). In the local-use prefix (RFC 8215) the address may be anywhere, so the whole prefix is refused.
         [0x64, 0xff9b, 0, ..] => vec![last],
         // 6to4.
         [0x2002, high, low, ..] => vec![pair(high, low)],
-        // Teredo: the server as it is, the client with its bits turned.
+        // Teredo: the server's address as it is, the client's with inverted bits.
         [0x2001, 0, high, low, ..] => vec![pair(high, low), pair(!segments[6], !segments[7])],
         // ISATAP.
         [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => vec![last],
@@ -416,7 +416,7 @@ fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
 
 const METADATA: &str = "an address of a cloud's metadata service";
 
-/// What is refused to everybody. The first that fits names it.
+/// Addresses that are always refused. The first match names the kind.
 fn refused(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => V4

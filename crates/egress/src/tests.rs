@@ -81,7 +81,7 @@ fn an_operator_may_refuse_more() {
     let refuse = |why, text: &str| egress.refuse.replace(why, [text.parse().unwrap()]);
     refuse(API_SERVER, "10.96.0.1");
     refuse(NODE, "10.0.0.9");
-    // A client that was made before it sees what is refused now.
+    // A clone from before the change refuses it too.
     let made = egress.clone();
     refuse(API_SERVER, "10.96.0.2");
     for egress in [egress, made] {

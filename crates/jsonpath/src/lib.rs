@@ -1,8 +1,8 @@
-//! JSONPath as Kubernetes speaks it: `.status.conditions[?(@.type=="Ready")].status`.
+//! JSONPath in the dialect of Kubernetes: `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! Not RFC 9535: fields need no `$`, and a missing key is nothing rather than an error. Reading one is in `parse`; texts around
-//! paths, as kubectl prints them, are in `template`. What flows in is a path and a value; what flows out are the parts of the
-//! value. Nothing of Kubernetes is imported.
+//! Not RFC 9535: fields need no `$`, and a missing key is nothing rather than an error. `parse` reads paths; `template` renders text with
+//! embedded paths, as kubectl prints it. In flow a path and a value; out flow the matching parts of the value. Imports nothing of
+//! Kubernetes.
 
 mod parse;
 mod template;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use self::template::{Template, TemplateError};
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
     steps: Vec<Step>,
@@ -24,10 +24,10 @@ pub struct JsonPath {
 /// Whether filters compare whole numbers and floats with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Numbers {
-    /// They are two kinds, as in objects of Kubernetes.
+    /// They are distinct, as in Kubernetes objects.
     #[default]
     Apart,
-    /// They are one kind, as in JSON.
+    /// They are the same, as in JSON.
     Together,
 }
 
@@ -72,24 +72,24 @@ enum Operator {
 type Found<'v> = Vec<&'v Value>;
 
 impl JsonPath {
-    /// `None` for what is no path.
+    /// Parses a path; `None` if it is invalid.
     pub fn parse(path: &str) -> Option<Self> {
         let numbers = Numbers::default();
         parse::steps(path).map(|steps| Self { steps, numbers })
     }
 
-    /// Compares numbers so.
+    /// Sets how filters compare numbers.
     pub fn comparing(mut self, numbers: Numbers) -> Self {
         self.numbers = numbers;
         self
     }
 
-    /// The first value that the path finds; a value that it does not fit has none.
+    /// The first match in the value; `None` also if the value's type does not fit the path.
     pub fn first<'v>(&'v self, value: &'v Value) -> Option<&'v Value> {
         self.all(value)?.into_iter().next()
     }
 
-    /// Every value that the path finds; `None` where a value does not fit it.
+    /// Every match in the value; `None` if the value's type does not fit the path.
     pub fn all<'v>(&'v self, value: &'v Value) -> Option<Vec<&'v Value>> {
         let walk = Walk {
             numbers: self.numbers,
@@ -99,11 +99,11 @@ impl JsonPath {
     }
 }
 
-/// As many values as a walk comes past. Paths come from users, and a few steps such as `..[*]..[*]` find the same values over and
-/// over.
+/// The maximum number of values that a walk visits. Paths come from users, and a few steps such as `..[*]..[*]` find the same values over
+/// and over.
 const BUDGET: usize = 1_000_000;
 
-/// A walk along a path. `None` when a value does not fit its step, and when there are too many.
+/// A walk along a path. Fails with `None` if a value does not fit its step, or at too many values.
 struct Walk {
     numbers: Numbers,
     left: Cell<usize>,
@@ -230,7 +230,7 @@ impl Walk {
 }
 
 impl Slice {
-    /// Where to begin, where to end and how far to step in a list of that length.
+    /// The start, end and step in a list of this length.
     fn bounds(&self, length: usize) -> Option<(usize, usize, usize)> {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let mut from = self.from.unwrap_or(0);

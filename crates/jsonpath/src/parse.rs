@@ -1,10 +1,10 @@
-//! Reading a path.
+//! Parses a path.
 
 use serde_json::Value;
 
 use super::{Operator, Slice, Step};
 
-/// The steps of a path, or of a piece of one that stands in brackets. It ends where a brace closes it.
+/// The steps of a path, or of a bracketed piece of one. It ends at a closing brace.
 pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
     let mut reader = Reader {
         rest: text,
@@ -99,7 +99,7 @@ impl Reader<'_> {
         match self.until(is_terminator).to_owned().as_str() {
             "true" => self.steps.push(Step::Literal(true.into())),
             "false" => self.steps.push(Step::Literal(false.into())),
-            // A keyword of templates, which a path is none of.
+            // A keyword of templates, which a path cannot contain.
             _ => return None,
         }
         Some(())
@@ -199,7 +199,7 @@ fn comparison(text: &str) -> Option<Step> {
 }
 
 fn slice(text: &str) -> Option<Slice> {
-    // `None` for what is no number, `Some(None)` for what is left out.
+    // `None` if it is not a number, `Some(None)` if it is omitted.
     let number = |part: &str| match part {
         "" => Some(None),
         part => {

@@ -1,4 +1,4 @@
-//! Templates around paths, as `kubectl -o jsonpath=…` has them: `{range .items[*]}{.metadata.name}{"\n"}{end}`.
+//! Templates with embedded paths, as in `kubectl -o jsonpath=…`: `{range .items[*]}{.metadata.name}{"\n"}{end}`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::JsonPath;
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -23,18 +23,18 @@ enum Piece {
 #[derive(Clone, Debug, PartialEq)]
 struct Expression {
     path: JsonPath,
-    /// It begins with `$`: also in a range it is about the whole value.
+    /// It begins with `$`: inside a range it still applies to the whole value.
     from_root: bool,
     text: String,
     at: usize,
 }
 
-/// What is wrong with a template, or with what it was given.
+/// An error in a template, or in the value it is rendered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
-    /// The character it is about, from 1.
+    /// The position of the error in characters, from 1.
     pub at: usize,
-    /// What is wrong there.
+    /// The error.
     pub what: String,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut reader = Reader { text, at: 0 };
         let pieces = reader.pieces(None)?;
         Ok(Self { pieces })
     }
 
-    /// The text that it makes of a value. What a path does not find is nothing, as with kubectl.
+    /// The text for a value. A path without a match renders as nothing, as with kubectl.
     pub fn render(&self, value: &Value) -> Result<String, TemplateError> {
         let mut out = String::new();
         render(&self.pieces, value, value, &mut out)?;
@@ -81,7 +81,7 @@ fn render(pieces: &[Piece], root: &Value, here: &Value, out: &mut String) -> Res
     Ok(())
 }
 
-/// Texts bare, everything else as JSON.
+/// Strings as they are, everything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -113,7 +113,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Up to the end, or to the `{end}` of the range that was opened there.
+    /// Up to the end, or to the `{end}` of the range opened at `opened`.
     fn pieces(&mut self, opened: Option<usize>) -> Result<Vec<Piece>, TemplateError> {
         let mut pieces = Vec::new();
         loop {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is between the brace at `open` and the one that closes it; goes behind that.
+    /// The text between the brace at `open` and its closing brace; moves past that.
     fn braces(&mut self, open: usize) -> Result<String, TemplateError> {
         let (mut quote, mut escaped) = (None, false);
         for (offset, c) in self.text[open + 1..].char_indices() {

@@ -1,8 +1,8 @@
-//! Plays the nodes of the cluster in the current kubeconfig: `cargo run -p stateward-kubelet --example play`.
+//! Simulates the nodes of the cluster in the current kubeconfig: `cargo run -p stateward-kubelet --example play`.
 //!
-//! What the pods do follows from their image: `crash:v1`, `oom:v1`, `pull:v1`, `config:v1`, `never:v1`, `flap:v1`,
-//! `fail:v1`, `slow:v1`, `stuck:v1`; all others are well. A line on standard input makes a node vanish
-//! (`vanish node-a`) or brings it back (`restore node-a`).
+//! The image decides what a pod does: `crash:v1`, `oom:v1`, `pull:v1`, `config:v1`, `never:v1`, `flap:v1`, `fail:v1`, `slow:v1`,
+//! `stuck:v1`; all others become Ready. A line on standard input makes a node vanish (`vanish node-a`) or brings it back (`restore
+//! node-a`).
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn main() -> anyhow::Result<()> {
                 (None, _) => eprintln!("no node {name} is played here"),
             },
             Some(_) => eprintln!("say: vanish NODE, or restore NODE"),
-            // No more orders; play on until interrupted.
+            // End of input; continue until interrupted.
             None => {
                 tokio::signal::ctrl_c().await?;
                 break;

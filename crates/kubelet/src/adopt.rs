@@ -1,4 +1,4 @@
-//! Taking up a pod where its status says it is, so that a restarted kubelet goes on with what it finds.
+//! Restores a pod's life from its status, so that a restarted kubelet continues with the pods it finds.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use crate::life::{End, Ended, Flip, Life, Run, Stage};
 use crate::object::{ConditionKind, ContainerStatus, Moment, Object, Status, Terminated};
 use crate::pod::{Pod, condition};
 
-/// The life that this status tells of; none when no kubelet has written one yet.
+/// The life in this status; none if no kubelet has written one yet.
 pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> {
     let status = object.status.as_deref()?;
     let started = status.start_time.as_ref().and_then(Moment::read);
@@ -44,7 +44,7 @@ pub(crate) fn adopt(object: &Object, pod: &Pod, now: Timestamp) -> Option<Life> 
         initialized: flip(ConditionKind::Initialized),
         sandbox: flip(ConditionKind::PodReadyToStartContainers),
         containers_ready: flip(ConditionKind::ContainersReady),
-        // A node controller calls pods unready while their node is away; the containers know better.
+        // The node controller marks pods unready while their node is unreachable; the container statuses stay correct.
         ready: Flip {
             on: flip(ConditionKind::ContainersReady).on,
             ..flip(ConditionKind::Ready)
@@ -84,7 +84,7 @@ fn stage(
     }
 }
 
-/// Why the container waits, beyond waiting for its start.
+/// Why the container is waiting, other than for its start.
 fn reason(shown: &ContainerStatus) -> Option<&str> {
     let waiting = shown.state.as_ref()?.waiting.as_ref()?;
     waiting

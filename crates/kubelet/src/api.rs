@@ -1,4 +1,4 @@
-//! How the parts talk to the API server: watches that come back, and what an error means.
+//! Requests to the API server: watches that restart, and a classification of errors.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tracing::debug;
 
 /// The field manager of every write.
 pub(crate) const MANAGER: &str = "stateward-kubelet";
-/// Marks the Nodes and PersistentVolumes that are ours.
+/// Marks the Nodes and PersistentVolumes that this kubelet created.
 pub(crate) const PLAYED_BY: &str = "stateward.dev/played-by";
 
-/// The namespaces a kubelet looks after.
+/// The namespaces that a kubelet manages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope(Option<String>);
 
@@ -39,7 +39,7 @@ impl Scope {
     }
 }
 
-/// Where a namespaced object lives.
+/// The namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) namespace: String,
@@ -56,7 +56,7 @@ impl Key {
     }
 }
 
-/// The object's resource version as a number; zero when it is not one. Kubernetes promises that they compare.
+/// The object's resource version as a number; zero if it is not one. Kubernetes guarantees that they compare.
 pub(crate) fn version(object: &impl Resource) -> u64 {
     object
         .meta()
@@ -66,13 +66,13 @@ pub(crate) fn version(object: &impl Resource) -> u64 {
         .unwrap_or_default()
 }
 
-/// Why a write did not happen.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The object is not what we thought: gone, replaced by a successor, or changed meanwhile.
+    /// The object is not as last seen: deleted, replaced by a successor, or changed meanwhile.
     #[error("{0} is not as it was seen: {1}")]
     Stale(String, #[source] kube::Error),
-    /// The server cannot or will not answer now.
+    /// The server cannot answer now or rejects the request.
     #[error("{0} could not be written: {1}")]
     Failed(String, #[source] kube::Error),
 }
@@ -87,7 +87,7 @@ impl Refusal {
         }
     }
 
-    /// How long the server asked us to stay away.
+    /// The server's `Retry-After`.
     pub(crate) fn retry_after(&self) -> Duration {
         let (Self::Stale(_, error) | Self::Failed(_, error)) = self;
         match error {
@@ -109,7 +109,7 @@ pub(crate) fn backoff(failures: u32) -> Duration {
     Duration::from_millis(50 * (1 << doublings)).min(Duration::from_secs(5))
 }
 
-/// Watches everything behind `api` for ever; a broken watch is taken up again after a while.
+/// Watches everything behind `api` forever; a broken watch restarts after a back-off.
 pub(crate) fn watch<K>(api: Api<K>, clock: Clock) -> impl Stream<Item = Event<K>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,

@@ -1,8 +1,8 @@
-//! What a pod or a claim does with itself.
+//! The behaviour of a pod or a claim.
 
 use std::time::Duration;
 
-/// What a pod does: how fast it starts, what becomes of it, how it stops.
+/// The behaviour of a pod: how fast it starts, how it fails, how it stops.
 ///
 /// Made by a constructor that names its course (`ready_after`, `crash_loop`, …) and refined by chained methods:
 ///
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// let slow = Behaviour::ready_after(Duration::from_secs(2)).pull(Duration::from_secs(30)).never_stops();
 /// ```
 ///
-/// The default starts within a tenth of a second and is Ready: at once, as with a real kubelet, or a moment later where a probe asks.
-/// A pod that is not to be restarted (a Job's) exits 0. Behaviours that say when a pod is Ready do so for every pod.
+/// The default starts within a tenth of a second and is Ready: at once, as with a real kubelet, or a moment later if it has a probe. A pod
+/// that is not restarted (a Job's) exits 0. Behaviours that say when a pod is Ready apply to every pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     pub(crate) schedule: Duration,
@@ -24,7 +24,7 @@ pub struct Behaviour {
     pub(crate) stop: Stop,
 }
 
-/// What becomes of a pod's containers.
+/// What happens to a pod's containers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Course {
     /// Serves where the restart policy is Always, exits 0 where it is not.
@@ -53,16 +53,16 @@ pub(crate) enum Readiness {
     Flapping { up: Duration, down: Duration },
 }
 
-/// What a pod does when it is asked to stop.
+/// What a pod does when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stop {
     After(Duration),
     Never,
 }
 
-/// The default delay before pull, start, readiness and stop: short, but each a moment of its own.
+/// The default delay before pull, start, readiness and stop: short, but never zero.
 pub(crate) const QUICK: Duration = Duration::from_millis(20);
-/// How long a crashing container lives unless told otherwise.
+/// The default time that a crashing container runs.
 const CRASHES_AFTER: Duration = Duration::from_millis(200);
 
 impl Default for Behaviour {
@@ -121,8 +121,8 @@ impl Behaviour {
         })
     }
 
-    /// Runs, unready, for `after` and exits with `code`. The pod's restart policy says what follows: a restart with
-    /// back-off, or the end in phase Succeeded or Failed.
+    /// Runs, unready, for `after` and exits with `code`. The pod's restart policy decides what follows: a restart with back-off, or the
+    /// phase Succeeded or Failed.
     pub fn exits(code: i32, after: Duration) -> Self {
         let reason = if code == 0 { "Completed" } else { "Error" };
         Self::of(Course::Exit {
@@ -133,12 +133,12 @@ impl Behaviour {
         })
     }
 
-    /// Cannot pull its image: `ErrImagePull` and `ImagePullBackOff` in turn. Containers already up keep running.
+    /// Cannot pull its image: `ErrImagePull` and `ImagePullBackOff` in turn. Containers already running continue.
     pub fn image_pull_error() -> Self {
         Self::of(Course::PullError)
     }
 
-    /// Its container cannot be created: `CreateContainerConfigError`. Containers already up keep running.
+    /// Its container cannot be created: `CreateContainerConfigError`. Containers already running continue.
     pub fn config_error() -> Self {
         Self::of(Course::ConfigError)
     }
@@ -153,18 +153,17 @@ impl Behaviour {
         Self::of(Course::Unschedulable)
     }
 
-    /// Well in every way, but takes `delay` to stop (or the grace period, when that is shorter).
+    /// Healthy, but takes `delay` to stop (or the grace period, if that is shorter).
     pub fn slow_termination(delay: Duration) -> Self {
         Self::default().stops_after(delay)
     }
 
-    /// Well in every way, but never stops: once deleted it stays Terminating.
+    /// Healthy, but never stops: once deleted it stays Terminating.
     pub fn never_terminates() -> Self {
         Self::default().never_stops()
     }
 
-    /// Of a behaviour whose container exits: each run lasts `time`, and the pod is Ready all that time.
-    /// Changes nothing in other behaviours.
+    /// For a behaviour whose container exits: each run lasts `time`, and the pod is Ready all that time. Does not change other behaviours.
     pub fn ready_for(mut self, time: Duration) -> Self {
         if let Course::Exit { after, ready, .. } = &mut self.course {
             *after = time;
@@ -196,7 +195,7 @@ impl Behaviour {
         }
     }
 
-    /// Time to stop when deleted. Longer than the grace period means killed at its end, with exit code 137.
+    /// Time to stop when deleted. If it is longer than the grace period, the container is killed at its end, with exit code 137.
     pub fn stops_after(self, delay: Duration) -> Self {
         Self {
             stop: Stop::After(delay),
@@ -213,12 +212,12 @@ impl Behaviour {
     }
 }
 
-/// What becomes of a claim that waits for a volume.
+/// What happens to a claim that waits for a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimBehaviour {
-    /// Gets a pretend volume after this time.
+    /// Gets a simulated volume after this time.
     ProvisionAfter(Duration),
-    /// Gets none from us; its pod stays unscheduled until somebody else makes one.
+    /// Gets none from this kubelet; its pod stays unscheduled until another client creates one.
     NeverProvision,
 }
 

@@ -1,5 +1,4 @@
-//! Chance without a stream: every draw comes from the seed and the name of what it is for, so it does not depend on
-//! the order of events.
+//! Randomness without a stream: every draw depends only on the seed and the name of its purpose, not on the order of events.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Gives waiting claims a pretend volume, as a provisioner does, and takes it away with the claim.
+//! Creates a simulated volume for each waiting claim, as a provisioner does, and deletes it with the claim.
 //!
-//! Binding the two is left to the cluster's volume controller: it calls a claim lost that says it is bound to a volume
-//! which that controller has not heard of yet, and nobody else can know what it has heard of.
+//! The cluster's volume controller binds the two: it marks a claim Lost if the claim names a volume that the controller has not observed
+//! yet, and no other client knows what it has observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,17 +23,17 @@ use crate::life::after;
 use crate::rules::Rules;
 use crate::volume::{Claim, delete_volume, provision, sweep, volume_name};
 
-/// Claims worked on at once.
+/// How many claims are handled concurrently.
 const AT_ONCE: usize = 16;
-/// The wait after a deletion that failed.
+/// The wait after a failed deletion.
 const SWEEP_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the scheduler must know about claims.
 #[derive(Debug)]
 pub(crate) enum ClaimNews {
-    /// All claims there are, and whether they are bound.
+    /// All existing claims, and whether they are bound.
     AllListed(BTreeMap<Key, bool>),
-    /// A claim is bound or not, or is gone.
+    /// A claim is bound or not, or was deleted.
     Changed(Key, Option<bool>),
 }
 
@@ -85,7 +85,7 @@ impl Claims {
         }
     }
 
-    /// Runs for ever.
+    /// Runs forever.
     pub(crate) async fn run(mut self) {
         let claims = self.scope.api::<PersistentVolumeClaim>(self.client.clone());
         let mut events = watch(claims, self.clock.clone()).boxed();
@@ -164,7 +164,7 @@ impl Claims {
         }
     }
 
-    /// Takes our volume away again where somebody else's was faster.
+    /// Deletes our volume if another one was bound first.
     fn take_back(&mut self, key: &Key) {
         let task = self.tasks.get_mut(key);
         if let Some(task) = task.filter(|task| task.provisioned && task.claim.has_another()) {
@@ -192,7 +192,7 @@ impl Claims {
     }
 
     fn send(&self, news: ClaimNews) {
-        // The driver ends only together with us.
+        // The driver ends only together with this task.
         let _ = self.tell.send(news);
     }
 
@@ -201,7 +201,7 @@ impl Claims {
         keys.iter().for_each(|key| self.plan(key));
     }
 
-    /// Sets the time at which the claim is to get its volume, if it is.
+    /// Sets the time at which the claim gets its volume, if it does.
     fn plan(&mut self, key: &Key) {
         let Some(task) = self.tasks.get(key) else { return };
         let time = match self.rules.borrow().claims {
@@ -253,7 +253,7 @@ impl Claims {
             }
         };
         let Some(task) = self.tasks.get_mut(&key).filter(|task| task.claim.uid == uid) else {
-            // Its claim went while it was made.
+            // Its claim was deleted during the creation.
             return self.delete(volume_name(&uid));
         };
         task.under_way = false;
@@ -278,7 +278,7 @@ impl Claims {
         }
     }
 
-    /// Deletes volumes of ours whose claim went away unseen.
+    /// Deletes our volumes whose claim was deleted unobserved.
     fn sweep(&mut self, delay: Duration) {
         let (client, clock, scope) = (self.client.clone(), self.clock.clone(), self.scope.clone());
         let sweep = async move {

@@ -1,7 +1,7 @@
-//! Turns what the watches say into the next request for each pod.
+//! Turns watch events into the next request for each pod.
 //!
-//! One loop owns all pods. A pod is looked at when something about it changed or its time has come; looking is pure
-//! ([`Life`], [`scheduler`](crate::scheduler)) and ends in at most one request, of which a pod never has two under way.
+//! One loop owns all pods. It visits a pod when the pod changed or a timer is due; the visit is pure ([`Life`],
+//! [`scheduler`](crate::scheduler)) and produces at most one request. A pod never has two requests in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use crate::request::{Answer, Request, send};
 use crate::rules::Rules;
 use crate::task::{Surroundings, Task};
 
-/// Requests under way at once. More would only queue in the client.
+/// The maximum number of requests in flight. More would only queue in the client.
 const AT_ONCE: usize = 64;
 
 pub(crate) struct Driver {
@@ -38,19 +38,19 @@ pub(crate) struct Driver {
     seed: u64,
 
     tasks: BTreeMap<Key, Task>,
-    /// Pods to look at, in the order of their names.
+    /// Pods to visit, in the order of their names.
     due: BTreeSet<Key>,
     timers: BTreeSet<(Timestamp, Key)>,
-    /// Whether each claim is bound; none before the first list of claims is complete.
+    /// Whether each claim is bound; `None` before the first complete list of claims.
     claims: Option<BTreeMap<Key, bool>>,
     /// Pods by the claim they wait for.
     waiting: BTreeMap<Key, BTreeSet<Key>>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// The pods of each namespace that was written to.
+    /// The API handles of the namespaces written to so far.
     apis: BTreeMap<String, Api<Object>>,
 }
 
-/// An answered request of the pod with this key and uid.
+/// The response for the pod with this key and uid.
 struct Done {
     key: Key,
     uid: String,
@@ -85,7 +85,7 @@ impl Driver {
         }
     }
 
-    /// Runs for ever.
+    /// Runs forever.
     pub(crate) async fn run(mut self, mut claims: mpsc::UnboundedReceiver<ClaimNews>) {
         let mut pods = watch(self.scope.api::<Object>(self.client.clone()), self.clock.clone()).boxed();
         let mut listed = BTreeSet::new();
@@ -127,12 +127,12 @@ impl Driver {
         }
     }
 
-    /// Takes note of a pod as it is now; views older than what is known are ignored.
+    /// Records the current state of a pod; older versions than the known one are ignored.
     fn see(&mut self, object: &Object) {
         let (key, version) = (Key::of(object), version(object));
         if let Some(task) = self.tasks.get(&key) {
             let is_known = task.pod.version == version && version > 0;
-            // What was read again comes by once more.
+            // The watch repeats what was read directly.
             if is_known && object.metadata.uid.as_deref() == Some(task.pod.uid.as_str()) {
                 return;
             }
@@ -156,7 +156,7 @@ impl Driver {
         self.due.insert(key);
     }
 
-    /// Nobody's yet and for a scheduler we play, or on one of our nodes. Everything else is left alone.
+    /// Whether the pod is unassigned and names one of our schedulers, or is on one of our nodes. All other pods are ignored.
     fn is_ours(&self, pod: &Pod) -> bool {
         let placed_with_us = match &pod.place {
             Place::On(node) => self.nodes.borrow().contains_key(node),
@@ -199,7 +199,7 @@ impl Driver {
         self.due.extend(self.tasks.keys().cloned());
     }
 
-    /// Looks at the pods whose time has come.
+    /// Visits the pods whose timer is due.
     fn ring(&mut self) {
         let now = self.clock.now();
         while let Some((time, key)) = self.timers.pop_first() {
@@ -227,7 +227,7 @@ impl Driver {
         self.timers.extend(time.map(|time| (time, key.clone())));
     }
 
-    /// Decides for every pod that is due, while there is room for requests.
+    /// Decides for every pod that is due, as long as more requests may be sent.
     fn look(&mut self) {
         let now = self.clock.now();
         while self.under_way.len() < AT_ONCE {

@@ -1,10 +1,10 @@
-//! Telling whether something is as it was, without keeping it.
+//! Detects changes without keeping the previous value.
 
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
 
-/// The same for what is the same, in this process.
+/// Equal values have equal hashes, within this process.
 pub(crate) fn hash(what: &impl Hash) -> u64 {
     FixedState::default().hash_one(what)
 }

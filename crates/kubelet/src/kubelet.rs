@@ -1,4 +1,4 @@
-//! Putting a kubelet together, starting and stopping it.
+//! Configures, starts and stops a kubelet.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Kubelet {
         }
     }
 
-    /// Looks after pods and claims in this namespace only.
+    /// Handles only the pods and claims of this namespace.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self {
             scope: Scope::namespace(namespace),
@@ -62,7 +62,7 @@ impl Kubelet {
         }
     }
 
-    /// Plays these nodes instead of the default ones.
+    /// Simulates these nodes instead of the default ones.
     pub fn nodes(self, nodes: impl IntoIterator<Item = impl Into<NodeSpec>>) -> Self {
         Self {
             fleet: Fleet::of(nodes),
@@ -70,13 +70,13 @@ impl Kubelet {
         }
     }
 
-    /// Takes its rules from here.
+    /// Uses these rules.
     pub fn behaviours(self, behaviours: Behaviours) -> Self {
         Self { behaviours, ..self }
     }
 
-    /// Binds only pods that name one of these schedulers. Beside a real scheduler, leave `default-scheduler` out and
-    /// keep it off the nodes with [`NodeSpec::reserved`].
+    /// Binds only pods that name one of these schedulers. On a cluster with a real scheduler, leave `default-scheduler` out and keep that
+    /// scheduler off the nodes with [`NodeSpec::reserved`].
     pub fn schedulers(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             schedulers: names.into_iter().map(Into::into).collect(),
@@ -89,7 +89,7 @@ impl Kubelet {
         Self { seed, ..self }
     }
 
-    /// How often each node renews its Lease; never with `None`, which a real node controller answers with eviction.
+    /// How often each node renews its Lease; with `None` never, and a real node controller then evicts its pods.
     pub fn heartbeat(self, interval: Option<Duration>) -> Self {
         Self {
             heartbeat: interval,
@@ -97,7 +97,7 @@ impl Kubelet {
         }
     }
 
-    /// A handle on one of the nodes; `None` when no such node is played.
+    /// A handle on one of the nodes; `None` if there is no such node.
     pub fn node(&self, name: &str) -> Option<NodeHandle> {
         self.fleet.handle(name)
     }
@@ -114,7 +114,7 @@ impl Kubelet {
         }
     }
 
-    /// Runs until `stop` is cancelled, and returns when nothing of it runs any more. Dropping this future stops everything too.
+    /// Runs until `stop` is cancelled, and returns once all its tasks have ended. Dropping this future stops them too.
     pub async fn run(self, stop: CancellationToken) {
         let Self {
             client,
@@ -145,7 +145,7 @@ impl Kubelet {
             seed,
         );
 
-        // Tasks of their own: what one hears need not wake the others.
+        // Separate tasks: an event for one need not wake the others.
         let mut parts = JoinSet::new();
         parts.spawn(nodes);
         parts.spawn(claims.run());
@@ -164,7 +164,7 @@ impl Kubelet {
     }
 }
 
-/// A running kubelet. Dropping it stops the kubelet as a crash would: between two requests, with no farewell.
+/// A running kubelet. Dropping it stops the kubelet like a crash: between two requests, without cleanup.
 #[must_use = "dropping it stops the kubelet"]
 pub struct Running {
     fleet: Fleet,
@@ -173,15 +173,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// A handle on one of the nodes; `None` when no such node is played.
+    /// A handle on one of the nodes; `None` if there is no such node.
     pub fn node(&self, name: &str) -> Option<NodeHandle> {
         self.fleet.handle(name)
     }
 
-    /// Stops, and returns when nothing of it runs any more.
+    /// Stops, and returns once all its tasks have ended.
     pub async fn stop(self) {
         drop(self.stop);
-        // The task only ends by itself or by a panic, which has been reported already.
+        // The task fails only by a panic, which has been reported already.
         let _ = self.task.await;
     }
 }

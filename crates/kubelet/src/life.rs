@@ -28,7 +28,7 @@ const PULL_ATTEMPT: Duration = Duration::from_secs(1);
 /// A container that ran this long starts again with no back-off, as in the kubelet.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
 
-/// The facts of one moment that a decision may use.
+/// The inputs of a decision at one moment.
 pub(crate) struct Moment<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) part: &'a Part,
@@ -37,7 +37,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// One of the pod's times, varied by its own chance; `count` tells repetitions apart.
+    /// One of the pod's delays, varied at random; `count` distinguishes repetitions.
     pub(crate) fn vary(&self, what: &str, count: u32, time: Duration) -> Duration {
         let key = &self.pod.key;
         let draw = chance::hash(self.seed, [&key.namespace, &key.name, what, &count.to_string()]);
@@ -45,23 +45,23 @@ impl Moment<'_> {
     }
 }
 
-/// What has become of a pod so far.
+/// The state of a pod so far.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct Life {
     pub(crate) stage: Stage,
-    /// When the kubelet took the pod on.
+    /// When the kubelet accepted the pod.
     pub(crate) started: Option<Timestamp>,
-    /// The container that the stage is about; all others run well while it has its troubles.
+    /// The container that the stage is about; all others are healthy.
     pub(crate) main: usize,
     pub(crate) runs: Vec<Run>,
     pub(crate) initialized: Flip,
     pub(crate) sandbox: Flip,
     pub(crate) containers_ready: Flip,
-    /// As `containers_ready`, but its time moves also when others contradict it.
+    /// As `containers_ready`, but its time also changes when another client contradicts it.
     pub(crate) ready: Flip,
-    /// When we saw that the pod is to stop.
+    /// When the kubelet observed the deletion.
     pub(crate) stopping: Option<Timestamp>,
-    /// Exits in a row, for the back-off.
+    /// Consecutive exits, for the back-off.
     pub(crate) strikes: u32,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum End {
     Evicted,
 }
 
-/// What one container has been through.
+/// The state of one container.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub(crate) struct Run {
     /// When it started; none while it waits for its first start.
@@ -93,7 +93,7 @@ pub(crate) struct Run {
     pub(crate) restarts: u32,
     /// How this run ended, if it has.
     pub(crate) ended: Option<Box<Ended>>,
-    /// How the run before ended.
+    /// How the previous run ended.
     pub(crate) last: Option<Box<Ended>>,
 }
 
@@ -124,7 +124,7 @@ impl Flip {
     }
 }
 
-/// What a step of the state machine came to.
+/// The result of a step of the state machine.
 enum Step {
     Moved,
     Until(Timestamp),
@@ -147,7 +147,7 @@ impl Life {
         }
     }
 
-    /// Moves on as far as it goes now; the answer is when to look again without being asked.
+    /// Advances as far as possible now, and returns when to visit the pod again.
     pub(crate) fn advance(&mut self, moment: &Moment) -> Option<Timestamp> {
         loop {
             match self.step(moment) {
@@ -164,7 +164,7 @@ impl Life {
         if placed && pod.deleting.is_some() && !matches!(self.stage, Stage::Ended(_)) {
             return self.stop(moment);
         }
-        // A rule about another container does not concern the one in trouble, which therefore heals.
+        // A rule about another container does not apply to the failing one, which therefore recovers.
         let course = if part.container == self.main {
             part.behaviour.course
         } else {
@@ -296,7 +296,7 @@ impl Life {
                 self.set_ready(ready, now);
                 change.map_or(Step::Settled, Step::Until)
             }
-            // These troubles come before the start; a container that is up does not have them.
+            // These failures come before the start; a running container does not have them.
             Course::Auto | Course::PullError | Course::ConfigError | Course::Unschedulable => Step::Settled,
         }
     }
@@ -304,7 +304,7 @@ impl Life {
     fn readiness(&self, readiness: Readiness, since: Timestamp, now: Timestamp) -> (bool, Option<Timestamp>) {
         match readiness {
             Readiness::Never => (false, None),
-            // Once ready it stays so, also when a later rule asks for more time.
+            // Once ready it stays so, even if a later rule sets a longer delay.
             Readiness::After(delay) if self.ready.on || now >= after(since, delay) => (true, None),
             Readiness::After(delay) => (false, Some(after(since, delay))),
             Readiness::Flapping { up, down } => {
@@ -327,14 +327,14 @@ impl Life {
         }
     }
 
-    /// Whether the main container, started again, would end as it just did. If not, a rule has healed it.
+    /// Whether the main container would exit again in the same way. If not, the rule has changed and the container recovers.
     fn exits_again(&self, course: Course, pod: &Pod) -> bool {
         let main = &self.runs[self.main];
         let ended = main.ended.as_ref().or(main.last.as_ref()).map(|ended| ended.code);
         matches!(resolve(course, pod), Course::Exit { code, .. } if Some(code) == ended)
     }
 
-    /// One moment of a pod that was asked to stop.
+    /// One moment of a pod that is being deleted.
     fn stop(&mut self, moment: &Moment) -> Step {
         let &Moment { pod, part, now, .. } = moment;
         let asked = *self.stopping.get_or_insert(now);
@@ -370,7 +370,7 @@ impl Life {
         self.enter(Stage::Ended(if well { End::Succeeded } else { End::Failed }))
     }
 
-    /// Ends a pod that somebody else has put into a terminal phase.
+    /// Ends a pod that another client has put into a terminal phase.
     pub(crate) fn end(&mut self, phase: &str, now: Timestamp) {
         if !matches!(self.stage, Stage::Ended(_)) {
             self.end_all(now, 137, "Error");
@@ -419,7 +419,7 @@ impl Life {
         for run in self.runs.iter_mut().filter(|run| run.ended.is_none()) {
             match run.started {
                 Some(_) => run.end(now, code, reason),
-                // What the kubelet says of a container that never was.
+                // The kubelet's reason for a container that never ran.
                 None => run.end(now, 137, "ContainerStatusUnknown"),
             }
         }
@@ -438,7 +438,7 @@ impl Run {
     }
 }
 
-/// What a course means for a container that is up.
+/// What a course means for a running container.
 fn resolve(course: Course, pod: &Pod) -> Course {
     let sidecars = pod.inits.iter().filter(|init| init.sidecar);
     let is_probed = pod
@@ -455,7 +455,7 @@ fn resolve(course: Course, pod: &Pod) -> Course {
             reason: "Completed",
         },
         Course::Auto | Course::PullError | Course::ConfigError | Course::Unschedulable => {
-            // Whom nobody asks is Ready as soon as it runs.
+            // A container without a probe is Ready as soon as it runs.
             Course::Serve(Readiness::After(if is_probed { QUICK } else { Duration::ZERO }))
         }
     }
@@ -467,7 +467,7 @@ pub(crate) fn back_off(tries: u32) -> Duration {
     Duration::from_secs(10 * (1 << doublings)).min(Duration::from_secs(300))
 }
 
-/// `time` plus `delay`, or the end of time.
+/// `time` plus `delay`, or the maximum timestamp on overflow.
 pub(crate) fn after(time: Timestamp, delay: Duration) -> Timestamp {
     time.checked_add(delay).unwrap_or(Timestamp::MAX)
 }

@@ -1,4 +1,4 @@
-//! The nodes we play: registered as a kubelet registers itself, kept alive by a Lease, silent once they vanish.
+//! The simulated nodes: registered like a kubelet's, kept alive by a Lease, silent once they vanish.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use crate::api::{MANAGER, PLAYED_BY, Refusal, backoff};
 
-/// A node to play: its name and its labels.
+/// A simulated node: its name and its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     name: String,
@@ -46,7 +46,7 @@ impl NodeSpec {
         }
     }
 
-    /// Keeps a real scheduler from placing anybody's pods here: only ours, which does not look at taints, will.
+    /// Taints the node to keep a real scheduler's pods away; our scheduler ignores taints.
     pub fn reserved(self) -> Self {
         Self {
             reserved: true,
@@ -67,7 +67,7 @@ impl<S: Into<String>> From<S> for NodeSpec {
     }
 }
 
-/// What the other parts know of a node.
+/// What the other tasks know of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct PlayedNode {
     pub(crate) labels: BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub(crate) struct PlayedNode {
 }
 
 impl PlayedNode {
-    /// Whether we may act for it now.
+    /// Whether the kubelet may act for it now.
     pub(crate) fn is_live(&self) -> bool {
         self.registered && !self.vanished
     }
@@ -131,7 +131,7 @@ impl Fleet {
     }
 }
 
-/// A handle on a played node.
+/// A handle on a simulated node.
 #[derive(Clone, Debug)]
 pub struct NodeHandle {
     name: String,
@@ -139,18 +139,18 @@ pub struct NodeHandle {
 }
 
 impl NodeHandle {
-    /// The node falls silent: no heartbeat, its pods freeze as they are, and a deleted one stays Terminating.
+    /// The node goes silent: no heartbeat, its pods freeze as they are, and a deleted one stays Terminating.
     pub fn vanish(&self) {
         self.fleet.change(&self.name, |node| node.vanished = true);
     }
 
-    /// The node is back, and its pods go on.
+    /// The node is back, and its pods continue.
     pub fn restore(&self) {
         self.fleet.change(&self.name, |node| node.vanished = false);
     }
 }
 
-/// Plays all nodes for ever.
+/// Simulates all nodes forever.
 pub(crate) async fn play_nodes(client: Client, clock: Clock, fleet: Fleet, heartbeat: Option<Duration>) {
     let names: Vec<_> = fleet.0.borrow().keys().cloned().collect();
     let player = Player {
@@ -161,7 +161,7 @@ pub(crate) async fn play_nodes(client: Client, clock: Clock, fleet: Fleet, heart
         heartbeat,
     };
     join_all(names.iter().map(|name| player.play(name))).await;
-    // Every node belongs to somebody else: there is nothing left to play, and the others must not be ended by that.
+    // Other clients own all the nodes: there is nothing to simulate, but returning would end the other tasks.
     std::future::pending().await
 }
 
@@ -183,7 +183,7 @@ impl Player {
 
         let mut fleet = self.fleet.subscribe();
         let mut wait_until = async |live: bool| {
-            // The sender lives as long as we do, so this cannot fail.
+            // This cannot fail: the receiver lives as long as this task.
             let _ = fleet
                 .wait_for(|nodes| nodes.get(name).is_some_and(|node| node.is_live() == live))
                 .await;
@@ -200,7 +200,7 @@ impl Player {
         }
     }
 
-    /// Creates the Node and tells its UID; `None` when one that is not ours has the name.
+    /// Creates the Node and returns its UID; `None` if another client owns a Node of this name.
     async fn register(&self, name: &str) -> Result<Option<String>, Refusal> {
         let node: Node = serde_json::from_value(self.node(name)).unwrap_or_default();
         let refusal = match self.nodes.create(&manager(), &node).await {
@@ -240,7 +240,7 @@ impl Player {
             let lease = json!({
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
-                // As a kubelet's: the Lease goes when its Node does.
+                // As with a real kubelet, the Lease is deleted with its Node.
                 "metadata": {
                     "name": name,
                     "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": uid }],

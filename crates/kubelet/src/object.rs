@@ -1,5 +1,5 @@
-//! Pods as the API server sends them, with the fields that are read here and no others: every change of every pod comes
-//! by, and most of what it says is ownership and configuration that nobody here asks about.
+//! Pods as the API server sends them, with only the fields that are read here: every change of every pod arrives, and most of a pod is
+//! ownership and configuration that the kubelet does not need.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,20 +10,20 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::de::IgnoredAny;
 
-/// A pod. Small, because a watch hands it on many times.
+/// A pod. Small, because a watch passes it on many times.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(from = "Sent")]
 pub(crate) struct Object {
     /// Without labels and owners, of which little is read.
     pub(crate) metadata: Box<ObjectMeta>,
-    /// The revision that its set has made it of.
+    /// The revision label that its set gave it.
     pub(crate) revision: Option<String>,
     pub(crate) owners: Vec<Owner>,
     pub(crate) spec: Option<Box<Spec>>,
     pub(crate) status: Option<Box<Status>>,
 }
 
-/// The same as it is sent.
+/// The wire format.
 #[derive(serde::Deserialize)]
 struct Sent {
     metadata: Metadata,
@@ -60,7 +60,7 @@ impl kube::Resource for Object {
     }
 }
 
-/// Metadata without what is not read.
+/// Metadata without the unused fields.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -165,7 +165,7 @@ pub(crate) struct Status {
     pub(crate) reason: Option<String>,
     #[serde(rename = "hostIP")]
     pub(crate) host_ip: Option<String>,
-    /// Only to see whether it is as it was.
+    /// Only compared for changes.
     #[serde(rename = "podIP")]
     pub(crate) pod_ip: Option<String>,
     pub(crate) start_time: Option<Moment>,
@@ -173,18 +173,18 @@ pub(crate) struct Status {
     pub(crate) container_statuses: Option<Vec<ContainerStatus>>,
 }
 
-/// A time as text: few are asked for, and reading them takes longer than all the rest.
+/// A time as text: few are needed, and parsing them takes longer than all the rest.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Moment {
     letters: [u8; LONGEST_TIME],
     length: usize,
 }
 
-/// Longer than any time that the API writes; what does not fit is none.
+/// Longer than any time that the API writes; a longer text is not a time.
 const LONGEST_TIME: usize = 40;
 
 impl Moment {
-    /// None where it is no time.
+    /// `None` if it is not a time.
     pub(crate) fn read(&self) -> Option<Timestamp> {
         let text = std::str::from_utf8(self.letters.get(..self.length)?).ok()?;
         text.parse().ok()

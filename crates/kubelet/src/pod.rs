@@ -1,4 +1,4 @@
-//! What the decisions need to know about a pod. The whole object is not kept: there may be many thousands.
+//! The fields of a pod that decisions need. The whole object is not kept: there may be many thousands.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub(crate) struct Container {
     pub(crate) image: String,
     /// An init container that keeps running (restartPolicy Always).
     pub(crate) sidecar: bool,
-    /// Asked whether it has started or is Ready, before it counts as that.
+    /// Has a startup or readiness probe.
     pub(crate) probed: bool,
 }
 
@@ -79,7 +79,7 @@ impl RestartPolicy {
     }
 }
 
-/// Where the pod is, or what it wants of a place.
+/// The pod's node, or its scheduling constraints.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     On(String),
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// What the scheduler must respect.
+/// The constraints that the scheduler respects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) scheduler: String,
@@ -105,13 +105,13 @@ pub(crate) struct Wanted {
     pub(crate) affinity: Option<k8s::NodeSelector>,
 }
 
-/// The part of the status that others may write too.
+/// The part of the status that other clients may write too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) phase: String,
     pub(crate) ready: Option<bool>,
     pub(crate) scheduled: Option<(bool, Timestamp)>,
-    /// A hash of all of it that is read.
+    /// A hash of all its fields that are read.
     pub(crate) hash: u64,
 }
 
@@ -161,7 +161,7 @@ impl Pod {
 }
 
 impl Pod {
-    /// The container that the others are Ready before: the first with a probe, or the first.
+    /// The container that becomes Ready last: the first with a probe, or the first.
     pub(crate) fn last_to_be_ready(&self) -> usize {
         let probed = self.containers.iter().position(|container| container.probed);
         probed.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The three requests a pod is worth: bind it, write its status, delete it for good.
+//! The three requests for a pod: bind it, write its status, delete it for good.
 
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -31,10 +31,10 @@ struct Incarnation<'a> {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Bound(String),
-    /// As this version; what it is like comes by in the watch.
+    /// At this version; the watch delivers the object.
     Written(u64),
     Deleted,
-    /// The request was refused because the pod is not as it was seen; this is how it is.
+    /// The server rejected the request because the pod has changed; this is its current state.
     Reread(Box<Object>),
     Gone,
 }
@@ -45,8 +45,7 @@ impl Answer {
     }
 }
 
-/// Sends `request` for the pod with this uid and no other: each request carries the uid, so that a successor of the
-/// same name refuses it.
+/// Sends `request` for the pod with this uid: each request carries the uid, so that the server rejects it for a successor of the same name.
 pub(crate) async fn send(
     pods: Api<Object>,
     key: Key,
@@ -80,7 +79,7 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
                 field_manager: Some(MANAGER.into()),
                 ..PostParams::default()
             };
-            // The answer is a Status, of which nothing matters.
+            // The response is a Status, which is not needed.
             let _: Value = pods
                 .create_subresource("binding", name, &params, &binding)
                 .await?;
@@ -105,7 +104,7 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
             let params = DeleteParams::default()
                 .grace_period(0)
                 .preconditions(preconditions);
-            // The answer is the pod or a Status, and nothing of either matters.
+            // The response is the pod or a Status, neither of which is needed.
             let request = kube::core::Request::new(pods.resource_url()).delete(name, &params);
             text(pods, request).await?;
             Ok(Answer::Deleted)
@@ -113,7 +112,7 @@ async fn try_once(pods: &Api<Object>, name: &str, uid: &str, request: Request) -
     }
 }
 
-/// The answer as it came.
+/// The raw response.
 async fn text(
     pods: &Api<Object>,
     request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,

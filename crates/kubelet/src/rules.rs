@@ -1,4 +1,4 @@
-//! Which pod behaves how: an ordered list of rules that can change while the kubelet runs.
+//! The rules for pods' behaviour: an ordered list that can change while the kubelet runs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::behaviour::{Behaviour, ClaimBehaviour};
 use crate::pod::Pod;
 
-/// Which pods a rule is for. Everything that is said must hold.
+/// The pods that a rule is for. All given criteria must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
     namespace: Option<String>,
@@ -50,12 +50,12 @@ impl Match {
         }
     }
 
-    /// Pods with a container of this image. The behaviour is that of the container; the others stay well.
+    /// Pods with a container of this image. The behaviour applies to that container; the others stay healthy.
     pub fn image(image: impl Into<String>) -> Self {
         Self::any().with_image(image)
     }
 
-    /// Only pods with a container of this image, as [`Match::image`].
+    /// Only pods with a container of this image, as in [`Match::image`].
     pub fn with_image(self, image: impl Into<String>) -> Self {
         Self {
             image: Some(image.into()),
@@ -126,7 +126,7 @@ impl Match {
     }
 }
 
-/// A behaviour and the container it is for.
+/// A behaviour and the container it applies to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
     pub(crate) behaviour: Behaviour,
@@ -141,7 +141,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The part that `pod` plays: the last rule that matches, or the default.
+    /// The behaviour of `pod`: the last rule that matches, or the default.
     pub(crate) fn part(&self, pod: &Pod) -> Part {
         let last = self.pods.iter().rev().find_map(|(rule, behaviour)| {
             rule.container(pod).map(|container| Part {
@@ -156,10 +156,10 @@ impl Rules {
     }
 }
 
-/// The rules that say which pod behaves how. Cheap to clone; clones share the rules.
+/// The rules for the behaviour of pods. Cheap to clone; clones share the rules.
 ///
-/// Later rules win over earlier ones, as a whole: behaviours are not merged. A change takes effect at once, also
-/// on running pods: it heals a pod that was never ready, and makes a ready one unready.
+/// Later rules win over earlier ones, as a whole: behaviours are not merged. A change takes effect at once, also on running pods: it can
+/// make an unready pod Ready and a Ready one unready.
 #[derive(Clone, Debug)]
 pub struct Behaviours(Arc<watch::Sender<Rules>>);
 
@@ -179,20 +179,20 @@ impl Behaviours {
         self
     }
 
-    /// Drops the rule that was made for exactly these pods.
+    /// Removes the rule for exactly these pods.
     pub fn forget(&self, pods: &Match) -> &Self {
         self.0
             .send_modify(|rules| rules.pods.retain(|(earlier, _)| earlier != pods));
         self
     }
 
-    /// Drops all rules: every pod and claim is well again.
+    /// Removes all rules: every pod and claim behaves as by default.
     pub fn clear(&self) -> &Self {
         self.0.send_modify(|rules| *rules = Rules::default());
         self
     }
 
-    /// Says what becomes of claims that wait for a volume.
+    /// Sets what happens to claims that wait for a volume.
     pub fn claims(&self, behaviour: ClaimBehaviour) -> &Self {
         self.0.send_modify(|rules| rules.claims = behaviour);
         self

@@ -1,4 +1,4 @@
-//! Which node an unscheduled pod goes to.
+//! Chooses the node of an unscheduled pod.
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement};
 
@@ -6,7 +6,7 @@ use crate::chance;
 use crate::node::{Nodes, PlayedNode};
 use crate::pod::{Pod, Wanted};
 
-/// A node for `pod`: the pods of a set go round the nodes that suit them, from a start that the seed chooses.
+/// A node for `pod`: the pods of a set go round the nodes that fit, from a start that the seed chooses.
 pub(crate) fn choose<'a>(pod: &Pod, wanted: &Wanted, nodes: &'a Nodes, seed: u64) -> Option<&'a str> {
     let suits = |(name, node): &(&String, &PlayedNode)| node.is_live() && suits(wanted, name, node);
     let fitting: Vec<_> = nodes
@@ -38,7 +38,7 @@ fn suits(wanted: &Wanted, name: &str, node: &PlayedNode) -> bool {
             .is_none_or(|affinity| has_affinity(affinity, name, node))
 }
 
-/// One term must hold, and in it every requirement; the only field there is to ask for is the name.
+/// One term must match with all its requirements; the only supported field is the name.
 fn has_affinity(affinity: &NodeSelector, name: &str, node: &PlayedNode) -> bool {
     affinity.node_selector_terms.iter().any(|term| {
         let fields = term.match_fields.iter().flatten();
@@ -66,7 +66,7 @@ fn holds(wanted: &NodeSelectorRequirement, seen: Option<&str>) -> bool {
         "NotIn" => !listed(),
         "Exists" => seen.is_some(),
         "DoesNotExist" => seen.is_none(),
-        // Gt and Lt compare numbers, which no label of ours is.
+        // Gt and Lt compare numbers, and none of our labels is a number.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The status a pod's life shows in the API: what a kubelet writes, word for word where tools read the words.
+//! The status that a pod's life shows in the API, with a real kubelet's exact reasons and messages where tools read them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::chance;
 use crate::life::{End, Ended, Flip, Life, Run, Stage, back_off};
 use crate::pod::{Container, Pod};
 
-/// A status as it is written: fields in the order of their names, and null for what an earlier write may have left.
+/// A status as written: fields in alphabetical order, and null for what an earlier write may have left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub(crate) enum PodStatus {
@@ -18,7 +18,7 @@ pub(crate) enum PodStatus {
 }
 
 impl PodStatus {
-    /// The same with the generation that it is about.
+    /// Adds the observed generation.
     pub(crate) fn observing(mut self, generation: Option<i64>) -> Self {
         match &mut self {
             Self::OnNode(status) => status.observed_generation = generation,
@@ -27,7 +27,7 @@ impl PodStatus {
         self
     }
 
-    /// What has to be written where `before` was. A field that is not there any more stays, as it does in any merge.
+    /// The changes since `before`. A field that is no longer set stays, as in any merge.
     pub(crate) fn since(&self, before: &Self) -> Self {
         match (self, before) {
             (Self::OnNode(now), Self::OnNode(before)) => Self::OnNode(Box::new(now.since(before))),
@@ -36,7 +36,7 @@ impl PodStatus {
     }
 }
 
-/// A new value, where it is one.
+/// The new value, if it changed.
 fn changed<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
     now.clone().filter(|_| now != before)
 }
@@ -121,7 +121,7 @@ struct Address {
     ip: String,
 }
 
-/// Reason and message are null when there is none: in a strategic merge that removes what an earlier write left.
+/// Reason and message are null if there is none: in a strategic merge that removes the earlier value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Condition {
@@ -187,7 +187,7 @@ struct Terminated {
     started_at: Option<Second>,
 }
 
-/// A time as the API writes it. Two within one second are the same.
+/// A time as the API writes it. Two times within one second are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Second(Timestamp);
 
@@ -217,7 +217,7 @@ fn phase(life: &Life) -> &'static str {
     }
 }
 
-/// The status of a pod that is on its node. A function of its life alone, so that equal lives mean no write.
+/// The status of a pod on its node. It depends on the life alone, so that equal lives cause no write.
 pub(crate) fn status(pod: &Pod, life: &Life, host_ip: &str) -> PodStatus {
     let has_address = life.sandbox.on || life.runs.iter().any(|run| run.started.is_some());
     let pod_ip = has_address.then(|| pod_ip(pod));
@@ -352,7 +352,7 @@ fn container_status(pod: &Pod, life: &Life, index: usize) -> ContainerStatus {
         Some((reason, message)) => waiting(reason, Some(message)),
         None => state(pod, container, run),
     };
-    // While it waits out a back-off the last run is the newest; otherwise the newest is the one before.
+    // During a back-off the last run is the latest attempt; otherwise the one before.
     let last_attempt = if matches!(state, State::Waiting(_)) {
         run.restarts
     } else {
@@ -375,7 +375,7 @@ fn container_status(pod: &Pod, life: &Life, index: usize) -> ContainerStatus {
     }
 }
 
-/// Why the main container waits, if it does so for a reason of its own.
+/// Why the main container is waiting, if it has a problem of its own.
 fn trouble(pod: &Pod, life: &Life, container: &Container) -> Option<(&'static str, String)> {
     let Container { name, image, .. } = container;
     match life.stage {
@@ -474,7 +474,7 @@ fn init_status(pod: &Pod, life: &Life, container: &Container) -> ContainerStatus
     }
 }
 
-/// Empty until the image is there.
+/// Empty until the image is pulled.
 fn image_id(container: &Container, is_pulled: bool) -> String {
     if !is_pulled {
         return String::new();
@@ -492,7 +492,7 @@ fn container_id(pod: &Pod, container: &Container, restarts: u32) -> String {
     id
 }
 
-/// Appends 64 made-up hexadecimal digits.
+/// Appends 64 generated hexadecimal digits.
 fn push_digest(out: &mut String, parts: &[&str]) {
     for block in 0..4 {
         let hash = chance::hash(block, parts.iter().copied());
@@ -506,7 +506,7 @@ fn push_digest(out: &mut String, parts: &[&str]) {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// A made-up address, new for each incarnation of a pod.
+/// A generated address, new for each incarnation of a pod.
 fn pod_ip(pod: &Pod) -> String {
     let [a, b, c, ..] = chance::hash(0, [pod.uid.as_str()]).to_le_bytes();
     format!("10.{}.{b}.{}", 128 + a % 128, 1 + c % 254)
@@ -523,7 +523,7 @@ mod tests {
 
     const TIME: Timestamp = Timestamp::UNIX_EPOCH;
 
-    /// A life in this stage, of a pod with two containers of which the first is the one in question.
+    /// A life in this stage, of a pod with two containers of which the first is the main one.
     pub(crate) fn life(stage: Stage) -> Life {
         let ended = |code| {
             Some(Box::new(Ended {

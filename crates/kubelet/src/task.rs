@@ -1,4 +1,4 @@
-//! One pod's next request: what its life asks for, against what the API server is known to have.
+//! One pod's next request: compares its life with the state on the API server.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +17,43 @@ use crate::rules::Rules;
 use crate::scheduler;
 use crate::status::{PodStatus, status, unschedulable};
 
-/// A claim may be a moment behind its pod in the watches; only what lasts is worth a condition.
+/// A claim may lag briefly behind its pod in the watches; only a lasting state gets a condition.
 const WORTH_TELLING: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A pod, its life, and what has been written of it.
+/// A pod, its life, and its last written status.
 pub(crate) struct Task {
     pub(crate) pod: Pod,
     life: Life,
-    /// A hash of the status that was last written.
+    /// A hash of the last written status.
     written: Option<u64>,
     known: Option<Known>,
-    /// While a request is under way, the status that it writes, if it does, and its hash.
+    /// The status of the request in flight, if it writes one, and its hash.
     under_way: Option<Option<(u64, PodStatus)>>,
-    /// A hash of what a status is made of, and one of the status that was made of it.
+    /// A hash of the inputs of a status, and one of the status made from them.
     shown: Option<(u64, u64)>,
-    /// The node of a binding whose effect the watch has yet to show.
+    /// The node of a binding that the watch has not shown yet.
     pub(crate) bound_to: Option<String>,
-    /// Deleted for good; only somebody's finalizer still holds it.
+    /// Deleted for good; only another client's finalizer keeps it.
     pub(crate) deleted: bool,
-    /// The version that the last write has made; nothing is decided on an older view.
+    /// The version of the last write; no decision uses an older view.
     answered: u64,
-    /// The version in which somebody else last contradicted what was written.
+    /// The version in which another client last overwrote our status.
     contradicted: u64,
     failures: u32,
     not_before: Option<Timestamp>,
     pub(crate) timer: Option<Timestamp>,
-    /// The claim to be woken for.
+    /// The claim that the pod waits for.
     pub(crate) waits_for: Option<Key>,
 }
 
-/// The status that was last written, of which only changes are written next.
+/// The last written status; the next write sends only the changes.
 struct Known {
     status: PodStatus,
-    /// A hash of how the watch has shown it, once it has. What is shown later has that too, unless somebody else has written.
+    /// A hash of it as the watch showed it. Later events have the same hash unless another client has written.
     shown: Option<u64>,
 }
 
-/// What a pod's next request depends on besides the pod.
+/// The inputs of a pod's next request besides the pod.
 pub(crate) struct Surroundings<'a> {
     pub(crate) nodes: &'a Nodes,
     pub(crate) rules: &'a Rules,
@@ -70,7 +70,7 @@ impl Task {
             .and_then(|status| status.host_ip.as_deref())
             .unwrap_or_default();
         Self {
-            // What was taken from the status need not be written to it again.
+            // What was restored from the status need not be written again.
             written: adopted.as_ref().map(|life| hash(&status(&pod, life, host_ip))),
             life: adopted.unwrap_or_else(|| Life::new(&pod, now)),
             pod,
@@ -92,7 +92,7 @@ impl Task {
         self.failures
     }
 
-    /// The request under way was carried out.
+    /// The request in flight succeeded.
     pub(crate) fn succeeded(&mut self) {
         if let Some((written, status)) = self.under_way.take().flatten() {
             self.written = Some(written);
@@ -102,19 +102,19 @@ impl Task {
         self.not_before = None;
     }
 
-    /// What it wrote is this version.
+    /// The write has this version.
     pub(crate) fn answered(&mut self, version: u64) {
         self.answered = self.answered.max(version);
         self.recognise();
     }
 
-    /// Takes note of the pod as it is now.
+    /// Records the current state of the pod.
     pub(crate) fn see(&mut self, pod: Pod) {
         self.pod = pod;
         self.recognise();
     }
 
-    /// Either of a write's answer and its event may come first.
+    /// The response to a write and its watch event come in either order.
     fn recognise(&mut self) {
         if self.pod.version == self.answered
             && let Some(known) = &mut self.known
@@ -123,7 +123,7 @@ impl Task {
         }
     }
 
-    /// The request under way was not, as far as we know, carried out.
+    /// The request in flight failed, as far as known.
     pub(crate) fn failed(&mut self, not_before: Timestamp) {
         self.under_way = None;
         self.known = None;
@@ -131,21 +131,21 @@ impl Task {
         self.not_before = Some(not_before);
     }
 
-    /// The next request, if any, and when to look again without being asked.
+    /// The next request, if any, and when to visit the pod again.
     pub(crate) fn next(
         &mut self,
         around: &Surroundings,
         now: Timestamp,
     ) -> (Option<Request>, Option<Timestamp>) {
         if self.under_way.is_some() {
-            // Its answer wakes us.
+            // The response triggers the next visit.
             return (None, None);
         }
         if let Some(time) = self.not_before.filter(|time| now < *time) {
             return (None, Some(time));
         }
         if self.pod.version < self.answered {
-            // What was written is on its way.
+            // The watch has not shown the write yet.
             return (None, None);
         }
         let (request, wake) = match &self.pod.place {
@@ -161,7 +161,7 @@ impl Task {
         (request.map(|request| self.sent(request)), wake)
     }
 
-    /// Takes note of a request that is sent now. Of a status, only what is not there yet is sent, as a kubelet does.
+    /// Records a request that is sent now. Of a status, only changes are sent, as a kubelet does.
     fn sent(&mut self, request: Request) -> Request {
         let Request::Status(status) = request else {
             self.under_way = Some(None);
@@ -177,7 +177,7 @@ impl Task {
             None => status.clone(),
         };
         self.under_way = Some(Some((hash, status)));
-        // The generation travels with a status but is no reason to write one.
+        // The observed generation is sent along with a status but is no reason to write one.
         Request::Status(sent.observing(self.pod.generation))
     }
 
@@ -188,7 +188,7 @@ impl Task {
         now: Timestamp,
     ) -> (Option<Request>, Option<Timestamp>) {
         if matches!(self.pod.seen.phase.as_str(), "Succeeded" | "Failed") {
-            // Others may end a pod too, and an ended pod stays ended.
+            // Other clients may end a pod too, and an ended pod stays ended.
             self.life.end(&self.pod.seen.phase, now);
         }
         let part = around.rules.part(&self.pod);
@@ -220,8 +220,7 @@ impl Task {
         (request, wake)
     }
 
-    /// A hash of the status that the pod's life shows now, and the status if it had to be made: most looks find the life
-    /// that the last one found.
+    /// A hash of the status for the pod's current life, and the status if it had to be built: on most visits the life has not changed.
     fn shown(&mut self, host_ip: &str) -> (u64, Option<PodStatus>) {
         let Pod {
             key,
@@ -243,8 +242,8 @@ impl Task {
         }
     }
 
-    /// A node controller may call a pod unready while its node is away. One answer to each such write: if it has no
-    /// effect, another would have none either.
+    /// A node controller may mark a pod unready while its node is unreachable. One write corrects each such write: if it has no effect,
+    /// another would have none either.
     fn is_contradicted(&self) -> bool {
         let Pod { seen, version, .. } = &self.pod;
         seen.ready.is_some_and(|ready| ready != self.life.ready.on) && *version > self.contradicted
@@ -259,7 +258,7 @@ impl Task {
         let Stage::Unscheduled { since } = self.life.stage else {
             return (None, None);
         };
-        // Before the first list of claims is complete nobody knows what is bound.
+        // Before the first complete list of claims it is unknown which are bound.
         let Some(claims) = around.claims else {
             return (None, None);
         };
@@ -344,7 +343,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    /// One task, and an API server that does as it is told.
+    /// One task, and a simulated API server.
     struct Stand {
         object: Value,
         task: Task,
@@ -412,12 +411,12 @@ mod tests {
             self.task.see(Pod::of(&parse(self.object.clone())));
         }
 
-        /// Carries out requests until there are none; the phases they wrote.
+        /// Executes requests until there are none; returns the phases they wrote.
         fn settle(&mut self) -> Vec<String> {
             std::iter::from_fn(|| self.step()).collect()
         }
 
-        /// Carries out the next request, when its time has come, and says what it was.
+        /// Executes the next request, once it is due, and returns its name.
         fn step(&mut self) -> Option<String> {
             loop {
                 match self.next() {
@@ -450,7 +449,7 @@ mod tests {
         }
     }
 
-    /// As a strategic merge does it.
+    /// Like a strategic merge.
     fn merge(status: &mut Value, patch: &Value) {
         for (field, value) in patch.as_object().unwrap() {
             match (field.as_str(), status[field].as_array_mut()) {
@@ -557,7 +556,7 @@ mod tests {
         assert!(stand.next().0.is_none(), "its containers stop");
         stand.wait(Duration::from_secs(60));
         assert_eq!(fields(stand.next()), written);
-        // What became of it is not known.
+        // It is unknown whether the request took effect.
         stand.task.failed(stand.now);
         assert_eq!(fields(stand.next()), WHOLE);
     }

@@ -1,20 +1,20 @@
-//! The version that a write has made, read off its answer: all else in there comes by in the watch.
+//! Reads the resource version from the response to a write: the watch delivers everything else.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 
-/// The version of an object, of whose text no more is read than it takes. Zero where there is none.
+/// The resource version of an object; reads no more text than needed. Zero if there is none.
 pub(crate) fn version_in(text: &str) -> u64 {
     let mut version = None;
     let reader = &mut serde_json::Deserializer::from_str(text);
-    // It is told that there is more to read, which there always is.
+    // The deserializer reports trailing text, which is expected.
     let _ = reader.deserialize_map(At(&["metadata", "resourceVersion"], &mut version));
     version
         .and_then(|version| version.parse().ok())
         .unwrap_or_default()
 }
 
-/// Reads the text at this path, and nothing behind it.
+/// Reads the text at this path and stops.
 struct At<'a>(&'a [&'a str], &'a mut Option<String>);
 
 impl<'de> Visitor<'de> for At<'_> {
@@ -50,7 +50,7 @@ impl<'de> DeserializeSeed<'de> for At<'_> {
     }
 }
 
-/// Whether a text is this one.
+/// Whether a text equals this one.
 struct Is<'a>(&'a str);
 
 impl Visitor<'_> for Is<'_> {

@@ -1,4 +1,4 @@
-//! The pretend volume of a claim: what it looks like, how it comes and goes.
+//! The simulated volume of a claim: its content, creation and deletion.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Key, MANAGER, PLAYED_BY, Refusal, Scope, version};
 
-/// What a provisioner needs to know of a claim.
+/// The fields of a claim that a provisioner needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) uid: String,
@@ -52,12 +52,12 @@ impl Claim {
         volume_name(&self.uid)
     }
 
-    /// Waits for a volume of ours. One that names a volume waits to be bound to it.
+    /// Whether it waits for our volume. A claim that names a volume waits to be bound to that one.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.bound && !self.deleting && self.volume.is_none()
     }
 
-    /// Has another volume than ours.
+    /// Whether it has another volume than ours.
     pub(crate) fn has_another(&self) -> bool {
         self.volume
             .as_ref()
@@ -65,12 +65,12 @@ impl Claim {
     }
 }
 
-/// The volume of the claim with this uid is called as provisioners call it.
+/// The name of the volume for the claim with this uid, in the format of provisioners.
 pub(crate) fn volume_name(claim: &str) -> String {
     format!("pvc-{claim}")
 }
 
-/// Makes a volume for a claim. The cluster's volume controller binds the two.
+/// Creates a volume for a claim. The cluster's volume controller binds the two.
 pub(crate) async fn provision(client: Client, key: &Key, claim: &Claim) -> Result<(), Refusal> {
     let volumes: Api<PersistentVolume> = Api::all(client);
     let name = claim.volume_name();
@@ -96,7 +96,7 @@ fn volume(key: &Key, claim: &Claim) -> Value {
         "metadata": {
             "name": name,
             "labels": { PLAYED_BY: MANAGER },
-            // A provisioner that no volume controller knows: the deletion is left to us.
+            // A provisioner that no volume controller knows, so that the deletion is left to this kubelet.
             "annotations": { "pv.kubernetes.io/provisioned-by": PLAYED_BY },
         },
         "spec": {
@@ -114,7 +114,7 @@ fn volume(key: &Key, claim: &Claim) -> Value {
             },
         },
     });
-    // Only the volumes of a driver have attributes, but where a cluster attaches volumes it waits for the driver.
+    // Only CSI volumes have attributes, but a cluster that attaches volumes would wait for the driver.
     match &claim.attributes_class {
         Some(class) => {
             volume["spec"]["volumeAttributesClassName"] = class.as_str().into();
@@ -143,7 +143,7 @@ pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> 
         if !scope.holds(&namespace) {
             continue;
         }
-        // Asked anew, because a claim may have come since the list.
+        // Read again, because a claim may have been created since the list.
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &namespace);
         let seen = claims.get_opt(&name).await;
         let seen = seen.map_err(|error| Refusal::of(&format!("claim {namespace}/{name}"), error))?;
@@ -156,7 +156,7 @@ pub(crate) async fn sweep(client: Client, scope: &Scope) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Takes a volume away. A bound one is protected, so it is released first.
+/// Deletes a volume. A bound one is protected, so it is released first.
 pub(crate) async fn delete_volume(volumes: &Api<PersistentVolume>, name: &str) -> Result<(), Refusal> {
     let params = PatchParams {
         field_manager: Some(MANAGER.into()),

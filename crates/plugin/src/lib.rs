@@ -1,8 +1,8 @@
-//! Resource plugins: the hands and eyes of a rollout.
+//! Resource plugins: observe and change workloads.
 //!
-//! A plugin knows one kind of workload. It shows what is there ([`ResourcePlugin::observe`]) and carries out what the engine
-//! has decided, one request per call, each of them safe to repeat. It decides nothing. No Kubernetes type crosses the
-//! trait, so that a plugin may as well live in another process.
+//! A plugin supports one kind of workload. It observes the current state ([`ResourcePlugin::observe`]) and executes what the engine
+//! has decided, one request per call, each safe to repeat. It decides nothing. No Kubernetes type crosses the trait, so a plugin
+//! could run in another process.
 
 pub mod statefulset;
 mod watches;
@@ -11,15 +11,15 @@ mod words;
 use async_trait::async_trait;
 use stateward_core::plan::{Fingerprint, Share};
 use stateward_core::workload::Workload;
-use stateward_core::world::{Action, Leave, NoWorkload};
+use stateward_core::world::{Action, LeftAs, NoWorkload};
 
 pub use self::watches::Watches;
 pub use self::words::{words, words_of_watch};
 
-/// A workload to look at or to act on.
+/// A workload to observe or to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its namespace, which is also that of whoever manages it.
+    /// Its namespace, which is also the manager's.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -27,80 +27,80 @@ pub struct Target {
     pub manager: Manager,
 }
 
-/// Who manages a workload.
+/// The object that manages a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     /// `RolloutPlugin`
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
 }
 
-/// What is there.
+/// The observed state.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// The workload, or why there is none to roll.
+    /// The workload, or why it cannot be rolled out.
     pub workload: Result<Workload, NoWorkload>,
-    /// The version of the object that was looked at. What is decided on it carries it along.
+    /// The version of the observed object. Requests decided on it carry it.
     pub version: Version,
 }
 
-/// The version of a workload, opaque but to its plugin.
+/// The version of a workload; only its plugin interprets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version(pub String);
 
-/// A template, whole.
+/// A complete template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot(pub serde_json::Value);
 
-/// A request that was carried out.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// Something was changed.
+    /// The workload was changed.
     Changed,
-    /// It was so already.
+    /// There was nothing to change.
     Unchanged,
-    /// A disruption budget says not now, in these words.
+    /// A disruption budget forbids it at the moment, with this message.
     NotNow(String),
 }
 
-/// Why a request was not carried out.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// Somebody else has changed the workload since it was looked at. Look again.
+    /// Another client has changed the workload since it was observed. Observe it again.
     #[error("{0} has changed since it was looked at")]
     Conflict(String),
-    /// What was asked for is not there.
+    /// The object does not exist.
     #[error("{0} is gone")]
     Gone(String),
-    /// Anything else; trying again may help.
+    /// Any other error; a retry may help.
     #[error("{what}: {cause}")]
     Failed {
-        /// What was tried.
+        /// What was attempted.
         what: String,
-        /// What came of it.
+        /// The cause.
         cause: String,
     },
 }
 
-/// One kind of workload. Every method may be called again after a crash at any point.
+/// A plugin for one kind of workload. Every method may be called again after a crash at any point.
 #[async_trait]
 pub trait ResourcePlugin: Send + Sync {
-    /// Gets ready. Called once, before anything else.
+    /// Initializes the plugin. Called once, before anything else.
     async fn init(&self) -> Result<(), PluginError>;
 
-    /// What is there. `None` while the plugin's view is older than its own last write: it will say when it has caught up.
+    /// Observes the workload. `None` while the plugin's view is older than its own last write; it reports a change once it has caught up.
     async fn observe(&self, target: &Target) -> Result<Option<Observation>, PluginError>;
 
-    /// The name of another workload that the target's manager holds, from before it was meant for this one.
+    /// The name of another workload that the target's manager holds because it referenced that one before.
     async fn held_elsewhere(&self, target: &Target) -> Result<Option<String>, PluginError>;
 
     /// Releases a share of the pods, and claims the workload for its manager in the same request.
     async fn set_weight(&self, target: &Target, at: &Version, share: Share) -> Result<Done, PluginError>;
 
-    /// Whether a share is out, as far as the workload itself tells. The engine has looked at the pods already.
+    /// Whether the workload itself reports the share as updated. The engine has checked the pods already.
     async fn verify_weight(&self, target: &Target, share: Share) -> Result<bool, PluginError>;
 
     /// Releases every pod.
@@ -108,18 +108,24 @@ pub trait ResourcePlugin: Send + Sync {
         self.set_weight(target, at, Share::ALL).await
     }
 
-    /// One step of a way back: makes one pod go, so that it comes back as it should be. `serving` asks the disruption
-    /// budgets first; otherwise it goes only while it is not Ready.
-    async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError>;
+    /// Replaces one pod: deletes it, so that it is recreated on the right version. With `serving` it is evicted, which
+    /// respects disruption budgets; otherwise it is deleted only if it is not Ready.
+    async fn replace_pod(
+        &self,
+        target: &Target,
+        pod: &str,
+        uid: &str,
+        serving: bool,
+    ) -> Result<Done, PluginError>;
 
-    /// The template of a revision, or the one that is asked for now. `None` when it is gone.
+    /// The template of a revision, or the current one. `None` if it does not exist any more.
     async fn snapshot(
         &self,
         target: &Target,
         revision: Option<&str>,
     ) -> Result<Option<Snapshot>, PluginError>;
 
-    /// Puts a template back and releases a share of the pods to it.
+    /// Restores a template and releases a share of the pods to it.
     async fn restore(
         &self,
         target: &Target,
@@ -128,13 +134,14 @@ pub trait ResourcePlugin: Send + Sync {
         share: Share,
     ) -> Result<Done, PluginError>;
 
-    /// Gives the claim up.
-    async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError>;
+    /// Releases the claim.
+    async fn release_claim(&self, target: &Target, at: &Version, leave: &LeftAs)
+    -> Result<Done, PluginError>;
 
-    /// Who else writes what `action` writes, and what to do about it, in a sentence for people.
+    /// Which other client writes what `action` writes, and what to do about it, as a sentence for users.
     async fn foreign_writer(&self, target: &Target, action: &Action) -> String;
 
-    /// What tells a snapshot from others.
+    /// Identifies a snapshot.
     fn fingerprint(&self, template: &Snapshot) -> Fingerprint {
         Fingerprint::of(&stateward_core::revision::data(&template.0))
     }

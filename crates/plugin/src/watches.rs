@@ -1,33 +1,34 @@
-//! Which watches work: what nobody watches is rolled by nobody, and that has to be told.
+//! The health of the watches: an object that is not watched is not reconciled, so a broken watch is reported.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::runtime::watcher;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::words_of_watch;
 
-/// How the watches of an operator are. Cheap to clone; clones tell of the same.
+/// The health of an operator's watches. Cheap to clone; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Watches(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why a watch does not work, by the path of what it watches.
+    /// Why a watch is broken, by the path that it watches.
     broken: BTreeMap<String, String>,
-    /// How often one broke off since somebody asked.
+    /// How often a watch broke since `take_breaks` was last called.
     breaks: u64,
 }
 
 impl Watches {
-    /// Takes note of what a watch of `path` has told.
+    /// Records an event of the watch of `path`.
     pub fn note<K>(&self, path: &str, told: &watcher::Result<watcher::Event<K>>)
     where
         K: Resource<DynamicType = ()>,
     {
         match told {
-            // It is about to ask, and has no answer yet.
+            // The request is about to be sent.
             Ok(watcher::Event::Init) => {}
             Ok(_) => self.works(path),
             Err(error) => {
@@ -37,19 +38,19 @@ impl Watches {
         }
     }
 
-    /// Takes note of an answer to a watch of `path`: one that begins where another broke off may have nothing to tell for long.
+    /// Records a response to the watch of `path`: a new watch may have no events for a long time.
     pub fn works(&self, path: &str) {
         self.lock().broken.remove(path);
     }
 
-    /// Takes note of a watch of `path` that broke off.
+    /// Records that the watch of `path` broke.
     pub fn broke(&self, path: &str, why: &str) {
         let mut state = self.lock();
         state.breaks += 1;
         state.broken.insert(path.to_owned(), why.to_owned());
     }
 
-    /// What is not seen, and why; `None` while every watch works.
+    /// What is not watched, and why; `None` while every watch works.
     pub fn complaint(&self) -> Option<String> {
         let state = self.lock();
         let lines = state.broken.iter();
@@ -57,18 +58,17 @@ impl Watches {
         Some(lines.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
-    /// How often a watch broke off since the last time this was asked.
+    /// How often a watch broke since the last call.
     pub fn take_breaks(&self) -> u64 {
         std::mem::take(&mut self.lock().breaks)
     }
 
-    /// Forgets them: nobody watches any more.
+    /// Forgets all errors: the watches have ended.
     pub fn end(&self) {
         self.lock().broken.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change above is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

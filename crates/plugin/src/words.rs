@@ -1,8 +1,8 @@
-//! What went wrong with a request, for people to read.
+//! Error messages of requests, for users.
 
 use kube::runtime::watcher;
 
-/// In the server's own words where it has said some. As kube writes it, everything would be told twice, and once as code.
+/// The API server's own message, if there is one. kube's format would repeat everything, once as code.
 pub fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => of_status(status),
@@ -10,7 +10,7 @@ pub fn words(error: &kube::Error) -> String {
     }
 }
 
-/// The same for a watch that broke off.
+/// The same for a broken watch.
 pub fn words_of_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)

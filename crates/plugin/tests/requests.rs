@@ -1,4 +1,4 @@
-//! What is asked of the server: for the very object that was looked at, and no more than was said.
+//! The plugin's requests: each applies to the observed object only, and changes no more than requested.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
@@ -21,7 +21,7 @@ use stateward_plugin::statefulset::{Caches, StatefulSets};
 use stateward_plugin::{Done, Manager, PluginError, ResourcePlugin, Target, Version, Watches};
 use tokio::task::JoinHandle;
 
-/// A cluster with the namespace `ns`. It lives as long as it is held.
+/// A cluster with the namespace `ns`. It stops when it is dropped.
 async fn cluster() -> (Cluster, Client) {
     let clock = Clock::starting_at(Timestamp::constant(1_767_225_600, 0), 1.0);
     let cluster = Cluster::start(Options::at(clock));
@@ -47,7 +47,7 @@ fn target() -> Target {
     }
 }
 
-/// A set of this many pods.
+/// A set of `replicas` pods.
 async fn set(client: &Client, replicas: i32) -> Api<StatefulSet> {
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "ns");
     let set = json!({
@@ -66,7 +66,7 @@ async fn set(client: &Client, replicas: i32) -> Api<StatefulSet> {
     sets
 }
 
-/// A pod of a set that is not Ready, its UID, a plugin that has seen it, and how it sees more.
+/// A pod of a set that is not Ready, its UID, a plugin that has observed it, and the task that keeps the plugin's cache current.
 async fn pod_of_a_set(client: &Client) -> (Api<Pod>, String, StatefulSets, JoinHandle<()>) {
     set(client, 1).await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "ns");
@@ -80,7 +80,7 @@ async fn pod_of_a_set(client: &Client) -> (Api<Pod>, String, StatefulSets, JoinH
     (pods, pod.unwrap().uid().unwrap(), plugin, watch)
 }
 
-/// Whether it is the same pod still.
+/// Whether the same pod still exists.
 async fn is_there(pods: &Api<Pod>, uid: &str) -> bool {
     let pod = pods.get_opt("db-0").await.unwrap();
     pod.is_some_and(|pod| pod.uid().as_deref() == Some(uid) && pod.metadata.deletion_timestamp.is_none())
@@ -94,18 +94,21 @@ async fn a_pod_that_took_the_place_of_another_is_left_alone(#[case] serving: boo
     let (_cluster, client) = cluster().await;
     let (pods, uid, plugin, _watch) = pod_of_a_set(&client).await;
     let refused = plugin
-        .abort(&target(), "db-0", "the one before", serving)
+        .replace_pod(&target(), "db-0", "the one before", serving)
         .await
         .unwrap();
     assert_eq!(refused, Done::Unchanged);
     assert!(is_there(&pods, &uid).await);
 
-    let removed = plugin.abort(&target(), "db-0", &uid, serving).await.unwrap();
+    let removed = plugin
+        .replace_pod(&target(), "db-0", &uid, serving)
+        .await
+        .unwrap();
     assert_eq!(removed, Done::Changed);
     assert!(!is_there(&pods, &uid).await);
 }
 
-/// Whether that was seen or not: what is removed because it serves nobody may serve by now (invariant 19).
+/// Whether or not the watch has shown it: a pod that was not Ready may serve clients by now (invariant 19).
 #[rstest]
 #[case::and_was_seen(true)]
 #[case::and_was_not_seen(false)]
@@ -124,12 +127,12 @@ async fn a_pod_that_has_become_ready_is_left_alone(#[case] seen: bool) {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let removed = plugin.abort(&target(), "db-0", &uid, false).await.unwrap();
+    let removed = plugin.replace_pod(&target(), "db-0", &uid, false).await.unwrap();
     assert_eq!(removed, Done::Unchanged);
     assert!(is_there(&pods, &uid).await);
 }
 
-/// In one request: between two of them Kubernetes would roll one template or the other.
+/// In one request: between two requests Kubernetes would roll out one of the templates.
 #[rstest]
 #[case::guarded(Share::NONE, 10)]
 #[case::released(Share::ALL, 0)]
@@ -181,7 +184,7 @@ async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Sha
     loop {
         let now = Version(sets.get("db").await.unwrap().resource_version().unwrap());
         match plugin.set_weight(&target(), &now, share).await {
-            // Its controller was faster.
+            // The set's controller wrote first.
             Err(PluginError::Conflict(_)) => {}
             other => break assert_eq!(other.unwrap(), Done::Changed),
         }
@@ -192,7 +195,7 @@ async fn a_share_is_a_partition_of_the_set_that_was_looked_at(#[case] share: Sha
     filling.abort();
 }
 
-/// A command must not be refused, nor an object let go, because the watch was interrupted when the set was created.
+/// A command must not be refused, nor an object released, because the watch was interrupted when the set was created.
 #[tokio::test(start_paused = true)]
 async fn a_set_that_the_watch_has_not_shown_is_not_missing() {
     let (_cluster, client) = cluster().await;
@@ -206,4 +209,21 @@ async fn a_set_that_the_watch_has_not_shown_is_not_missing() {
     set(&client, 1).await;
     let error = plugin.observe(&target()).await.unwrap_err();
     assert!(matches!(error, PluginError::Conflict(_)), "{error}");
+}
+
+/// The problems of the spec name the invalid field; an error of a request would not.
+#[tokio::test(start_paused = true)]
+async fn a_set_whose_name_is_invalid_is_missing() {
+    let (_cluster, client) = cluster().await;
+    let plugin = StatefulSets::new(client, Caches::new().0);
+    let invalid = Target {
+        name: "../db".into(),
+        ..target()
+    };
+    let seen = plugin.observe(&invalid).await.unwrap().unwrap();
+    assert!(
+        matches!(seen.workload, Err(NoWorkload::Missing(_))),
+        "{:?}",
+        seen.workload
+    );
 }

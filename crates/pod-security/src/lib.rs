@@ -1,8 +1,8 @@
-//! The checks of the [baseline profile] of the Pod Security Standards, for pod templates that the operator creates on behalf of
-//! users who may not be allowed to create pods themselves.
+//! The checks of the [baseline profile] of the Pod Security Standards, for pod templates that the operator creates on behalf of users who
+//! may not be allowed to create pods themselves.
 //!
-//! Pure: a pod template as JSON comes in, and what it may not ask for comes out, with the path of each field. One check is added to
-//! those of the profile: the token of a service account is for pods that name their service account.
+//! Pure: in flows a pod template as JSON; out flow its violations, with the path of each field. One check goes beyond the profile: only
+//! pods that name their service account may get its token.
 //!
 //! [baseline profile]: https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
 
@@ -10,12 +10,12 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A field that a pod template may not have, or not with this value.
+/// A field that is not allowed in a pod template, or not with this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where it is.
+    /// The path of the field.
     pub path: String,
-    /// What is there.
+    /// Its value.
     pub value: String,
     /// What is allowed.
     pub allowed: &'static str,
@@ -31,7 +31,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The capabilities that containers may add: those that container runtimes give anyway.
+/// The capabilities that containers may add: those that container runtimes grant by default.
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -48,7 +48,7 @@ const CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-/// The sysctls that concern nothing but the pod.
+/// The sysctls that affect only the pod.
 const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -73,13 +73,13 @@ const SELINUX_TYPES: [&str; 5] = [
     "container_engine_t",
 ];
 
-/// Where pods keep their containers.
+/// The fields that hold containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The annotations by which AppArmor profiles were chosen before there was a field.
+/// The annotations that chose AppArmor profiles before there was a field.
 const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// What a pod template asks for that it may not have. `at` is the path of the template.
+/// The violations of a pod template. `at` is the path of the template.
 pub fn violations(template: &Value, at: &str) -> Vec<Violation> {
     let mut checks = Checks::default();
     checks.annotations(
@@ -103,7 +103,7 @@ struct Checks {
 }
 
 impl Checks {
-    /// Notes the value of a field, unless it is allowed or not there.
+    /// Reports the value of a field, unless it is allowed or missing.
     fn check(
         &mut self,
         value: &Value,
@@ -233,7 +233,7 @@ impl Checks {
         }
     }
 
-    /// What the contexts of pods and containers have in common.
+    /// The checks that pod and container security contexts share.
     fn context(&mut self, context: &Value, at: &str) {
         let windows = &context["windowsOptions"];
         let windows_at = format!("{at}.windowsOptions");
@@ -281,7 +281,7 @@ fn items(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
-/// As much of a value as says which it is.
+/// A value, shortened for a message.
 fn shown(value: &Value) -> String {
     const LONGEST: usize = 64;
     let text = value.to_string();

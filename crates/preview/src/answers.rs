@@ -1,22 +1,22 @@
-//! What metrics say in a preview: that all is well, unless something else is supposed.
+//! Metric answers in a preview: successful, unless a what-if says otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stateward_analysis::{Ask, AskError, Question};
+use stateward_analysis::{MetricProvider, MetricQuery, ProviderError};
 use stateward_api::phasedrollout::SuccessOn;
 use stateward_core::analysis::{Data, Reply};
 
 use crate::subject::Rollout;
 use crate::what_if::{Verdict, What, WhatIf};
 
-/// Answers every question. Cheap to clone; clones speak of the same step.
+/// Answers every metric query. Cheap to clone; clones share the current step.
 #[derive(Clone)]
 pub(crate) struct Answers {
     suppositions: Arc<[WhatIf]>,
-    /// For checks of a PhasedRollout, which ask for data or for none.
+    /// For checks of a PhasedRollout, which require data or no data.
     success_on: Option<SuccessOn>,
     step: Arc<AtomicUsize>,
 }
@@ -38,12 +38,12 @@ impl Answers {
         }
     }
 
-    /// The rollout is at this step now.
+    /// Sets the current step of the rollout.
     pub(crate) fn come_to(&self, step: usize) {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// What a metric says now. The most specific supposition holds, whatever the order.
+    /// The current verdict of a metric. The most specific what-if wins, whatever the order.
     pub(crate) fn verdict(&self, metric: Option<&str>) -> Verdict {
         let now = self.step.load(Ordering::Relaxed);
         let said = self.suppositions.iter().rev().find_map(|supposed| {
@@ -58,18 +58,18 @@ impl Answers {
 }
 
 #[async_trait]
-impl Ask for Answers {
-    async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
-        // Time moves on when everybody is done with this moment: whoever tells us of the step has done so then.
+impl MetricProvider for Answers {
+    async fn query(&self, query: &MetricQuery<'_>) -> Result<Reply, ProviderError> {
+        // Virtual time advances only once every task is idle: by then `come_to` has recorded the step.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let verdict = self.verdict(Some(&question.metric.name));
+        let verdict = self.verdict(Some(&query.metric.name));
         let numbers = match (verdict, self.success_on) {
             (Verdict::Silent, _) => {
-                return Err(AskError::ConnectionRefused {
+                return Err(ProviderError::ConnectionRefused {
                     origin: "the preview".into(),
                 });
             }
-            // As the conditions of a tamed template read it.
+            // The result that the conditions of a tamed template expect.
             (Verdict::Succeeds, None) => vec![1.0],
             (Verdict::Fails, None) => vec![0.0],
             (Verdict::Inconclusive, None) => vec![2.0],
@@ -80,7 +80,7 @@ impl Ask for Answers {
         };
         Ok(Reply {
             data: Data::Numbers(numbers),
-            newest: Some(question.now),
+            newest: Some(query.now),
             series: None,
             notes: Default::default(),
         })

@@ -1,18 +1,18 @@
-//! Time on a line: long stretches in which nothing happens are shortened, so that the rest can be seen.
+//! A time axis: long stretches without an event are shortened, so that the rest stays visible.
 
-/// How many times the usual distance of two moments a stretch may take at most.
+/// The longest that a stretch may be drawn, as a multiple of the usual distance between two events.
 const LONGEST: f64 = 4.0;
 
-/// A line of time from 0 to 1.
+/// A time axis from 0 to 1.
 pub(crate) struct Axis {
-    /// Moments and their places, both in order.
+    /// Times and their positions, both in order.
     stops: Vec<(f64, f64)>,
-    /// The middles of stretches that were shortened.
+    /// The middles of shortened stretches.
     breaks: Vec<f64>,
 }
 
 impl Axis {
-    /// A line through these moments.
+    /// An axis through these times.
     pub(crate) fn through(moments: impl IntoIterator<Item = f64>) -> Self {
         let mut moments: Vec<f64> = moments.into_iter().chain([0.0]).collect();
         moments.sort_by(f64::total_cmp);
@@ -34,7 +34,7 @@ impl Axis {
         Self { stops, breaks }
     }
 
-    /// The same line with this share of it left free at its end.
+    /// The same axis with this share of it left free at its end.
     pub(crate) fn and_on(mut self, share: f64) -> Self {
         let places = self.stops.iter_mut().map(|(_, place)| place);
         places
@@ -43,7 +43,7 @@ impl Axis {
         self
     }
 
-    /// Where a moment is on the line.
+    /// The position of a time on the axis.
     pub(crate) fn place(&self, moment: f64) -> f64 {
         let after = self.stops.partition_point(|(stop, _)| *stop < moment);
         match (
@@ -56,7 +56,7 @@ impl Axis {
         }
     }
 
-    /// The middles of stretches that were shortened.
+    /// The middles of shortened stretches.
     pub(crate) fn breaks(&self) -> &[f64] {
         &self.breaks
     }

@@ -1,16 +1,16 @@
-//! Pods over time, in letters.
+//! A text chart of pods over time.
 
 use crate::axis::Axis;
 use crate::preview::{Happening, Lane, Preview, Span, State, Version};
 use crate::text::Look;
 
-/// What stands before the steps.
+/// The label before the steps.
 const HEADING: &str = "step";
 
-/// More pods than this are not drawn one by one.
+/// Sets with more pods than this get no chart.
 const MOST: usize = 40;
 
-/// The line of time of a preview: every moment at which something happens, and a while after the last.
+/// The time axis of a preview: the time of every event, and a stretch after the last.
 pub(crate) fn axis(preview: &Preview) -> Axis {
     let spans = preview.pods.iter().flat_map(|lane| &lane.spans);
     let moments = spans.flat_map(|span| [span.from, span.to]);
@@ -18,10 +18,10 @@ pub(crate) fn axis(preview: &Preview) -> Axis {
     Axis::through(moments.chain(entries)).and_on(TAIL)
 }
 
-/// The share of the line that shows how it stays in the end.
+/// The share of the axis that shows the final state.
 const TAIL: f64 = 0.06;
 
-/// Where a span ends on the line: the last one goes on.
+/// Where a span ends on the axis: the last one extends to the end.
 pub(crate) fn end(span: &Span, preview: &Preview, axis: &Axis) -> f64 {
     if span.to >= preview.duration_seconds {
         1.0
@@ -30,17 +30,17 @@ pub(crate) fn end(span: &Span, preview: &Preview, axis: &Axis) -> f64 {
     }
 }
 
-/// A moment at which the rollout takes another course.
+/// A turning point of the rollout.
 pub(crate) enum Mark {
     /// A step begins, counted from 1.
     Step(usize),
     /// All steps are done.
     Rest,
-    /// It turns round.
+    /// The rollout begins to roll back.
     Back,
 }
 
-/// These moments, in order.
+/// The turning points, in order.
 fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
     let marks = preview.entries.iter().filter_map(|entry| match entry.what {
         Happening::Step { step, .. } => Some((entry.at, Mark::Step(step))),
@@ -51,7 +51,7 @@ fn marks(preview: &Preview) -> Vec<(f64, Mark)> {
     marks.collect()
 }
 
-/// Moments that fall on the same place, in order, with the last of these places. `near` is how far apart they may be and still do.
+/// Marks at the same position, in order, with the last of their positions. `near` is how far apart they may be.
 pub(crate) fn grouped(
     preview: &Preview,
     place: impl Fn(f64) -> f64,
@@ -71,13 +71,13 @@ pub(crate) fn grouped(
     groups
 }
 
-/// The steps over the columns of the chart. Where several begin at once, the last is what holds from there.
+/// The step numbers over the columns of the chart. If several begin at once, the last one counts from there.
 fn ruler(preview: &Preview, axis: &Axis, width: usize) -> String {
     let column = |moment: f64| (axis.place(moment) * width as f64).floor().min(width as f64);
     let groups = grouped(preview, column, 0.0);
     let mut ruler = vec![' '; width + 4];
     let mut end = ruler.len() + 1;
-    // From the end: what comes later is never hidden by what came before.
+    // From the end, so that an earlier mark never hides a later one.
     for (at, group) in groups.iter().rev() {
         let at = *at as usize;
         let labels: Vec<_> = group
@@ -124,7 +124,7 @@ fn colour(glyph: char) -> Option<&'static str> {
     }
 }
 
-/// Line by line, with a legend. Nothing for a set too large to draw.
+/// The chart line by line, with a legend. Empty for a set too large to draw.
 pub(crate) fn chart(preview: &Preview, look: Look) -> Vec<String> {
     if preview.pods.is_empty() || preview.pods.len() > MOST {
         return Vec::new();
@@ -167,7 +167,7 @@ fn row(lane: &Lane, width: usize, ends: &dyn Fn(&Span) -> (usize, usize), look: 
     let mut cells = vec![' '; width];
     for span in &lane.spans {
         let (from, to) = ends(span);
-        // However short, it is seen.
+        // Even the shortest span stays visible.
         let from = from.min(width - 1);
         let to = to.max(from + 1);
         cells[from..to].fill(glyph(span.version, span.state, look));

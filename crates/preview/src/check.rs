@@ -1,4 +1,4 @@
-//! Before anything is played: what is asked for must be within bounds, and what is supposed to happen must be able to.
+//! Checks the input before the simulation: it must be within bounds, and every what-if must be possible.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use stateward_core::plan::{Plan, Step};
 
 use crate::Error;
 use crate::pace::Pace;
-use crate::subject::{Cast, Rollout, Start};
+use crate::subject::{Fixture, Rollout, Start};
 use crate::what_if::{Trouble, What, WhatIf};
 
-/// More pods are not played: each takes its share of a second.
+/// The maximum number of simulated pods: each takes its share of a second.
 pub(crate) const MOST_PODS: u32 = 500;
 
 /// No single wait may be longer.
@@ -21,25 +21,25 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 const LONGEST_IN_WORDS: &str = "30 days (720h)";
 
-/// Whether it can be played in good time. Comes first: the steps of some rollouts are counted by pods.
-pub(crate) fn bounds(cast: &Cast, pace: &Pace) -> Result<(), Error> {
-    let set = cast.subject.workload();
-    let replicas = &cast.set["spec"]["replicas"];
-    if cast.replicas() > MOST_PODS {
+/// Whether it can be simulated in reasonable time. Runs first: a PhasedRollout has a step per pod.
+pub(crate) fn bounds(fixture: &Fixture, pace: &Pace) -> Result<(), Error> {
+    let set = fixture.subject.workload();
+    let replicas = &fixture.set["spec"]["replicas"];
+    if fixture.replicas() > MOST_PODS {
         return Err(Error::Subject(format!(
-            "StatefulSet {set}: spec.replicas: {replicas} is more than the {MOST_PODS} pods that are played; plan it with fewer"
+            "StatefulSet {set}: spec.replicas: {replicas} is more than the {MOST_PODS} pods that are simulated; plan it with fewer"
         )));
     }
-    // A server refuses ordinals that a name cannot have; no arithmetic of ours has to know them.
-    let first = &cast.set["spec"]["ordinals"]["start"];
-    if cast.first_ordinal() > i32::MAX as u32 - MOST_PODS {
+    // The API server rejects ordinals that a pod name cannot hold; our arithmetic need not handle them.
+    let first = &fixture.set["spec"]["ordinals"]["start"];
+    if fixture.first_ordinal() > i32::MAX as u32 - MOST_PODS {
         return Err(Error::Subject(format!(
             "StatefulSet {set}: spec.ordinals.start: {first} is not between 0 and {}",
             i32::MAX as u32 - MOST_PODS
         )));
     }
-    if cast.min_ready() > LONGEST {
-        let asked = &cast.set["spec"]["minReadySeconds"];
+    if fixture.min_ready() > LONGEST {
+        let asked = &fixture.set["spec"]["minReadySeconds"];
         return Err(Error::Subject(format!(
             "StatefulSet {set}: spec.minReadySeconds: {asked} is longer than {LONGEST_IN_WORDS}, the longest wait that is played"
         )));
@@ -55,7 +55,7 @@ pub(crate) fn bounds(cast: &Cast, pace: &Pace) -> Result<(), Error> {
             )));
         }
     }
-    let objects = std::iter::once(&cast.rollout).chain(&cast.templates);
+    let objects = std::iter::once(&fixture.rollout).chain(&fixture.templates);
     for object in objects {
         let mut path = "spec".to_owned();
         if let Some((field, value)) = too_long(&object["spec"], &mut path) {
@@ -69,7 +69,7 @@ pub(crate) fn bounds(cast: &Cast, pace: &Pace) -> Result<(), Error> {
     Ok(())
 }
 
-/// The fields of specs that ask to wait.
+/// The fields of specs that set a wait.
 pub(crate) const WAITS: [&str; 5] = [
     "duration",
     "interval",
@@ -78,13 +78,13 @@ pub(crate) const WAITS: [&str; 5] = [
     "periodSeconds",
 ];
 
-/// How long a field of [`WAITS`] asks to wait.
+/// The duration in a field of [`WAITS`].
 pub(crate) fn wait(value: &Value) -> Option<Duration> {
     let read = serde_json::from_value(value.clone()).ok()?;
     Duration::try_from(duration::parse(&read).ok()?).ok()
 }
 
-/// The first wait that is too long: its path, and what it says.
+/// The first wait that is too long: its path and its value.
 fn too_long(value: &Value, path: &mut String) -> Option<(String, String)> {
     let depth = path.len();
     let mut within = |piece: String, name: &str, value: &Value| {
@@ -112,12 +112,12 @@ fn too_long(value: &Value, path: &mut String) -> Option<(String, String)> {
     }
 }
 
-/// Whether everything can happen, and makes a difference.
-pub(crate) fn what_ifs(what_ifs: &[WhatIf], cast: &Cast, plan: &Plan) -> Result<(), Error> {
+/// Whether every what-if is possible and makes a difference.
+pub(crate) fn what_ifs(what_ifs: &[WhatIf], fixture: &Fixture, plan: &Plan) -> Result<(), Error> {
     for (index, what_if) in what_ifs.iter().enumerate() {
-        let why = impossible(what_if, what_ifs, cast, plan).or_else(|| {
+        let why = impossible(what_if, what_ifs, fixture, plan).or_else(|| {
             let mut before = what_ifs.iter().take(index);
-            let other = before.find(|other| contradict(what_if, other, cast))?;
+            let other = before.find(|other| contradict(what_if, other, fixture))?;
             Some(format!("--what-if {other} says otherwise; leave one of them out"))
         });
         if let Some(why) = why {
@@ -128,19 +128,19 @@ pub(crate) fn what_ifs(what_ifs: &[WhatIf], cast: &Cast, plan: &Plan) -> Result<
     Ok(())
 }
 
-fn impossible(what_if: &WhatIf, all: &[WhatIf], cast: &Cast, plan: &Plan) -> Option<String> {
-    let title = cast.subject.title();
-    let (first, replicas) = (cast.first_ordinal(), cast.replicas());
+fn impossible(what_if: &WhatIf, all: &[WhatIf], fixture: &Fixture, plan: &Plan) -> Option<String> {
+    let title = fixture.subject.title();
+    let (first, replicas) = (fixture.first_ordinal(), fixture.replicas());
     if let Some(step) = what_if.step {
         let (number, steps) = (step + 1, plan.steps.len());
-        match cast.start {
-            _ if cast.subject.is_left_alone() => {
+        match fixture.start {
+            _ if fixture.subject.is_left_alone() => {
                 return Some(format!(
                     "{title} skips its checks and Kubernetes rolls by itself: there are no steps"
                 ));
             }
             _ if step >= steps => return Some(format!("there is no step {number}; {title} has {steps}")),
-            Start::Step(now, _) if step < now && cast.replaced.is_none() => {
+            Start::Step(now, _) if step < now && fixture.replaced.is_none() => {
                 return Some(format!(
                     "step {number} is over; {title} stands at step {}",
                     now + 1
@@ -165,16 +165,16 @@ fn impossible(what_if: &WhatIf, all: &[WhatIf], cast: &Cast, plan: &Plan) -> Opt
                 _ => None,
             }
         }
-        What::Scale(to) if *to > MOST_PODS => {
-            Some(format!("{to} is more than the {MOST_PODS} pods that are played"))
-        }
+        What::Scale(to) if *to > MOST_PODS => Some(format!(
+            "{to} is more than the {MOST_PODS} pods that are simulated"
+        )),
         What::Scale(to) => {
             let scales = all.iter().filter(|other| matches!(other.what, What::Scale(_)));
             (*to == replicas && scales.count() == 1).then(|| format!("the set has {replicas} already"))
         }
         What::OperatorDown(time) | What::People(Some(time)) => too_patient(*time),
-        What::Metric { name, .. } => no_metric(name.as_deref(), what_if.step, cast, plan),
-        What::Abort if cast.subject.is_left_alone() => Some(format!(
+        What::Metric { name, .. } => no_metric(name.as_deref(), what_if.step, fixture, plan),
+        What::Abort if fixture.subject.is_left_alone() => Some(format!(
             "{title} skips its checks and Kubernetes rolls by itself: there is nothing to abort"
         )),
         What::People(None) | What::Abort => None,
@@ -185,9 +185,9 @@ fn too_patient(time: Duration) -> Option<String> {
     (time > LONGEST).then(|| format!("nothing is played for longer than {LONGEST_IN_WORDS}"))
 }
 
-/// Why no metric is meant, if none is.
-fn no_metric(name: Option<&str>, step: Option<usize>, cast: &Cast, plan: &Plan) -> Option<String> {
-    let title = cast.subject.title();
+/// Why a what-if matches no metric, if so.
+fn no_metric(name: Option<&str>, step: Option<usize>, fixture: &Fixture, plan: &Plan) -> Option<String> {
+    let title = fixture.subject.title();
     let steps: Vec<_> = match step {
         Some(step) => vec![step],
         None => (0..=plan.steps.len()).collect(),
@@ -198,7 +198,7 @@ fn no_metric(name: Option<&str>, step: Option<usize>, cast: &Cast, plan: &Plan) 
             || beside.is_some_and(|beside| beside.from.0 as usize <= *step)
     };
     let anywhere: Vec<_> = (0..plan.steps.len()).filter(analysed).collect();
-    if cast.subject.is_left_alone() || (anywhere.is_empty() && plan.background.is_none()) {
+    if fixture.subject.is_left_alone() || (anywhere.is_empty() && plan.background.is_none()) {
         return Some(format!("{title} asks for no analysis"));
     }
     if !steps.iter().any(analysed) {
@@ -213,22 +213,25 @@ fn no_metric(name: Option<&str>, step: Option<usize>, cast: &Cast, plan: &Plan) 
         ));
     }
     let name = name?;
-    let known: BTreeSet<_> = steps.iter().flat_map(|step| metrics_at(*step, cast)).collect();
+    let known: BTreeSet<_> = steps.iter().flat_map(|step| metrics_at(*step, fixture)).collect();
     (!known.contains(name)).then(|| {
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         format!("there is no metric {name} here; there is {known}")
     })
 }
 
-/// The names of the metrics that are measured at a step, in it or beside it.
-fn metrics_at(step: usize, cast: &Cast) -> Vec<String> {
-    if matches!(cast.subject, Rollout::Phased(_)) {
+/// The names of the metrics that are measured at a step, in the step or in the background.
+fn metrics_at(step: usize, fixture: &Fixture) -> Vec<String> {
+    if matches!(fixture.subject, Rollout::Phased(_)) {
         return vec!["check".to_owned()];
     }
-    let (mut asked, mut seen) = (cast.subject.templates_at(step), Vec::<TemplateRef>::new());
+    let (mut asked, mut seen) = (fixture.subject.templates_at(step), Vec::<TemplateRef>::new());
     let mut names = Vec::new();
     while let Some(reference) = asked.pop() {
-        let Some(template) = cast.template(&reference).filter(|_| !seen.contains(&reference)) else {
+        let Some(template) = fixture
+            .template(&reference)
+            .filter(|_| !seen.contains(&reference))
+        else {
             continue;
         };
         let metrics = template["spec"]["metrics"].as_array().into_iter().flatten();
@@ -240,13 +243,13 @@ fn metrics_at(step: usize, cast: &Cast) -> Vec<String> {
     names
 }
 
-/// Whether both are about the same thing and do not say the same of it.
-fn contradict(one: &WhatIf, other: &WhatIf, cast: &Cast) -> bool {
+/// Whether both are about the same thing and differ.
+fn contradict(one: &WhatIf, other: &WhatIf, fixture: &Fixture) -> bool {
     if one.what == other.what {
         return false;
     }
-    let begins = match cast.start {
-        Start::Step(step, _) if cast.replaced.is_none() => step,
+    let begins = match fixture.start {
+        Start::Step(step, _) if fixture.replaced.is_none() => step,
         _ => 0,
     };
     let same_step = one.step == other.step;

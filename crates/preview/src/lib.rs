@@ -1,15 +1,15 @@
-//! What a rollout would do: played in virtual time on the embedded cluster, with the operator itself.
+//! Previews a rollout: simulates it in virtual time on the embedded cluster, with the real operator.
 //!
-//! In flows a [`Subject`] (a rollout, its StatefulSet and the analysis it asks for, from files or from a cluster that is only
-//! read) and what is supposed to go wrong ([`WhatIf`]). Out flows a [`Preview`]: what happens when, which pods are down, where
-//! people are needed. Nothing here guesses what the operator would do, because it is the operator that does it; what is guessed
-//! is how long pods take and what metrics say, and the preview names each of these guesses.
+//! In flows a [`Subject`] (a rollout, its StatefulSet and its analysis templates, from files or from a cluster that is only read) and the
+//! failures to simulate ([`WhatIf`]). Out flows a [`Preview`]: what happens when, which pods are down, where a user must act. Nothing here
+//! models the operator, because the operator itself runs; only how long pods take and what metrics return is assumed, and the preview names
+//! each of these assumptions.
 //!
-//! - `subject`: what is played. `pace`: how long pods take. `what_if`: what is supposed to go wrong.
-//! - `check`: whether that can be played.
-//! - `world`: the cluster, the kubelet and the operator. `answers`: what metrics say there.
-//! - `play`: who acts when. `scribe`: what is written down of it.
-//! - `preview`: what came of it. `axis`, `chart`, `text`, `svg`: how it looks.
+//! - `subject`: the input. `pace`: how long pods take. `what_if`: the failures to simulate.
+//! - `check`: whether that can be simulated.
+//! - `world`: the cluster, the kubelet and the operator. `answers`: the metric answers.
+//! - `play`: who acts when. `recorder`: records what happens.
+//! - `preview`: the result. `axis`, `chart`, `text`, `svg`: its presentation.
 
 mod answers;
 mod axis;
@@ -18,7 +18,7 @@ mod check;
 mod pace;
 mod play;
 mod preview;
-mod scribe;
+mod recorder;
 mod subject;
 mod svg;
 mod text;
@@ -33,37 +33,37 @@ pub use self::svg::svg;
 pub use self::text::{Look, text};
 pub use self::what_if::WhatIf;
 
-/// Why there is nothing to show.
+/// Why there is no preview.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was given cannot be played.
+    /// The input cannot be simulated.
     #[error("{0}")]
     Subject(String),
-    /// What is supposed to happen cannot.
+    /// A what-if is impossible.
     #[error("--what-if {what_if}: {why}")]
     WhatIf {
-        /// As it was said.
+        /// The what-if as given.
         what_if: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The embedded cluster refuses an object, as a real one would.
+    /// The embedded cluster rejects an object, as a real one would.
     #[error("{what} is refused: {why}")]
     Refused {
         /// The object.
         what: String,
-        /// In the words of the server.
+        /// The API server's message.
         why: String,
     },
-    /// The operator does not take it on.
+    /// The operator does not adopt the workload.
     #[error("{what} would not be rolled: {why}")]
     NotRolled {
         /// The rollout.
         what: String,
-        /// In the words of the operator.
+        /// The operator's message.
         why: String,
     },
-    /// Something that cannot be, in our own house.
+    /// An internal error.
     #[error("the preview does not work: {0}")]
     Broken(String),
 }

@@ -12,9 +12,9 @@ use stateward_clock::human_duration;
 pub struct Pace {
     /// From its creation until it is Ready.
     pub ready_after: Duration,
-    /// From the request until it is gone.
+    /// From the deletion request until it is gone.
     pub stops_after: Duration,
-    /// Where the first number is from, in words.
+    /// Where `ready_after` comes from, in words.
     pub(crate) source: String,
 }
 
@@ -22,7 +22,7 @@ const READY_AFTER: Duration = Duration::from_secs(10);
 const STOPS_AFTER: Duration = Duration::from_secs(2);
 
 impl Pace {
-    /// As said, or as the pods took that are there, or as the set lets expect.
+    /// As given, or as measured on the existing pods, or as the set's probes imply.
     pub fn of(
         set: &StatefulSet,
         pods: &[Pod],
@@ -52,7 +52,7 @@ impl std::fmt::Display for Pace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "a pod is Ready {} after it is made ({}) and gone {} after it is told to stop",
+            "a pod is Ready {} after it is made ({}) and gone {} after it is asked to stop",
             human(self.ready_after),
             self.source,
             human(self.stops_after)
@@ -64,7 +64,7 @@ fn human(duration: Duration) -> String {
     human_duration(SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX))
 }
 
-/// The median of how long pods took that are Ready, and how many told.
+/// The median time that the Ready pods took, and the number of pods measured.
 fn measured(pods: &[Pod]) -> Option<(Duration, usize)> {
     let mut times: Vec<_> = pods.iter().filter_map(time_to_ready).collect();
     times.sort_unstable();
@@ -80,7 +80,7 @@ fn time_to_ready(pod: &Pod) -> Option<Duration> {
     Duration::try_from(since.duration_since(created)).ok()
 }
 
-/// When a pod can be Ready at the earliest, by its probes.
+/// The earliest that a pod can be Ready, by its probes.
 fn soonest(set: &StatefulSet) -> Duration {
     let template = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let containers = template.into_iter().flat_map(|spec| &spec.containers);
@@ -123,7 +123,7 @@ mod tests {
         let pods = [
             pod("2026-01-01T00:00:20Z"),
             pod("2026-01-01T00:00:25Z"),
-            // This one was unwell in between.
+            // This pod became unready in between.
             pod("2026-01-01T07:00:00Z"),
         ];
         let pace = Pace::of(&set(json!({})), &pods, None, None);
@@ -152,7 +152,7 @@ mod tests {
         let said = Pace::of(&slow, &[], Some(Duration::from_secs(3)), None);
         assert_eq!(
             said.to_string(),
-            "a pod is Ready 3s after it is made (as asked for) and gone 2s after it is told to stop"
+            "a pod is Ready 3s after it is made (as asked for) and gone 2s after it is asked to stop"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Who acts when, until it is over.
+//! Runs the simulation: who acts when, until the rollout ends.
 
 mod under_way;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use stateward_core::memory::{Activity, Beside};
+use stateward_core::memory::{Activity, BackgroundRun};
 use stateward_core::plan::{Plan, Step};
 
 use crate::Error;
@@ -14,35 +14,34 @@ use crate::answers::Answers;
 use crate::check;
 use crate::pace::Pace;
 use crate::preview::{Happening, Outcome, Person, Preview};
-use crate::scribe::Scribe;
-use crate::subject::{Cast, METRIC_OF_JOB, Start, Subject};
+use crate::recorder::Recorder;
+use crate::subject::{Fixture, METRIC_OF_JOB, Start, Subject};
 use crate::text::time;
 use crate::what_if::{Trouble, What, WhatIf};
 use crate::world::World;
 
-/// How long it may go on beyond what was asked to wait for.
+/// How long the simulation may continue beyond the configured waits.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// More changes of objects are not played: a metric that is measured every second of a month would take all day.
+/// The simulation stops after this many changes of objects: a metric that is measured every second of a month would take all day.
 const MOST_CHANGES: u32 = 30_000;
 
-/// How long everything may stand still, beyond what it says itself, before it is taken to stand still for good.
+/// How long nothing may change, beyond the configured waits, before the rollout counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
-/// How long it takes a set's controller and the operator to see a template, as they are played.
+/// How long the simulated StatefulSet controller and operator take to observe a template.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// How long the stable pods have been available when it begins.
+/// How long the stable pods have been available when the simulation begins.
 const SETTLED_FOR: Duration = Duration::from_secs(600);
 
-/// A template that differs from the stable one is rolled well before this.
+/// The rollout of a template that differs from the stable one begins well before this.
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
-/// Plays a rollout in virtual time and says what came of it. `now` is when it begins in everybody's time, for a rollout that is
-/// under way; `program` is how the user calls us, with the flags that say which cluster and namespace are meant, for the commands
-/// that are named.
+/// Simulates a rollout in virtual time and returns the preview. `now` is the real time at which it begins, for a rollout in progress;
+/// `program` is how the user calls us, with the flags for cluster and namespace, for the suggested commands.
 ///
-/// Blocks for as long as it takes to compute, which is a fraction of a second; the time that is played has nothing to do with it.
+/// Blocks for the computation, a fraction of a second, however much time is simulated.
 pub fn play(
     subject: &Subject,
     what_ifs: &[WhatIf],
@@ -51,12 +50,12 @@ pub fn play(
     program: &str,
 ) -> Result<Preview, Error> {
     let namespace = subject.namespace().unwrap_or("default").to_owned();
-    let cast = subject.cast(now, &namespace)?;
-    check::bounds(&cast, &pace)?;
-    let plan = cast.plan()?;
-    check::what_ifs(what_ifs, &cast, &plan)?;
+    let fixture = subject.fixture(now, &namespace)?;
+    check::bounds(&fixture, &pace)?;
+    let plan = fixture.plan()?;
+    check::what_ifs(what_ifs, &fixture, &plan)?;
     let (what_ifs, program) = (without_repetitions(what_ifs), program.to_owned());
-    // A thread of its own: whoever calls may be in a runtime whose time is everybody's.
+    // A thread of its own: the caller may be in a runtime with real time.
     let played = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -64,7 +63,7 @@ pub fn play(
             .build()
             .map_err(|error| Error::Broken(error.to_string()))?;
         runtime.block_on(async {
-            let mut play = Play::open(cast, plan, what_ifs, pace, &namespace, program).await?;
+            let mut play = Play::open(fixture, plan, what_ifs, pace, &namespace, program).await?;
             play.get_there().await?;
             play.run().await
         })
@@ -74,7 +73,7 @@ pub fn play(
         .unwrap_or_else(|_| Err(Error::Broken("it has panicked".into())))
 }
 
-/// What is said twice happens once.
+/// Removes duplicates.
 fn without_repetitions(what_ifs: &[WhatIf]) -> Vec<WhatIf> {
     let mut once: Vec<WhatIf> = Vec::new();
     for what_if in what_ifs {
@@ -85,9 +84,9 @@ fn without_repetitions(what_ifs: &[WhatIf]) -> Vec<WhatIf> {
     once
 }
 
-/// Something to do at a time.
+/// An action at a given time.
 #[derive(Clone, Debug, PartialEq)]
-enum Deed {
+enum ScheduledAction {
     Promote,
     Resume,
     Abort,
@@ -96,8 +95,8 @@ enum Deed {
     StartOperator,
 }
 
-impl Deed {
-    /// Somebody was waited for to do it.
+impl ScheduledAction {
+    /// Whether it answers a wait for a user.
     fn is_an_answer(&self) -> bool {
         matches!(self, Self::Promote | Self::Resume)
     }
@@ -105,22 +104,22 @@ impl Deed {
 
 struct Play {
     world: World,
-    scribe: Scribe,
-    cast: Cast,
+    recorder: Recorder,
+    fixture: Fixture,
     plan: Plan,
     what_ifs: Vec<WhatIf>,
     pace: Pace,
     namespace: String,
     program: String,
-    /// In no order.
-    due: Vec<(Timestamp, Deed, String)>,
-    /// The step that was last reacted to.
+    /// Unordered.
+    due: Vec<(Timestamp, ScheduledAction, String)>,
+    /// The last step that was handled.
     at: Option<usize>,
-    /// The wait that somebody was told of.
+    /// The wait that was last reported.
     asked: Option<Waiting>,
-    /// When somebody was told of it.
+    /// When it was reported.
     asked_at: Timestamp,
-    /// When somebody was last told, or last did something.
+    /// When a wait was last reported or a user last acted.
     stirred: Timestamp,
     people: Vec<Person>,
     waited: f64,
@@ -128,31 +127,36 @@ struct Play {
     changes: u32,
 }
 
-/// What is waited for.
+/// A wait for a user.
 #[derive(Clone, Debug, PartialEq)]
 struct Waiting {
     step: Option<usize>,
     verb: &'static str,
-    deed: Deed,
+    action: ScheduledAction,
 }
 
 impl Play {
     async fn open(
-        cast: Cast,
+        fixture: Fixture,
         plan: Plan,
         what_ifs: Vec<WhatIf>,
         pace: Pace,
         namespace: &str,
         program: String,
     ) -> Result<Self, Error> {
-        let answers = Answers::new(&what_ifs, &cast.subject);
+        let answers = Answers::new(&what_ifs, &fixture.subject);
         let world = World::open(namespace, pace.clone(), answers).await?;
-        let titles = titles(&plan, &cast);
-        let scribe = Scribe::new(cast.subject.clone(), namespace, cast.first_ordinal(), titles);
+        let titles = titles(&plan, &fixture);
+        let recorder = Recorder::new(
+            fixture.subject.clone(),
+            namespace,
+            fixture.first_ordinal(),
+            titles,
+        );
         Ok(Self {
             world,
-            scribe,
-            cast,
+            recorder,
+            fixture,
             plan,
             what_ifs,
             pace,
@@ -170,65 +174,65 @@ impl Play {
         })
     }
 
-    /// Everything up to where the preview begins.
+    /// Simulates everything up to where the preview begins.
     async fn get_there(&mut self) -> Result<(), Error> {
-        self.world.pace_set(self.cast.subject.workload());
-        self.world.create(&self.cast.set).await?;
-        for template in &self.cast.templates {
+        self.world.pace_set(self.fixture.subject.workload());
+        self.world.create(&self.fixture.set).await?;
+        for template in &self.fixture.templates {
             self.world.create(template).await?;
         }
         if !self.pods_are_ready().await? {
             return Err(Error::Broken(format!(
                 "the pods of StatefulSet {} do not become Ready",
-                self.cast.subject.workload()
+                self.fixture.subject.workload()
             )));
         }
         self.world.start_operator();
-        self.world.create(&self.cast.rollout).await?;
-        // The stable pods have been there for long enough to count as available.
-        self.let_pass(SETTLED_FOR + self.cast.min_ready()).await?;
-        let status = &self.scribe.status;
-        let held = status.stable_revision.is_some() || self.cast.subject.is_left_alone();
-        let taken_on = self.scribe.observed && held && status.phase != "Failed";
+        self.world.create(&self.fixture.rollout).await?;
+        // The stable pods have existed for long enough to count as available.
+        self.let_pass(SETTLED_FOR + self.fixture.min_ready()).await?;
+        let status = &self.recorder.status;
+        let held = status.stable_revision.is_some() || self.fixture.subject.is_left_alone();
+        let taken_on = self.recorder.observed && held && status.phase != "Failed";
         if !taken_on {
             return Err(Error::NotRolled {
-                what: self.cast.subject.title(),
-                why: self.scribe.status.message.clone(),
+                what: self.fixture.subject.title(),
+                why: self.recorder.status.message.clone(),
             });
         }
         let (what_ifs, stable) = (
             std::mem::take(&mut self.what_ifs),
-            self.scribe.revision.update.clone(),
+            self.recorder.revision.update.clone(),
         );
-        self.scribe.revision.stable.clone_from(&stable);
-        if self.cast.start == Start::Beginning {
+        self.recorder.revision.stable.clone_from(&stable);
+        if self.fixture.start == Start::Beginning {
             self.what_ifs = what_ifs;
             self.pause_if_asked().await?;
-            self.scribe.begin(self.now());
+            self.recorder.begin(self.now());
             self.before_the_first_step().await?;
             self.change().await?;
-            if self.cast.subject.is_left_alone() {
-                // No step will come that it could wait for.
+            if self.fixture.subject.is_left_alone() {
+                // There are no further steps that it could wait for.
                 self.suppose(|what_if| what_if.step.is_none() && !begins_before(what_if));
             }
         } else {
-            let replaced = self.cast.replaced.clone();
-            let rolled = replaced.as_ref().unwrap_or(&self.cast.after);
-            self.world.retemplate(&self.cast.set, rolled).await?;
+            let replaced = self.fixture.replaced.clone();
+            let rolled = replaced.as_ref().unwrap_or(&self.fixture.after);
+            self.world.retemplate(&self.fixture.set, rolled).await?;
             self.reach_step().await?;
             self.what_ifs = what_ifs;
             self.pause_if_asked().await?;
-            if self.cast.overtaken {
+            if self.fixture.overtaken {
                 self.overtake().await?;
             }
-            self.scribe.begin(self.now());
-            // It is there already: that is where it begins.
+            self.recorder.begin(self.now());
+            // The state exists already: the preview begins there.
             (self.at, self.asked) = (None, None);
             self.people.clear();
             self.waited = 0.0;
             self.due.clear();
             self.before_the_first_step().await?;
-            if self.cast.overtaken {
+            if self.fixture.overtaken {
                 self.world.start_operator();
                 self.under_way = true;
             } else if replaced.is_some() {
@@ -241,11 +245,11 @@ impl Play {
         Ok(())
     }
 
-    /// Waits for the pods of the version before. `false` when they do not come.
+    /// Waits for the pods of the previous version. Returns `false` if they do not become Ready.
     async fn pods_are_ready(&mut self) -> Result<bool, Error> {
-        let one = self.pace.ready_after + self.cast.min_ready() + Duration::from_secs(3600);
-        let limit = later(self.now(), one.saturating_mul(self.cast.replicas() + 1));
-        while !self.scribe.is_settled() {
+        let one = self.pace.ready_after + self.fixture.min_ready() + Duration::from_secs(3600);
+        let limit = later(self.now(), one.saturating_mul(self.fixture.replicas() + 1));
+        while !self.recorder.is_settled() {
             if !self.watch(limit).await? {
                 return Ok(false);
             }
@@ -253,14 +257,14 @@ impl Play {
         Ok(true)
     }
 
-    /// What is supposed to happen before the operator does anything.
+    /// Applies the what-ifs that take effect before the operator acts.
     async fn before_the_first_step(&mut self) -> Result<(), Error> {
         let first = self.what_ifs.iter().filter(|what_if| begins_before(what_if));
-        let deeds: Vec<_> = first
-            .filter_map(|what_if| Some((deed(what_if)?, what_if.to_string())))
+        let actions: Vec<_> = first
+            .filter_map(|what_if| Some((action(what_if)?, what_if.to_string())))
             .collect();
-        for (deed, said) in deeds {
-            self.perform(deed, said).await?;
+        for (action, said) in actions {
+            self.perform(action, said).await?;
         }
         Ok(())
     }
@@ -269,47 +273,49 @@ impl Play {
         if self.verb_of_the_gate().is_some() {
             let note =
                 "what is measured at this step has not been good; once somebody says so, it is measured anew";
-            self.cast.notes.push(note.into());
+            self.fixture.notes.push(note.into());
         }
-        if self.cast.subject.is_paused() || self.verb_of_the_gate().is_some() {
+        if self.fixture.subject.is_paused() || self.verb_of_the_gate().is_some() {
             let patch = json!({"spec": {"paused": true}});
-            self.world.patch(&self.cast.rollout, patch).await?;
+            self.world.patch(&self.fixture.rollout, patch).await?;
             self.let_pass(Duration::from_secs(1)).await?;
         }
         Ok(())
     }
 
-    /// The template changes.
+    /// Changes the template.
     async fn change(&mut self) -> Result<(), Error> {
-        self.world.retemplate(&self.cast.set, &self.cast.after).await
+        self.world
+            .retemplate(&self.fixture.set, &self.fixture.after)
+            .await
     }
 
     fn now(&self) -> Timestamp {
         self.world.clock.now()
     }
 
-    /// Lets time pass, and takes note of what happens.
+    /// Lets time pass, and records what happens.
     async fn let_pass(&mut self, time: Duration) -> Result<(), Error> {
         let until = later(self.now(), time);
         while self.watch(until).await? {}
         Ok(())
     }
 
-    /// Takes note of the next thing that happens. `false` when nothing did until `limit`.
+    /// Records the next event. Returns `false` if there is none until `limit`.
     async fn watch(&mut self, limit: Timestamp) -> Result<bool, Error> {
         let clock = self.world.clock.clone();
         tokio::select! {
             biased;
             Some(commit) = self.world.commits.recv() => {
                 let now = clock.now();
-                self.scribe.note(&commit, now)?;
+                self.recorder.note(&commit, now)?;
                 Ok(true)
             }
             () = clock.sleep_until(limit) => Ok(false),
         }
     }
 
-    /// Waits for whatever comes first, and acts on it. `false` when nothing came until `limit`.
+    /// Waits for the next event or action, and handles it. Returns `false` if there is none until `limit`.
     async fn turn(&mut self, limit: Timestamp) -> Result<bool, Error> {
         let next = self.due.iter().map(|(at, ..)| *at).min();
         let until = next.map_or(limit, |next| next.min(limit));
@@ -320,15 +326,15 @@ impl Play {
                 let now = clock.now();
                 self.changes += 1;
                 if self.changes > MOST_CHANGES {
-                    return Err(too_much(self.scribe.seconds(now)));
+                    return Err(too_much(self.recorder.seconds(now)));
                 }
                 if &*commit.resource == "jobs.batch" && !commit.deleted {
                     let metric = commit.object["metadata"]["annotations"][METRIC_OF_JOB].as_str();
                     self.world.run_job(&commit.name, metric);
                 }
-                let before = self.scribe.revision.update.clone();
-                self.scribe.note(&commit, now)?;
-                if self.scribe.revision.update != before {
+                let before = self.recorder.revision.update.clone();
+                self.recorder.note(&commit, now)?;
+                if self.recorder.revision.update != before {
                     self.supposed_pods();
                 }
                 self.react();
@@ -340,17 +346,17 @@ impl Play {
                 };
                 let (now_due, later) = std::mem::take(&mut self.due).into_iter().partition(|(at, ..)| *at <= next);
                 self.due = later;
-                for (_, deed, said) in now_due {
-                    self.perform(deed, said).await?;
+                for (_, action, said) in now_due {
+                    self.perform(action, said).await?;
                 }
                 Ok(true)
             }
         }
     }
 
-    /// Pods of the new version do what they are supposed to.
+    /// Programs the pods of the new version as the what-ifs say.
     fn supposed_pods(&self) {
-        let revision = &self.scribe.revision;
+        let revision = &self.recorder.revision;
         if revision.update == revision.stable {
             return;
         }
@@ -359,25 +365,25 @@ impl Play {
             _ => None,
         });
         let mut supposed: Vec<_> = supposed.collect();
-        // What is said of one pod holds, whatever is said of all.
+        // A what-if about one pod wins over one about all.
         supposed.sort_by_key(|(ordinal, _)| *ordinal);
         for (ordinal, trouble) in supposed {
-            let set = self.cast.subject.workload();
+            let set = self.fixture.subject.workload();
             self.world.trouble(set, &revision.update, ordinal, trouble);
         }
     }
 
-    /// What is supposed of these is done now.
+    /// Schedules these what-ifs now.
     fn suppose(&mut self, these: impl Fn(&WhatIf) -> bool) {
         let (now, due) = (self.now(), self.what_ifs.iter().filter(|what_if| these(what_if)));
-        let deeds = due.filter_map(|what_if| Some((now, deed(what_if)?, what_if.to_string())));
-        self.due.extend(deeds);
+        let actions = due.filter_map(|what_if| Some((now, action(what_if)?, what_if.to_string())));
+        self.due.extend(actions);
     }
 
-    /// What follows from where the rollout stands now.
+    /// Schedules what follows from the rollout's current step.
     fn react(&mut self) {
         let now = self.now();
-        let step = self.scribe.step();
+        let step = self.recorder.step();
         if step.is_some() && step != self.at {
             self.under_way = true;
             self.world.come_to(step.unwrap_or_default());
@@ -391,56 +397,61 @@ impl Play {
         let waiting = self.waiting();
         if waiting != self.asked {
             self.asked = None;
-            // Whoever was on the way comes for nothing.
-            self.due.retain(|(_, deed, _)| !deed.is_an_answer());
+            // Answers to an earlier wait are obsolete.
+            self.due.retain(|(_, action, _)| !action.is_an_answer());
             if let Some(waiting) = waiting {
                 self.ask(waiting, now);
             }
         }
     }
 
-    /// What somebody has to say, if anything.
+    /// The command that a user must give, if any.
     fn waiting(&self) -> Option<Waiting> {
-        let Activity::Rolling(attempt) = &self.scribe.activity else {
+        let Activity::Rolling(attempt) = &self.recorder.activity else {
             return None;
         };
-        // Nobody is called for what is being aborted.
-        if self.scribe.status.abort || self.due.iter().any(|(_, deed, _)| *deed == Deed::Abort) {
+        // No user is needed for a rollout that is being aborted.
+        if self.recorder.status.abort
+            || self
+                .due
+                .iter()
+                .any(|(_, action, _)| *action == ScheduledAction::Abort)
+        {
             return None;
         }
         let step = attempt.step.0 as usize;
-        let of = |verb, deed| {
+        let of = |verb, action| {
             let step = Some(step);
-            Some(Waiting { step, verb, deed })
+            Some(Waiting { step, verb, action })
         };
-        let status = &self.scribe.status;
-        if attempt.held {
+        let status = &self.recorder.status;
+        if attempt.paused_by_user {
             let gate = self.verb_of_the_gate();
-            let gate = gate.filter(|_| !self.cast.subject.is_paused());
-            return of(gate.unwrap_or("resume"), Deed::Resume);
+            let gate = gate.filter(|_| !self.fixture.subject.is_paused());
+            return of(gate.unwrap_or("resume"), ScheduledAction::Resume);
         }
-        // A pause ends by itself, unless an analysis came to no verdict beside it.
-        let ends = attempt.pausing && matches!(self.plan.steps.get(step), Some(Step::Pause(Some(_))));
+        // A timed pause ends by itself, unless a background analysis is inconclusive.
+        let ends = attempt.paused_at_step && matches!(self.plan.steps.get(step), Some(Step::Pause(Some(_))));
         let stands = attempt.awaits_a_word() && !status.pause_conditions.is_empty();
-        // Whoever is waited for beside the steps may come too late for the deadline, and is heard all the same.
-        let heard = status.phase == "Paused" || matches!(attempt.beside, Beside::InDoubt(_));
+        // An answer to a background analysis may come after the deadline, and the operator accepts it all the same.
+        let heard = status.phase == "Paused" || matches!(attempt.background, BackgroundRun::InDoubt(_));
         if stands && !ends && heard {
-            return of("promote", Deed::Promote);
+            return of("promote", ScheduledAction::Promote);
         }
         None
     }
 
-    /// Calls for somebody, who comes when people are supposed to.
+    /// Reports that a user is needed, who acts if the what-ifs say so.
     fn ask(&mut self, waiting: Waiting, now: Timestamp) {
         let command = self.command(waiting.verb);
-        if let Some(at) = self.scribe.seconds(now) {
+        if let Some(at) = self.recorder.seconds(now) {
             self.people.push(Person {
                 at,
                 step: waiting.step.map(|step| step + 1),
                 command: command.clone(),
             });
         }
-        self.scribe.tell(
+        self.recorder.tell(
             Happening::Waits {
                 command: command.clone(),
             },
@@ -451,104 +462,112 @@ impl Play {
             _ => None,
         });
         if let Some(after) = people.unwrap_or(Some(Duration::ZERO)) {
-            self.due.push((later(now, after), waiting.deed.clone(), command));
+            self.due
+                .push((later(now, after), waiting.action.clone(), command));
         }
         self.asked = Some(waiting);
         (self.asked_at, self.stirred) = (now, now);
     }
 
     fn command(&self, verb: &str) -> String {
-        let command = format!("{} {verb} {}", self.program, self.cast.subject.name());
-        // Of what is under way, the version is known, and typed later the command must not mean the next one.
-        let under_way = matches!(self.cast.start, Start::Step(..)) && self.cast.replaced.is_none();
-        match self.cast.subject.status().updated_revision.filter(|_| under_way) {
+        let command = format!("{} {verb} {}", self.program, self.fixture.subject.name());
+        // The version in progress is known; with it the command, typed later, cannot affect the next version.
+        let under_way = matches!(self.fixture.start, Start::Step(..)) && self.fixture.replaced.is_none();
+        match self
+            .fixture
+            .subject
+            .status()
+            .updated_revision
+            .filter(|_| under_way)
+        {
             Some(revision) => format!("{command} --revision {revision}"),
             None => command,
         }
     }
 
-    async fn perform(&mut self, deed: Deed, said: String) -> Result<(), Error> {
+    async fn perform(&mut self, action: ScheduledAction, said: String) -> Result<(), Error> {
         let now = self.now();
-        if deed.is_an_answer() {
+        if action.is_an_answer() {
             self.waited += now.duration_since(self.asked_at).as_secs_f64().round();
         }
         self.stirred = now;
-        self.scribe.tell(Happening::Done { what_if: said }, now);
-        let rollout = &self.cast.rollout;
-        match deed {
-            Deed::Promote => {
+        self.recorder.tell(Happening::Done { what_if: said }, now);
+        let rollout = &self.fixture.rollout;
+        match action {
+            ScheduledAction::Promote => {
                 let patch = json!({"status": {"pauseConditions": null}});
                 self.world.patch(rollout, patch).await
             }
-            Deed::Resume => {
+            ScheduledAction::Resume => {
                 self.world
                     .patch(rollout, json!({"spec": {"paused": false}}))
                     .await
             }
-            Deed::Abort => {
-                self.scribe.status.abort = true;
+            ScheduledAction::Abort => {
+                self.recorder.status.abort = true;
                 self.world
                     .patch(rollout, json!({"status": {"abort": true}}))
                     .await
             }
-            Deed::Scale(replicas) => {
+            ScheduledAction::Scale(replicas) => {
                 let patch = json!({"spec": {"replicas": replicas}});
-                self.world.patch(&self.cast.set, patch).await
+                self.world.patch(&self.fixture.set, patch).await
             }
-            Deed::StopOperator(time) => {
+            ScheduledAction::StopOperator(time) => {
                 self.world.stop_operator();
                 let back = "the operator is back".to_owned();
-                self.due.push((later(now, time), Deed::StartOperator, back));
+                self.due
+                    .push((later(now, time), ScheduledAction::StartOperator, back));
                 Ok(())
             }
-            Deed::StartOperator => {
+            ScheduledAction::StartOperator => {
                 self.world.start_operator();
                 Ok(())
             }
         }
     }
 
-    /// Plays it to the end.
+    /// Runs the simulation to its end.
     async fn run(mut self) -> Result<Preview, Error> {
         let deadline = Duration::try_from(self.plan.deadline).unwrap_or_default();
-        let patience = PATIENCE + deadline + longest_wait(&self.cast) + self.cast.min_ready();
+        let patience = PATIENCE + deadline + longest_wait(&self.fixture) + self.fixture.min_ready();
         let horizon = later(self.now(), HORIZON + self.asked_to_wait());
         let outcome = loop {
             if let Some(outcome) = self.ended() {
                 if outcome == Outcome::RolledBack {
-                    // Pods that are back are waited for until they count as available.
-                    self.scribe.last = self.scribe.last.max(self.scribe.arrived);
+                    // Rolled-back pods are waited for until they count as available.
+                    self.recorder.last = self.recorder.last.max(self.recorder.arrived);
                 }
                 break outcome;
             }
             let limit = horizon.min(later(self.last_stir(), patience));
             if !self.turn(limit).await? || self.now() >= horizon {
-                break match (self.scribe.status.phase.as_str(), &self.asked) {
+                break match (self.recorder.status.phase.as_str(), &self.asked) {
                     ("Failed", _) => Outcome::Held,
                     (_, Some(_)) => Outcome::Waiting,
                     _ => Outcome::Stuck,
                 };
             }
         };
-        let end = self.scribe.last;
-        if let (Outcome::Held, Some(at)) = (outcome, self.scribe.seconds(end)) {
+        let end = self.recorder.last;
+        if let (Outcome::Held, Some(at)) = (outcome, self.recorder.seconds(end)) {
             self.people.push(Person {
                 at,
-                step: self.scribe.step().map(|step| step + 1),
+                step: self.recorder.step().map(|step| step + 1),
                 command: self.command("abort"),
             });
         }
-        self.scribe.tell(Happening::Ends { outcome }, end);
-        if self.scribe.revision.update == self.scribe.revision.stable && !self.under_way {
+        self.recorder.tell(Happening::Ends { outcome }, end);
+        if self.recorder.revision.update == self.recorder.revision.stable && !self.under_way {
             return Err(Error::Subject(format!(
                 "the pods of StatefulSet {} run what it asks for already; nothing would be rolled",
-                self.cast.subject.workload()
+                self.fixture.subject.workload()
             )));
         }
         Ok(self.preview(outcome, end))
     }
 
-    /// How long it takes at least, if every wait that was asked for comes true.
+    /// The minimum duration if every configured wait takes place.
     fn asked_to_wait(&self) -> Duration {
         let pauses = self.plan.steps.iter().filter_map(|step| match step {
             Step::Pause(Some(time)) => Duration::try_from(time).ok(),
@@ -556,7 +575,7 @@ impl Play {
         });
         let supposed = self.what_ifs.iter().filter_map(|what_if| match what_if.what {
             What::OperatorDown(time) => Some(time),
-            // As often as there is a step to answer for, and once more.
+            // An answer for every step, and one more.
             What::People(Some(time)) => Some(time.saturating_mul(self.plan.steps.len() as u32 + 1)),
             What::Pod {
                 trouble: Trouble::ReadyAfter(time),
@@ -564,85 +583,88 @@ impl Play {
             } => Some(time.saturating_mul(check::MOST_PODS)),
             _ => None,
         });
-        let pod = self.pace.ready_after + self.pace.stops_after + self.cast.min_ready();
+        let pod = self.pace.ready_after + self.pace.stops_after + self.fixture.min_ready();
         let pods = pod.saturating_mul(2 * check::MOST_PODS);
         pauses.chain(supposed).fold(pods, Duration::saturating_add)
     }
 
-    /// When something last happened, or will for certain.
+    /// When something last happened, or certainly will.
     fn last_stir(&self) -> Timestamp {
         let due = self.due.iter().map(|(at, ..)| *at).max();
         match (&self.asked, due) {
-            // Measurements may go on and on beside the steps, and nobody comes all the same.
+            // A background analysis may measure on and on while no user acts.
             (Some(_), None) => self.stirred,
-            (_, due) => self.scribe.last.max(due.unwrap_or(self.scribe.last)),
+            (_, due) => self.recorder.last.max(due.unwrap_or(self.recorder.last)),
         }
     }
 
     fn ended(&self) -> Option<Outcome> {
-        let status = &self.scribe.status;
-        if self.cast.subject.is_left_alone() {
-            return self.scribe.is_rolled().then_some(Outcome::Successful);
+        let status = &self.recorder.status;
+        if self.fixture.subject.is_left_alone() {
+            return self.recorder.is_rolled().then_some(Outcome::Successful);
         }
-        if self.scribe.activity != Activity::Idle {
+        if self.recorder.activity != Activity::Idle {
             return None;
         }
         if !self.under_way {
-            // Without any pods there is nothing to take steps for.
-            let taken = status.stable_revision.as_ref() == Some(&self.scribe.revision.update);
-            return (taken && self.scribe.is_rolled()).then_some(Outcome::Successful);
+            // Without pods there is no reason to take steps.
+            let taken = status.stable_revision.as_ref() == Some(&self.recorder.revision.update);
+            return (taken && self.recorder.is_rolled()).then_some(Outcome::Successful);
         }
         match status.phase.as_str() {
-            "Successful" if self.scribe.is_rolled() => Some(Outcome::Successful),
-            "Successful" | "Failed" if self.scribe.is_well() => Some(Outcome::RolledBack),
+            "Successful" if self.recorder.is_rolled() => Some(Outcome::Successful),
+            "Successful" | "Failed" if self.recorder.is_well() => Some(Outcome::RolledBack),
             _ => None,
         }
     }
 
-    /// What was supposed to be done at a step that was never reached.
+    /// The what-ifs of steps that were never reached.
     fn left_out(&self) -> impl Iterator<Item = &WhatIf> {
         let done = |said: String| {
-            let mut entries = self.scribe.entries.iter();
+            let mut entries = self.recorder.entries.iter();
             entries.any(|entry| matches!(&entry.what, Happening::Done { what_if } if *what_if == said))
         };
-        let deeds = self.what_ifs.iter().filter(|what_if| deed(what_if).is_some());
-        deeds.filter(move |what_if| !done(what_if.to_string()))
+        let actions = self.what_ifs.iter().filter(|what_if| action(what_if).is_some());
+        actions.filter(move |what_if| !done(what_if.to_string()))
     }
 
     fn preview(mut self, outcome: Outcome, end: Timestamp) -> Preview {
-        let pods = self.scribe.lanes(end);
+        let pods = self.recorder.lanes(end);
         let mut assumptions = vec![self.pace.to_string()];
-        assumptions.append(&mut self.cast.notes);
+        assumptions.append(&mut self.fixture.notes);
         assumptions.extend(
             self.left_out()
                 .map(|what_if| format!("it does not come to {what_if}")),
         );
         Preview {
-            rollout: self.cast.subject.title(),
-            workload: format!("statefulset/{}", self.cast.subject.workload()),
-            replicas: self.cast.replicas(),
-            steps: titles(&self.plan, &self.cast),
+            rollout: self.fixture.subject.title(),
+            workload: format!("statefulset/{}", self.fixture.subject.workload()),
+            replicas: self.fixture.replicas(),
+            steps: titles(&self.plan, &self.fixture),
             assumptions,
             what_if: self.what_ifs.iter().map(ToString::to_string).collect(),
             outcome,
-            message: self.scribe.status.message.clone(),
-            duration_seconds: self.scribe.seconds(end).unwrap_or_default(),
+            message: self.recorder.status.message.clone(),
+            duration_seconds: self.recorder.seconds(end).unwrap_or_default(),
             waited_for_people_seconds: self.waited,
-            most_unavailable: self.scribe.most_unavailable,
+            most_unavailable: self.recorder.most_unavailable,
             people: self.people,
-            entries: std::mem::take(&mut self.scribe.entries),
+            entries: std::mem::take(&mut self.recorder.entries),
             pods,
             namespace: self.namespace,
         }
     }
 }
 
-/// The steps in words. Where pods go one after the other, they are called by their names.
-fn titles(plan: &Plan, cast: &Cast) -> Vec<String> {
+/// The steps in words. The steps of a PhasedRollout are named after their pods.
+fn titles(plan: &Plan, fixture: &Fixture) -> Vec<String> {
     if !plan.by_pod {
         return plan.steps.iter().map(|step| step.to_string()).collect();
     }
-    let (set, after) = (cast.subject.workload(), cast.first_ordinal() + cast.replicas());
+    let (set, after) = (
+        fixture.subject.workload(),
+        fixture.first_ordinal() + fixture.replicas(),
+    );
     let title = |(index, step): (usize, Step)| {
         let place = (index / 2 + 1) as u32;
         match step {
@@ -661,30 +683,30 @@ fn too_much(seconds: Option<f64>) -> Error {
     ))
 }
 
-/// What somebody does about it, if it is anything to do.
-fn deed(what_if: &WhatIf) -> Option<Deed> {
+/// The user action of a what-if, if it is one.
+fn action(what_if: &WhatIf) -> Option<ScheduledAction> {
     match what_if.what {
-        What::Scale(replicas) => Some(Deed::Scale(replicas)),
-        What::OperatorDown(time) => Some(Deed::StopOperator(time)),
-        What::Abort => Some(Deed::Abort),
+        What::Scale(replicas) => Some(ScheduledAction::Scale(replicas)),
+        What::OperatorDown(time) => Some(ScheduledAction::StopOperator(time)),
+        What::Abort => Some(ScheduledAction::Abort),
         What::Pod { .. } | What::Metric { .. } | What::People(_) => None,
     }
 }
 
-/// Whether it happens before the operator has seen anything of the change.
+/// Whether it takes effect before the operator has observed the change.
 fn begins_before(what_if: &WhatIf) -> bool {
     what_if.step.is_none() && matches!(what_if.what, What::OperatorDown(_))
 }
 
-/// So much later; the end of all time where that is no time any more.
+/// `now` plus `time`, or the maximum timestamp on overflow.
 fn later(now: Timestamp, time: Duration) -> Timestamp {
     let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
     now.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
-/// The longest that the rollout or one of its metrics asks to wait.
-fn longest_wait(cast: &Cast) -> Duration {
-    let objects = std::iter::once(&cast.rollout).chain(&cast.templates);
+/// The longest wait in the rollout or one of its metrics.
+fn longest_wait(fixture: &Fixture) -> Duration {
+    let objects = std::iter::once(&fixture.rollout).chain(&fixture.templates);
     objects
         .map(|object| longest_in(&object["spec"]))
         .max()

@@ -1,36 +1,36 @@
-//! What came of it.
+//! The result of a simulation.
 
 use serde::Serialize;
 
-/// A rollout, played.
+/// The preview of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
     /// `rolloutplugin/db`
     pub rollout: String,
-    /// Where it is.
+    /// Its namespace.
     pub namespace: String,
     /// `statefulset/db`
     pub workload: String,
-    /// Its pods at the beginning.
+    /// The number of its pods at the beginning.
     pub replicas: u32,
     /// The steps, in words.
     pub steps: Vec<String>,
-    /// What was taken for granted.
+    /// The assumptions of the simulation.
     pub assumptions: Vec<String>,
-    /// What was supposed to happen.
+    /// The simulated what-ifs.
     pub what_if: Vec<String>,
     /// How it ends.
     pub outcome: Outcome,
-    /// In the words of the operator.
+    /// The operator's message.
     pub message: String,
-    /// Seconds from the change of the template, or from where the rollout stands, to the end.
+    /// Seconds from the template change, or from the rollout's current step, to the end.
     pub duration_seconds: f64,
-    /// Seconds of these in which it waited for people.
+    /// Seconds of these in which it waited for a user.
     pub waited_for_people_seconds: f64,
     /// The most pods that were not Ready at the same time.
     pub most_unavailable: u32,
-    /// Where people are needed.
+    /// Where a user is needed.
     pub people: Vec<Person>,
     /// Everything that happens, in order.
     pub entries: Vec<Entry>,
@@ -43,40 +43,40 @@ pub struct Preview {
 pub enum Outcome {
     /// Every pod is on the new version.
     Successful,
-    /// The new version was turned down or taken out again, and every pod is back.
+    /// The new version was rejected or replaced, and every pod is rolled back.
     RolledBack,
-    /// It has failed and stays where it is until somebody decides.
+    /// It has failed and stays as it is until a user decides.
     Held,
-    /// It waits for somebody who does not come.
+    /// It waits for a user who does not act.
     Waiting,
-    /// Nothing moves any more, and nobody is told.
+    /// Nothing changes any more, and no user is notified.
     Stuck,
 }
 
-/// Where somebody is needed.
+/// A point at which a user is needed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Person {
     /// Seconds from the beginning.
     pub at: f64,
-    /// The step, from 1; one more than there are when all are done.
+    /// The step, from 1; one more than the number of steps after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
-    /// The command that is waited for.
+    /// The expected command.
     pub command: String,
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// Seconds from the beginning.
     pub at: f64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub what: Happening,
 }
 
-/// What happens.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Happening {
@@ -89,100 +89,100 @@ pub enum Happening {
     },
     /// All steps are done, and the remaining pods follow.
     StepsDone,
-    /// The partition moves.
+    /// The partition changes.
     Partition {
-        /// From here.
+        /// The old partition.
         from: i32,
-        /// To there.
+        /// The new partition.
         to: i32,
     },
-    /// The set has another size.
+    /// The set is scaled.
     Scaled {
-        /// As many as before.
+        /// The old number of pods.
         from: u32,
-        /// As many as now.
+        /// The new number of pods.
         to: u32,
     },
-    /// A pod goes.
+    /// A pod begins to stop.
     PodStops {
-        /// Which.
+        /// The pod.
         pod: String,
-        /// What it ran.
+        /// Its version.
         version: Version,
     },
     /// A pod is Ready.
     PodReady {
-        /// Which.
+        /// The pod.
         pod: String,
-        /// What it runs.
+        /// Its version.
         version: Version,
     },
-    /// A pod that was Ready is so no more, or one that never was is in trouble.
+    /// A Ready pod becomes unready, or one that was never Ready has a problem.
     PodUnwell {
-        /// Which.
+        /// The pod.
         pod: String,
-        /// What it runs.
+        /// Its version.
         version: Version,
-        /// In Kubernetes' words.
+        /// The reason, as Kubernetes reports it.
         reason: String,
     },
     /// An analysis has ended.
     Analysed {
-        /// Of what.
+        /// Its name.
         of: String,
-        /// How it ended.
+        /// Its result.
         verdict: String,
     },
-    /// Somebody is needed.
+    /// A user is needed.
     Waits {
-        /// The command that is waited for.
+        /// The expected command.
         command: String,
     },
-    /// Somebody does something.
+    /// A user acts.
     Done {
-        /// A command, or what was supposed to happen.
+        /// The command, or the what-if.
         what_if: String,
     },
-    /// The rollout turns round.
+    /// The rollout begins to roll back.
     Returns {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It says that it has failed and stays where it is.
+    /// The rollout reports a failure and stays as it is.
     Fails {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is over.
+    /// The simulation ends.
     Ends {
-        /// How.
+        /// The outcome.
         outcome: Outcome,
     },
 }
 
-/// What a pod runs.
+/// The version that a pod runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Version {
-    /// The version before.
+    /// The stable version.
     Stable,
-    /// The one that was under way when the new one took its place.
+    /// The version that was being rolled out when the new one replaced it.
     Replaced,
-    /// The new one.
+    /// The new version.
     New,
 }
 
-/// How a pod is.
+/// The state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
     /// Ready.
     Ready,
-    /// On its way.
+    /// Starting.
     Starting,
-    /// In trouble.
+    /// It has a problem.
     Unwell,
-    /// Told to stop.
+    /// Stopping.
     Stopping,
 }
 
@@ -191,20 +191,20 @@ pub enum State {
 pub struct Lane {
     /// Its name.
     pub pod: String,
-    /// In order, without those in which there is none.
+    /// In order; while the pod does not exist there is no span.
     pub spans: Vec<Span>,
 }
 
-/// A stretch of time in which a pod does not change.
+/// A stretch of time in which a pod's state does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// Seconds from the beginning.
     pub from: f64,
     /// Seconds from the beginning.
     pub to: f64,
-    /// What it runs.
+    /// Its version.
     pub version: Version,
-    /// How it is.
+    /// Its state.
     pub state: State,
 }
 
@@ -218,7 +218,7 @@ impl Preview {
         partitions.collect()
     }
 
-    /// Its pods at the end.
+    /// The number of its pods at the end.
     pub(crate) fn replicas_at_the_end(&self) -> u32 {
         let scaled = self.entries.iter().rev().find_map(|entry| match entry.what {
             Happening::Scaled { to, .. } => Some(to),
@@ -236,13 +236,13 @@ impl Preview {
         scaled.fold(self.replicas, u32::max)
     }
 
-    /// Whether it takes the place of a rollout that was under way.
+    /// Whether it replaces a rollout in progress.
     pub(crate) fn replaces(&self) -> bool {
         let mut spans = self.pods.iter().flat_map(|lane| &lane.spans);
         spans.any(|span| span.version == Version::Replaced)
     }
 
-    /// The pods that become Ready, in order, with what they run.
+    /// The pods that become Ready, in order, with their versions.
     pub fn readied(&self) -> Vec<(String, Version)> {
         let readied = self.entries.iter().filter_map(|entry| match &entry.what {
             Happening::PodReady { pod, version } => Some((pod.clone(), *version)),

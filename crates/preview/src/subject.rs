@@ -1,4 +1,4 @@
-//! What is played: a rollout, its set before and after the change, and the analysis it asks for.
+//! The input: a rollout, its set before and after the change, and its analysis templates.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use stateward_core::{phasedrollout, record, rolloutplugin};
 use crate::Error;
 use crate::pace::Pace;
 
-/// Everything that is known of a rollout, as it comes in.
+/// Everything known of a rollout, as it is collected.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     rollout: Option<Value>,
-    /// As it is to be.
+    /// The set as wanted.
     set: Option<Value>,
-    /// As it is on the cluster.
+    /// The set on the cluster.
     present: Option<Value>,
     templates: Vec<Value>,
-    /// The pod template of the stable version, where that is known.
+    /// The pod template of the stable version, if known.
     stable: Option<Value>,
     pods: Vec<Pod>,
 }
 
-/// An object that is needed and was not given.
+/// A required object that was not given.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Missing {
     /// The StatefulSet of this name.
@@ -56,14 +56,14 @@ impl std::fmt::Display for Missing {
 /// Where the preview begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// With the change of the template.
+    /// With the template change.
     Beginning,
-    /// Where the rollout stands: at this step, from 0, since so long.
+    /// At the rollout's current step, from 0, for this long.
     Step(usize, Duration),
 }
 
 impl Subject {
-    /// Takes in the objects of a file; those that have no part in a rollout are left out.
+    /// Adds the objects of a file; unrelated ones are ignored.
     pub fn add_manifests(&mut self, objects: impl IntoIterator<Item = Value>) -> Result<(), Error> {
         for object in objects {
             let place = match object["kind"].as_str() {
@@ -92,36 +92,36 @@ impl Subject {
         Ok(())
     }
 
-    /// Takes in the rollout as a cluster has it, unless a file had one.
+    /// Adds the rollout on a cluster, unless a file had one.
     pub fn add_rollout(&mut self, rollout: Value) {
         match &mut self.rollout {
-            // What a file asks for is rolled from where the cluster's stands.
+            // The file's spec continues from the status on the cluster.
             Some(given) => given["status"] = rollout["status"].clone(),
             empty => *empty = Some(rollout),
         }
     }
 
-    /// Takes in the pod template of the stable version, as the operator keeps it.
+    /// Adds the pod template of the stable version, as the operator keeps it.
     pub fn add_stable_template(&mut self, template: Value) {
         self.stable = Some(template);
     }
 
-    /// Takes in the set as a cluster has it.
+    /// Adds the set on a cluster.
     pub fn add_present_set(&mut self, set: Value) {
         self.present = Some(set);
     }
 
-    /// Takes in a template.
+    /// Adds an analysis template.
     pub fn add_template(&mut self, template: Value) {
         self.templates.push(template);
     }
 
-    /// Takes in pods that are there.
+    /// Adds the existing pods.
     pub fn add_pods(&mut self, pods: impl IntoIterator<Item = Pod>) {
         self.pods.extend(pods);
     }
 
-    /// What is needed and was not given.
+    /// The required objects that were not given.
     pub fn missing(&self) -> Result<Vec<Missing>, Error> {
         let rollout = self.rollout()?;
         let mut missing = Vec::new();
@@ -139,7 +139,7 @@ impl Subject {
         Ok(missing)
     }
 
-    /// The names of its pods, of the first `most`.
+    /// The names of the first `most` pods.
     pub fn pod_names(&self, most: usize) -> Vec<String> {
         let Some(set) = self.present.as_ref().or(self.set.as_ref()) else {
             return Vec::new();
@@ -153,7 +153,7 @@ impl Subject {
             .collect()
     }
 
-    /// The name of the set that is rolled.
+    /// The name of the rollout's StatefulSet.
     pub fn workload(&self) -> Result<String, Error> {
         Ok(self.rollout()?.workload().to_owned())
     }
@@ -172,8 +172,8 @@ impl Subject {
         Rollout::read(rollout)
     }
 
-    /// Ready to be played, as of `now`.
-    pub(crate) fn cast(&self, now: Timestamp, namespace: &str) -> Result<Cast, Error> {
+    /// Prepares the simulation, as of `now`.
+    pub(crate) fn fixture(&self, now: Timestamp, namespace: &str) -> Result<Fixture, Error> {
         let rollout = self.rollout()?;
         let missing = self.missing()?;
         if let Some(first) = missing.first() {
@@ -206,7 +206,7 @@ impl Subject {
         }
         let under_way = stable.is_some().then_some(present.as_ref()).flatten();
         let replaced = match (under_way, overtaken) {
-            // What is rolled is not there to be read any more.
+            // The template being rolled out is no longer readable.
             (Some(_), Some(present)) => Some(stamped(present["spec"]["template"].clone(), "overtaken")),
             (Some(present), None) if self.set.is_some() => Some(present["spec"]["template"].clone()),
             _ => None,
@@ -231,7 +231,7 @@ impl Subject {
         if before == after && !same {
             after = stamped(after, "next");
         }
-        Ok(Cast {
+        Ok(Fixture {
             set: bare_set(to_be, present.as_ref(), &before, namespace),
             replaced,
             overtaken: stands,
@@ -258,7 +258,7 @@ impl Subject {
     }
 }
 
-/// Where it stands, and the template that it comes from if it is under way.
+/// The current step, and the template being replaced if a rollout is in progress.
 fn stand(
     status: &RolloutStatus,
     stable: Option<Value>,
@@ -276,7 +276,7 @@ fn stand(
             ));
             (Start::Step(attempt.step.0 as usize, since), Some(stable))
         }
-        (Activity::Returning(back), _) => {
+        (Activity::RollingBack(back), _) => {
             notes.push(format!(
                 "{} is returning from {} now; this is about the version after it",
                 rollout.title(),
@@ -288,7 +288,7 @@ fn stand(
     }
 }
 
-/// Whether the set asks for another version than the status speaks of, and its controller has seen that.
+/// Whether the set has another version than the status, and its controller has observed that.
 fn is_overtaken(status: &RolloutStatus, present: &Value) -> bool {
     let seen = present["status"]["observedGeneration"] == present["metadata"]["generation"];
     match (
@@ -300,14 +300,14 @@ fn is_overtaken(status: &RolloutStatus, present: &Value) -> bool {
     }
 }
 
-/// Everything that goes on stage.
-pub(crate) struct Cast {
+/// The prepared input of a simulation.
+pub(crate) struct Fixture {
     pub(crate) subject: Rollout,
-    /// With the version before.
+    /// The set with the previous version.
     pub(crate) set: Value,
-    /// The template of the rollout that is under way, where a file may ask for another.
+    /// The template of the rollout in progress, if a file may have another.
     pub(crate) replaced: Option<Value>,
-    /// The set has the new template already, and nobody has looked at it.
+    /// Whether the set has the new template already, but the operator has not observed it.
     pub(crate) overtaken: bool,
     /// The new template.
     pub(crate) after: Value,
@@ -317,8 +317,8 @@ pub(crate) struct Cast {
     pub(crate) notes: Vec<String>,
 }
 
-impl Cast {
-    /// The template that is meant.
+impl Fixture {
+    /// The referenced template.
     pub(crate) fn template(&self, wanted: &TemplateRef) -> Option<&Value> {
         template(&self.templates, wanted)
     }
@@ -328,7 +328,7 @@ impl Cast {
         u32::try_from(replicas).unwrap_or(u32::MAX)
     }
 
-    /// How long a pod has to be Ready to count as available.
+    /// The set's `minReadySeconds`.
     pub(crate) fn min_ready(&self) -> Duration {
         Duration::from_secs(self.set["spec"]["minReadySeconds"].as_u64().unwrap_or(0))
     }
@@ -338,7 +338,7 @@ impl Cast {
         u32::try_from(start).unwrap_or(u32::MAX)
     }
 
-    /// The steps it will take, or what is wrong with the spec.
+    /// The rollout's steps, or why its spec is invalid.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         self.subject
             .plan(self.replicas())
@@ -401,7 +401,7 @@ impl Rollout {
         }
     }
 
-    /// Kubernetes rolls by itself.
+    /// Whether the update is left to Kubernetes.
     pub(crate) fn is_left_alone(&self) -> bool {
         match self {
             Self::Plugin(_) => false,
@@ -409,7 +409,7 @@ impl Rollout {
         }
     }
 
-    /// As every rollout tells it.
+    /// The part of the status that every kind of rollout has.
     pub(crate) fn status(&self) -> RolloutStatus {
         match self {
             Self::Plugin(rollout) => rollout.status.clone().unwrap_or_default(),
@@ -421,7 +421,7 @@ impl Rollout {
         }
     }
 
-    /// The same rollout, as it is now.
+    /// The same rollout with the status of this object.
     pub(crate) fn seen(&self, object: &Value) -> Result<Self, Error> {
         Self::read(object)
     }
@@ -451,7 +451,7 @@ impl Rollout {
             .collect()
     }
 
-    /// The templates of the analysis that runs at a step, from 0: in it, or beside it.
+    /// The templates of the analysis at a step, from 0: in the step or in the background.
     pub(crate) fn templates_at(&self, step: usize) -> Vec<TemplateRef> {
         let Some(canary) = self.canary() else {
             return Vec::new();
@@ -474,7 +474,7 @@ impl Rollout {
         }
     }
 
-    /// What a user would apply: nothing of what a server added, and nothing that is asked of others.
+    /// The object as a user would apply it: without fields that a server or other operators added.
     fn bare(&self, namespace: &str) -> Value {
         let (metadata, mut object) = match self {
             Self::Plugin(rollout) => (&rollout.metadata, json!(rollout)),
@@ -523,7 +523,7 @@ fn spec_of(template: &Value) -> Result<AnalysisTemplateSpec, Error> {
         .map_err(|error| Error::Subject(format!("{}: {error}", title(template))))
 }
 
-/// A template of pods with a mark on it, so that it is another one.
+/// A pod template with a mark that makes it differ.
 fn stamped(mut template: Value, mark: &str) -> Value {
     if !template["metadata"].is_object() {
         template["metadata"] = json!({});
@@ -535,7 +535,7 @@ fn stamped(mut template: Value, mark: &str) -> Value {
     template
 }
 
-/// Without a word about nodes: those of the preview have room for every pod.
+/// Removes node constraints: the nodes of the preview have room for every pod.
 fn placed_anywhere(mut template: Value) -> Value {
     if let Some(spec) = template["spec"].as_object_mut() {
         for field in ["nodeSelector", "affinity", "nodeName", "schedulerName"] {
@@ -545,16 +545,16 @@ fn placed_anywhere(mut template: Value) -> Value {
     template
 }
 
-/// The set as a user would apply it, with the version before.
+/// The set as a user would apply it, with the previous version.
 fn bare_set(to_be: &Value, present: Option<&Value>, before: &Value, namespace: &str) -> Value {
     let metadata = &to_be["metadata"];
     let mut spec = to_be["spec"].clone();
     spec["template"] = before.clone();
-    // As many as there are, whatever the file says: sizes are often left to an autoscaler.
+    // The current replicas if the file has none: they are often left to an autoscaler.
     if let (true, Some(present)) = (spec["replicas"].is_null(), present) {
         spec["replicas"] = present["spec"]["replicas"].clone();
     }
-    // A guard is put up by the operator, not by the user.
+    // A guard is set by the operator, not by the user.
     if present.is_some()
         && let Some(rolling) = spec["updateStrategy"]["rollingUpdate"].as_object_mut()
     {
@@ -568,14 +568,14 @@ fn bare_set(to_be: &Value, present: Option<&Value>, before: &Value, namespace: &
     })
 }
 
-/// The annotation of Jobs that says which metric they are.
+/// The annotation of a Job with the name of its metric.
 pub(crate) const METRIC_OF_JOB: &str = "stateward.dev/preview-metric";
 
-/// When a tamed metric fails.
+/// The failure condition of a tamed metric.
 const FAILS: &str = "result[0] == 0";
 
-/// The operator's words without the conditions and answers that nobody has written or measured, and without the commands at their
-/// end: they are for a revision that is only played.
+/// The operator's message without conditions and values that were only simulated, and without the commands at its end: they name a revision
+/// that exists only in the simulation.
 pub(crate) fn as_supposed(words: &str) -> String {
     let command = words.find("kubectl stateward ");
     let before = command.and_then(|at| words[..at].rsplit_once("; "));
@@ -588,8 +588,8 @@ pub(crate) fn as_supposed(words: &str) -> String {
         )
 }
 
-/// A template whose metrics are asked of nobody but us: how often and how long stays, what is asked and what it means goes. A Job
-/// is played as it is.
+/// A template whose metrics query only this preview: their timing stays, their query and conditions are replaced. A Job runs on the
+/// simulated kubelet.
 fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
     let mut template = template.clone();
     let name = template["metadata"]["name"].clone();
@@ -602,7 +602,7 @@ fn tamed(template: &Value, namespace: &str) -> Result<Value, Error> {
     spec_of(&template)?;
     for metric in template["spec"]["metrics"].as_array_mut().into_iter().flatten() {
         if metric["provider"]["job"].is_object() {
-            // Whose Job it is must be known when it is run.
+            // The Job must carry its metric's name when it runs.
             let (name, job) = (metric["name"].clone(), &mut metric["provider"]["job"]);
             if !job["metadata"].is_object() {
                 job["metadata"] = json!({});

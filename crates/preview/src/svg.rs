@@ -1,4 +1,4 @@
-//! A preview to look at: pods over time, in light and in dark.
+//! A preview as a picture: pods over time, in light and dark mode.
 
 use std::fmt::{self, Write};
 
@@ -11,11 +11,11 @@ const LEFT: f64 = 120.0;
 const WIDTH: f64 = 960.0;
 const TOP: f64 = 82.0;
 
-/// The height of a line of what is supposed, and how many letters it has.
+/// The height of a line of what-ifs, and its maximum length.
 const LINE: f64 = 17.0;
 const LETTERS: usize = 130;
 
-/// Colour never says anything alone: what starts is hatched, what is unwell is crossed, what stops is hollow.
+/// Colour never carries meaning alone: starting is hatched, a problem is crossed, stopping is hollow.
 const STYLE: &str = "\
 text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}
 .title{font-size:15px;font-weight:600}.quiet{fill:#59636e}
@@ -30,7 +30,7 @@ const PATTERNS: &str = "<defs>\
 <pattern id=\"cross\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect width=\"8\" height=\"8\"/><path d=\"M1 1 7 7M7 1 1 7\" stroke-width=\"1.2\"/></pattern>\
 </defs>";
 
-/// A picture. Readable in light and dark, and by those who cannot see it.
+/// Draws the picture. Readable in light and dark mode, and with a screen reader.
 pub fn svg(preview: &Preview) -> String {
     let mut drawing = Drawing::new(preview);
     drawing.marks();
@@ -47,9 +47,9 @@ struct Drawing<'p> {
     /// The height of a pod's row, and of the bar in it.
     row: f64,
     bar: f64,
-    /// What is supposed to happen, line by line.
+    /// The what-ifs, line by line.
     supposed: Vec<String>,
-    /// Where the rows begin, and end.
+    /// The top of the rows, and their bottom.
     top: f64,
     floor: f64,
     body: String,
@@ -76,7 +76,7 @@ impl<'p> Drawing<'p> {
         }
     }
 
-    /// Where a place on the line of time is.
+    /// The x coordinate of a position on the time axis.
     fn x(&self, place: f64) -> f64 {
         LEFT + place * (WIDTH - LEFT - 20.0)
     }
@@ -90,7 +90,7 @@ impl<'p> Drawing<'p> {
         let _ = writeln!(self.body, "{piece}");
     }
 
-    /// A line where each begins, and its words where there is room. Where several begin at once, the last is what holds from there.
+    /// A line at each mark, with a label if there is room. If several begin at once, the last one counts from there.
     fn marks(&mut self) {
         let (above, floor) = (self.top - 10.0, self.floor);
         let groups = grouped(self.preview, |moment| self.at(moment), 2.0);
@@ -109,7 +109,7 @@ impl<'p> Drawing<'p> {
             ));
             let last = words.last().cloned().unwrap_or_default();
             let number = last.split_inclusive('.').next().unwrap_or_default().to_owned();
-            // About as wide as letters are.
+            // The approximate width of a letter.
             let fits = |label: &String| place + label.chars().count() as f64 * 6.5 + 6.0 < end;
             if let Some(label) = [words.join(", "), last, number].into_iter().find(fits) {
                 let (x, y, label) = (place + 3.0, self.top - 4.0, escaped(&label));
@@ -131,7 +131,7 @@ impl<'p> Drawing<'p> {
         }
     }
 
-    /// Where somebody is needed, and for what.
+    /// The points at which a user is needed, and the commands.
     fn people(&mut self) {
         let y = self.top - 16.0;
         for person in &self.preview.people {
@@ -173,7 +173,7 @@ impl<'p> Drawing<'p> {
         }
     }
 
-    /// Where there is room for them, and where time was shortened.
+    /// The times that fit, and where time was shortened.
     fn times(&mut self) {
         let floor = self.floor;
         let mut free = 0.0;
@@ -218,7 +218,7 @@ impl<'p> Drawing<'p> {
         }
     }
 
-    /// With a head, for those who see it and for those who do not.
+    /// Adds the header, with a description for screen readers.
     fn done(self) -> String {
         let Self {
             preview,
@@ -261,7 +261,7 @@ impl<'p> Drawing<'p> {
     }
 }
 
-/// Somebody who stands here, with what to say about it.
+/// A figure of a user, with a tooltip.
 fn somebody(x: f64, y: f64, title: &str) -> String {
     let (left, head) = (x - 5.0, y - 8.5);
     format!(
@@ -269,7 +269,7 @@ fn somebody(x: f64, y: f64, title: &str) -> String {
     )
 }
 
-/// What is supposed to happen, in lines that fit.
+/// The what-ifs, wrapped into lines.
 fn supposed(preview: &Preview) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for what_if in &preview.what_if {
@@ -284,7 +284,7 @@ fn supposed(preview: &Preview) -> Vec<String> {
     lines
 }
 
-/// Text for an element or an attribute. It may come from a cluster; XML has no place for control characters either.
+/// Escapes text for an element or an attribute. It may come from a cluster, so control characters are removed, which XML cannot hold.
 fn escaped(text: &str) -> String {
     stateward_terminal::plain(text)
         .replace('&', "&amp;")

@@ -1,23 +1,23 @@
-//! A preview to read.
+//! A preview as text.
 
 use crate::chart::chart;
 use crate::preview::{Entry, Happening, Outcome, Preview, Version};
 
-/// How it looks.
+/// The presentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Escape sequences for colour.
+    /// Use escape sequences for colour.
     pub colour: bool,
-    /// No characters beyond ASCII.
+    /// Use only ASCII characters.
     pub ascii: bool,
-    /// Columns of the terminal.
+    /// The width of the terminal in columns.
     pub width: usize,
 }
 
 /// More pods than this that become Ready one after the other share a line.
 const UNFOLDED: usize = 6;
 
-/// Line by line, fit for a terminal: names and messages may come from a cluster.
+/// The preview line by line, safe for a terminal: names and messages may come from a cluster.
 pub fn text(preview: &Preview, look: Look) -> Vec<String> {
     let charset = stateward_terminal::Charset::of(look.ascii);
     let lines = marked(preview, look);
@@ -69,7 +69,7 @@ pub(crate) fn time(seconds: f64) -> String {
 
 fn timeline(preview: &Preview) -> Vec<String> {
     let mut lines = Vec::new();
-    // That pods stop is seen in the chart; that they come back is what people wait for.
+    // The chart shows that pods stop; the text lists when they become Ready.
     let told: Vec<&Entry> = preview
         .entries
         .iter()
@@ -128,7 +128,7 @@ fn word(version: Version) -> &'static str {
     }
 }
 
-/// In words, and whether it is a part of the step before it.
+/// Describes an event, and whether it belongs to the step before it.
 fn describe(what: &Happening, preview: &Preview) -> (bool, String) {
     let steps = preview.steps.len();
     match what {

@@ -1,5 +1,4 @@
-//! What is supposed to happen: `pod=2:never-ready`, `image=crash`, `scale=7@step2`, `operator-down=5m`, `metric=fails@step3`,
-//! `people=10m`, `abort@step2`.
+//! What-ifs: `pod=2:never-ready`, `image=crash`, `scale=7@step2`, `operator-down=5m`, `metric=fails@step3`, `people=10m`, `abort@step2`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,33 +6,33 @@ use std::time::Duration;
 
 use stateward_api::duration;
 
-/// Something that is supposed to happen.
+/// A failure or action to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIf {
-    /// As it was said.
+    /// The text as given.
     said: String,
     pub(crate) what: What,
-    /// At which step, from 0. With the first one, or always, where nothing is said.
+    /// The step, from 0. If none is given: from the first one, or always.
     pub(crate) step: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
-    /// A pod of the new version does this; every one where no ordinal is given.
+    /// A pod of the new version has this problem; every one if no ordinal is given.
     Pod { ordinal: Option<u32>, trouble: Trouble },
-    /// Somebody scales the set.
+    /// A user scales the set.
     Scale(u32),
-    /// The operator is away for so long.
+    /// The operator is down for this long.
     OperatorDown(Duration),
-    /// Metrics say this; those of one name where one is given.
+    /// Metrics have this verdict; only those of this name if one is given.
     Metric { name: Option<String>, verdict: Verdict },
-    /// People take so long to answer; `None`: they never do.
+    /// Users take this long to answer; `None`: they never do.
     People(Option<Duration>),
-    /// Somebody aborts.
+    /// A user aborts.
     Abort,
 }
 
-/// What goes wrong with a pod.
+/// The problem of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     NeverReady,
@@ -43,13 +42,13 @@ pub(crate) enum Trouble {
     ReadyAfter(Duration),
 }
 
-/// What a metric says.
+/// The result of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Succeeds,
     Fails,
     Inconclusive,
-    /// Nobody answers.
+    /// The provider does not answer.
     Silent,
 }
 

@@ -1,4 +1,4 @@
-//! The cluster, the kubelet and the operator of a preview, and what is done to them.
+//! The cluster, the kubelet and the operator of a preview, and the actions on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::answers::Answers;
 use crate::pace::Pace;
 use crate::what_if::{Trouble, Verdict};
 
-/// When a preview begins. Any day will do, as long as it is always the same.
+/// When a preview begins. Any fixed time works.
 const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Everything that runs. Ends when it is dropped.
+/// Everything that runs. Stops when it is dropped.
 pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) commits: Commits,
@@ -39,7 +39,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts a cluster that knows every kind of ours, and its nodes.
+    /// Starts a cluster with our CRDs and its nodes.
     pub(crate) async fn open(namespace: &str, pace: Pace, answers: Answers) -> Result<Self, Error> {
         let clock = Clock::starting_at(EPOCH, 1.0);
         let cluster = Cluster::start(Options {
@@ -90,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// Pods of this set take their time.
+    /// Gives pods of this set the pace of the preview.
     pub(crate) fn pace_set(&self, set: &str) {
         self.behaviours.program(Match::set(set), self.well());
     }
@@ -107,7 +107,7 @@ impl World {
             .stops_after(self.pace.stops_after)
     }
 
-    /// Pods of the new version are in trouble.
+    /// Gives pods of the new version a problem.
     pub(crate) fn trouble(&self, set: &str, revision: &str, ordinal: Option<u32>, trouble: Trouble) {
         let pods = Match::set(set).revision(revision);
         let pods = match ordinal {
@@ -124,12 +124,12 @@ impl World {
         self.behaviours.program(pods, self.paced(behaviour));
     }
 
-    /// The rollout is at this step now.
+    /// Sets the current step of the rollout.
     pub(crate) fn come_to(&self, step: usize) {
         self.answers.come_to(step);
     }
 
-    /// Pods of this Job end well, or not: nobody is asked about them.
+    /// Makes the pods of this Job succeed or fail as its metric's verdict says.
     pub(crate) fn run_job(&self, job: &str, metric: Option<&str>) {
         let code = match self.answers.verdict(metric) {
             Verdict::Succeeds => 0,
@@ -194,7 +194,7 @@ impl World {
             .map_err(|error| refused(described(object), &error))
     }
 
-    /// Gives the set another template, whole.
+    /// Replaces the set's template as a whole.
     pub(crate) async fn retemplate(&self, set: &Value, template: &Value) -> Result<(), Error> {
         let name = set["metadata"]["name"].as_str().unwrap_or_default();
         let patch = json!([{"op": "replace", "path": "/spec/template", "value": template}]);

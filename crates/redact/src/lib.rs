@@ -1,6 +1,6 @@
-//! Credentials by the names of what holds them: environment variables, fields, flags, headers.
+//! Recognizes credentials by the names of environment variables, fields, flags and headers.
 
-/// Parts of names that say what is behind them.
+/// Parts of names that mark a credential.
 const SECRET: [&str; 20] = [
     "password",
     "passwd",
@@ -24,12 +24,12 @@ const SECRET: [&str; 20] = [
     "jwt",
 ];
 
-/// Words of names that do, by themselves.
+/// Whole words of names that mark a credential.
 const SECRET_WORDS: [&str; 11] = [
     "key", "keys", "auth", "pass", "pw", "cred", "dsn", "pin", "salt", "sas", "sig",
 ];
 
-/// Words that only end as a password does: `COMPASS`, and not `PGPASS`.
+/// Words that end in `pass` without marking a credential: `COMPASS`, but not `PGPASS`.
 const NO_PASS: [&str; 6] = [
     "compass",
     "encompass",
@@ -39,7 +39,7 @@ const NO_PASS: [&str; 6] = [
     "trespass",
 ];
 
-/// Whether a name says that what it names is a credential: `PGPASSWORD`, `api-key`, `authToken`.
+/// Whether a name marks a credential: `PGPASSWORD`, `api-key`, `authToken`.
 pub fn is_secret(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();
@@ -49,7 +49,7 @@ pub fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|secret| plain.contains(secret)) || words(name).iter().any(word)
 }
 
-/// Whether a name says that an address behind it is one that whoever knows it may write to.
+/// Whether a name marks a webhook: anyone who knows such an address may write to it.
 pub fn is_webhook(name: &str) -> bool {
     name.to_ascii_lowercase()
         .replace(['_', '-'], "")

@@ -50,12 +50,12 @@ fn last_cell(row: &str) -> &str {
     cells.rsplit('|').next().unwrap_or_default().trim()
 }
 
-/// What stands in backticks in the last cell of a row.
+/// The names in backticks in the last cell of a row.
 fn names(row: &str) -> impl Iterator<Item = &str> {
     last_cell(row).split('`').skip(1).step_by(2)
 }
 
-/// What a ledger may name.
+/// The tests that a ledger may name.
 struct Tests {
     /// Functions, and cases that are data, `"a_name_like_this"`, by the files they are in.
     functions: BTreeMap<String, BTreeSet<PathBuf>>,
@@ -76,7 +76,7 @@ impl Tests {
         }
     }
 
-    /// Whether there is a test `name`, where its path says: `steps::name` is in a file `steps.rs`.
+    /// Whether a test `name` exists in the file that its path names: `steps::name` is in a file `steps.rs`.
     fn know(&self, name: &str) -> bool {
         if name.ends_with(".txt") {
             return self.transcripts.join(name).exists();
@@ -91,7 +91,7 @@ impl Tests {
     }
 }
 
-/// The names of all functions below a directory, with the files they are in, less their extension.
+/// The names of all functions below a directory, with the files they are in, without extension.
 fn functions(dir: &Path) -> BTreeMap<String, BTreeSet<PathBuf>> {
     let mut found: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
     let mut dirs: Vec<PathBuf> = vec![dir.to_path_buf()];

@@ -1,4 +1,4 @@
-//! Every scenario of the operator's with the operator under faults. `cargo xtask simulate` tries all of them.
+//! Every scenario of the operator under faults. `cargo xtask simulate` runs all of them.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! What Kubernetes' built-in kinds are made of: their fields and types, as data.
+//! The fields and types of Kubernetes' built-in kinds, as data.
 //!
 //! Both tables are generated from Kubernetes itself (`cargo xtask generate types`, `… resources`). The embedded cluster reads its types
-//! from them, and `lint` checks manifests against them, so both say the same of a field. No client, no server, no IO.
+//! from them, and `lint` checks manifests against them, so both agree on every field. No client, no server, no IO.
 
 mod quantity;
 mod structural;

@@ -1,4 +1,4 @@
-//! Resource quantities: how much one is worth, and its canonical spelling. The same amount is always written the same way.
+//! Resource quantities: their value and canonical form. Equal amounts are always written the same way.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::fmt;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The suffixes of powers of 1000 from 10^-9 to 10^18.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-/// Where 10^0 is among them.
+/// The index of 10^0 in `DECIMAL`.
 const PLACE_OF_ONE: usize = 3;
 
 const MILLI: i128 = 1_000_000;
 const ONE: i128 = 1_000_000_000;
 
-/// How the suffix was written decides how the canonical one is.
+/// The format of the input decides the canonical format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Format {
     Binary,
@@ -21,7 +21,7 @@ enum Format {
     Exponent,
 }
 
-/// An amount in billionths, and how it is written.
+/// An amount in billionths, and its format.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nanos: i128,
@@ -29,18 +29,18 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self {
         nanos: 0,
         format: Format::Decimal,
     };
 
-    /// The quantity of a field that decoding has let pass; anything else is zero.
+    /// The quantity in a field that decoding has accepted; anything else is zero.
     pub fn of(text: Option<&str>) -> Self {
         text.and_then(Self::parse).unwrap_or(Self::ZERO)
     }
 
-    /// `None` for what is no quantity. Amounts finer than 10^-9 are rounded away from zero, as upstream does.
+    /// `None` if it is not a quantity. Amounts finer than 10^-9 are rounded away from zero, as upstream does.
     pub fn parse(text: &str) -> Option<Self> {
         let (sign, unsigned) = match text.as_bytes().first()? {
             b'-' => (-1, &text[1..]),
@@ -62,17 +62,17 @@ impl Quantity {
         })
     }
 
-    /// Whether it is more than nothing.
+    /// Whether it is greater than zero.
     pub fn is_positive(self) -> bool {
         self.nanos > 0
     }
 
-    /// Whether it is less than nothing.
+    /// Whether it is less than zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
@@ -82,17 +82,17 @@ impl Quantity {
         self.nanos % ONE == 0
     }
 
-    /// Whether this is a positive number of pages of that size.
+    /// Whether this is a positive multiple of `size`.
     pub fn is_multiple_of(self, size: Self) -> bool {
         size.nanos > 0 && self.nanos > 0 && self.nanos % size.nanos == 0
     }
 
-    /// Whether nothing finer than a thousandth is asked for.
+    /// Whether it is a whole number of thousandths.
     pub fn is_in_thousandths(self) -> bool {
         self.nanos % MILLI == 0
     }
 
-    /// The sum, written as this amount is, unless that is zero.
+    /// The sum, in the format of this amount, unless this amount is zero.
     pub fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),
@@ -100,7 +100,7 @@ impl Quantity {
         }
     }
 
-    /// The next amount that needs nothing finer than a thousandth.
+    /// The amount rounded up to whole thousandths.
     pub fn rounded_up_to_thousandths(self) -> Self {
         let missing = (MILLI - self.nanos.rem_euclid(MILLI)) % MILLI;
         Self {
@@ -110,7 +110,7 @@ impl Quantity {
     }
 }
 
-/// The format, base and exponent that a suffix stands for.
+/// The format, base and exponent of a suffix.
 fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     if let Some(power) = BINARY
         .iter()
@@ -126,7 +126,7 @@ fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     Some((Format::Exponent, 10, exponent))
 }
 
-/// The amount in billionths, rounded away from zero. `None` past what 128 bits hold.
+/// The amount in billionths, rounded away from zero. `None` if it does not fit into 128 bits.
 fn nanos(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
     let digits: i128 = match format!("{whole}{fraction}").trim_start_matches('0') {
         "" => return Some(0),
@@ -178,7 +178,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Divides as often as nothing is left over and there are suffixes.
+/// Divides as long as there is no remainder and there are suffixes.
 fn divided(mut amount: i128, by: i128, suffixes: usize) -> (i128, usize) {
     let mut times = 0;
     while amount % by == 0 && times + 1 < suffixes {

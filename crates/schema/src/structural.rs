@@ -1,7 +1,7 @@
-//! The types as schemas, in the words of a CRD's structural schema, so that built-in and custom kinds are checked alike.
+//! The types in the form of a CRD's structural schema, so that built-in and custom kinds are checked alike.
 //!
-//! A type that is named is a `$ref` to its definition. Beyond a structural schema there is `x-implied`: the structs of a struct that are
-//! there even where they are left out, so that what they require is required all the same.
+//! A named type is a `$ref` to its definition. One extension of structural schemas is `x-implied`: the structs of a struct that exist even
+//! if they are omitted, so that their required fields are required all the same.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A built-in kind whose objects are kept.
+/// A built-in kind whose objects are stored.
 #[derive(Debug)]
 pub struct Kind {
     /// `apps/v1`, or `v1` in the core group.
@@ -37,12 +37,12 @@ pub fn object_meta() -> &'static Value {
     definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
 
-/// What a Job is asked for.
+/// The spec of a Job.
 pub fn job_spec() -> &'static Value {
     definition("io.k8s.api.batch.v1.JobSpec")
 }
 
-/// What a schema says, where it is only the name of another.
+/// Resolves a `$ref`.
 pub fn resolve(schema: &Value) -> &Value {
     match schema["$ref"].as_str() {
         Some(name) => definition(name),
@@ -83,7 +83,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let mut kinds = Vec::new();
     for (api_version, rows) in table.resources {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version.as_str()));
-        // Parts of a resource have a slash; a question that is answered and not kept cannot be read again.
+        // Subresources have a slash; a review is answered but not stored, so it cannot be read.
         let kept = |row: &Row| !row.name.contains('/') && row.verbs.iter().any(|verb| verb == "get");
         kinds.extend(rows.into_iter().filter(kept).map(|row| Kind {
             type_name: type_name(group, version, &row.kind),
@@ -152,7 +152,7 @@ impl Field {
         let mut schema = schema(&self.spelled);
         if !self.allowed.is_empty() {
             let mut allowed = self.allowed.clone();
-            // Go cannot tell an empty string from none.
+            // Go cannot distinguish an empty string from a missing one.
             if !self.pointer && !self.required && !allowed.contains(&json!("")) {
                 allowed.push(json!(""));
             }
@@ -161,13 +161,13 @@ impl Field {
         schema
     }
 
-    /// Go writes a struct that is no pointer also where it is left out.
+    /// Go also writes a non-pointer struct if it is omitted.
     fn is_implied(&self) -> bool {
         !self.pointer && self.spelled.starts_with("io.k8s.")
     }
 }
 
-/// Fields that Kubernetes' OpenAPI requires and its server does not: their zero is a value like others.
+/// Fields that Kubernetes' OpenAPI requires and its server does not: their zero is a valid value.
 const ZERO_IS_A_VALUE: [(&str, &str); 10] = [
     ("io.k8s.api.apps.v1.ControllerRevision", "revision"),
     ("io.k8s.api.batch.v1.PodFailurePolicy", "rules"),
@@ -187,7 +187,7 @@ const ZERO_IS_A_VALUE: [(&str, &str); 10] = [
     ),
 ];
 
-/// The schema of a type as the table spells it.
+/// The schema of a type in the table's notation.
 fn schema(spelled: &str) -> Value {
     match spelled {
         "string" | "duration" => json!({"type": "string"}),
@@ -256,7 +256,7 @@ mod tests {
             definition(set)["x-implied"],
             json!(["template", "updateStrategy"])
         );
-        // `type: ""` is as good as none; a pointer to an empty string is not.
+        // `type: ""` counts as missing; a pointer to an empty string does not.
         let strategy = field("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "type");
         assert_eq!(strategy["enum"], json!(["OnDelete", "RollingUpdate", ""]));
         let policy = field("io.k8s.api.core.v1.PodSecurityContext", "fsGroupChangePolicy");

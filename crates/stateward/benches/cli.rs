@@ -1,6 +1,6 @@
 //! The budgets of the command line, measured. Prints a table; asserts nothing.
 //!
-//! `cargo xtask bench cli`: on the stage of `stateward demo --interactive`, at rest.
+//! `cargo xtask bench cli`: on the cluster of `stateward demo --interactive`, with no rollout in progress.
 
 #![allow(
     clippy::disallowed_methods,
@@ -154,7 +154,7 @@ impl Stage {
         })
     }
 
-    /// Over a connection that is there already.
+    /// The duration of a request over an open connection.
     fn answer(&self) -> Duration {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let api: Api<RolloutPlugin> = runtime.block_on(async {
@@ -177,7 +177,7 @@ impl Stage {
         let mut child = pair.slave.spawn_command(command).unwrap();
         let mut output = pair.master.try_clone_reader().unwrap();
         std::thread::spawn(move || while output.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
-        // It has started when it has drawn itself.
+        // It has started when the screen has been drawn.
         std::thread::sleep(Duration::from_secs(2));
         let pid = child.process_id().unwrap();
         let before = cpu(pid);
@@ -192,12 +192,12 @@ impl Stage {
     }
 }
 
-/// Time on a core so far.
+/// CPU time so far.
 fn cpu(pid: u32) -> Duration {
-    /// Of Linux, for everybody who reads /proc.
+    /// On Linux, for all readers of /proc.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap();
-    // The second field may have spaces, and ends with the last parenthesis.
+    // The second field may contain spaces, and ends with the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     let fields: Vec<_> = fields.split(' ').collect();
     let ticks: u64 = fields[11..13]

@@ -1,4 +1,4 @@
-//! `stateward cluster`: an embedded Kubernetes for the user's own kubectl.
+//! `stateward cluster`: an embedded Kubernetes for use with kubectl.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -19,20 +19,19 @@ use crate::{kubeconfig, loopback, say};
 /// `stateward cluster …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The loopback port to serve on; 0 takes any that is free
+    /// The loopback port to serve on; 0 selects a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// How many times faster than the wall clock the cluster's time runs
+    /// How many times faster than the wall clock the cluster's clock runs
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     speed: f64,
-    /// Where to write the kubeconfig, for its owner alone; a symbolic link is not followed
+    /// Where to write the kubeconfig, readable by its owner only; a symbolic link is not followed
     #[arg(long, default_value = "stateward.kubeconfig")]
     kubeconfig: PathBuf,
-    /// Serve without TLS, and to whoever is on this machine: kubectl shows its token only over TLS
+    /// Serve without TLS and without authentication on loopback: kubectl sends its token only over TLS
     #[arg(long)]
     plain: bool,
-    /// What becomes of containers of this image, may be given several times: never-ready, crash, no-image, out-of-memory or
-    /// ready-after=DURATION
+    /// How containers of this image behave: never-ready, crash, no-image, out-of-memory or ready-after=DURATION; may be repeated
     #[arg(long, value_name = "IMAGE=TROUBLE", value_parser = trouble)]
     image: Vec<(String, Behaviour)>,
 }
@@ -60,7 +59,7 @@ fn trouble(text: &str) -> Result<(String, Behaviour), String> {
     Ok((image.to_owned(), behaviour))
 }
 
-/// The fastest time may run: past this, timers are shorter than a machine can keep.
+/// The maximum speed: beyond it, timers are shorter than a machine can keep.
 const FASTEST: f64 = 10_000.0;
 
 /// Serves a cluster until it is interrupted.
@@ -76,7 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         bail!("--speed: {speed} is not above 0 and at most {FASTEST}");
     }
     let door = Door::open(port, plain).await?;
-    // Wall time at speed 1 too: a clock that starts now and never jumps.
+    // Wall time at speed 1 too, but from a clock that never jumps.
     let clock = Clock::starting_at(Clock::wall().now(), speed);
     let cluster = Cluster::start(Options {
         seed: fastrand::u64(..),
@@ -93,7 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         .spawn();
     door.write(&kubeconfig)?;
     say(format_args!(
-        "an embedded Kubernetes serves on {}; its pods are played, not run",
+        "an embedded Kubernetes serves on {}; its pods are simulated, not run",
         door.server
     ));
     say(format_args!(
@@ -104,7 +103,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     door.serve(&cluster, &kubeconfig).await
 }
 
-/// A way into an embedded cluster from this machine.
+/// A local endpoint of an embedded cluster.
 pub(crate) struct Door {
     /// `https://127.0.0.1:41397`
     pub(crate) server: String,
@@ -116,9 +115,9 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Takes a loopback port; 0 takes any. Without TLS, if it is to be plain.
+    /// Binds a loopback port; 0 selects a free one. `plain` disables TLS.
     pub(crate) async fn open(port: u16, plain: bool) -> Result<Self> {
-        // Before anything is started: who interrupts us early must be heard too.
+        // Before anything is started, so that an early signal is not lost.
         let (interrupted, terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
@@ -141,7 +140,7 @@ impl Door {
         })
     }
 
-    /// A cluster that lets in whoever comes through here.
+    /// The options of a cluster for this endpoint.
     pub(crate) fn options(&self, clock: &Clock) -> Options {
         Options {
             users: BTreeMap::from([(self.token.clone(), "kubernetes-admin".to_owned())]),
@@ -154,13 +153,13 @@ impl Door {
         }
     }
 
-    /// Writes the kubeconfig that leads here. Nobody else's is overwritten.
+    /// Writes the kubeconfig for this endpoint. Files of others are not overwritten.
     pub(crate) fn write(&self, kubeconfig: &Path) -> Result<()> {
         let access = access(&self.server, self.identity.as_ref(), &self.token);
         kubeconfig::write(kubeconfig, &access)
     }
 
-    /// Serves until it is interrupted, and takes the kubeconfig away then: one that leads nowhere is worse than none.
+    /// Serves until a signal arrives, then removes the kubeconfig, which would no longer work.
     pub(crate) async fn serve(self, cluster: &Cluster, kubeconfig: &Path) -> Result<()> {
         let Self {
             server,
@@ -194,7 +193,7 @@ async fn serve(listener: TcpListener, identity: Option<&Identity>, router: axum:
     match identity {
         Some(identity) => axum::serve(TlsListener::new(listener, identity)?, router).await?,
         None => {
-            // Nobody is asked for a token here.
+            // Without TLS there is no token to check.
             let router = router.layer(axum::middleware::from_fn(loopback::only));
             axum::serve(listener, router).await?;
         }

@@ -1,4 +1,4 @@
-//! The kubeconfig that leads to a cluster of ours.
+//! The kubeconfig of an embedded cluster.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,18 +8,18 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 
-/// Where a cluster is and how to be let in.
+/// The address of a cluster and its credentials.
 pub(crate) struct Access<'a> {
     pub(crate) server: String,
-    /// The authority to trust, in PEM; `None` where the cluster is served without TLS.
+    /// The certificate authority to trust, in PEM format; `None` if the cluster is served without TLS.
     pub(crate) authority: Option<&'a str>,
     pub(crate) token: &'a str,
 }
 
-/// What our kubeconfigs begin with, so that we never overwrite somebody else's.
+/// The first line of our kubeconfigs, so that files of others are never overwritten.
 const HEADER: &str = "# written by stateward cluster, which replaces it at every start\n";
 
-/// A token that nobody can guess.
+/// A random token.
 pub(crate) fn new_token() -> Result<String> {
     let mut bytes = [0; 24];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
@@ -29,11 +29,11 @@ pub(crate) fn new_token() -> Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Writes a kubeconfig that only its owner can read, whatever was there before. A file that we did not write is left alone, unless it
-/// is empty. A symbolic link is refused: what it leads to would be replaced, or read by whoever made the link.
+/// Writes a kubeconfig that only its owner can read. An existing file is replaced only if it is ours or empty. A symbolic link is
+/// rejected, because its target would be replaced, or be readable by the creator of the link.
 ///
-/// The file is written under another name in the same directory and renamed, so that no reader sees a part of it, and the token is
-/// never in a file that somebody else may have open.
+/// The file is written under a temporary name in the same directory and renamed, so that no reader sees a partial file, and the token
+/// never reaches a file that another process may have open.
 pub(crate) fn write(path: &Path, access: &Access<'_>) -> Result<()> {
     if let Some(there) = present(path)?
         && !there.is_empty()
@@ -50,7 +50,7 @@ pub(crate) fn write(path: &Path, access: &Access<'_>) -> Result<()> {
     };
     fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let writing = || format!("cannot write {}", path.display());
-    // With mode 0600, and only if there is no file of that name.
+    // With mode 0600, and only if no file has this name.
     let mut file = tempfile::Builder::new()
         .prefix(".stateward-")
         .permissions(fs::Permissions::from_mode(0o600))
@@ -63,7 +63,7 @@ pub(crate) fn write(path: &Path, access: &Access<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is in a file; `None` where there is none. Anything else than a file is refused.
+/// The content of a file; `None` if it does not exist. Anything but a regular file is rejected.
 fn present(path: &Path) -> Result<Option<Vec<u8>>> {
     let reading = || format!("cannot read {}", path.display());
     let what = match fs::symlink_metadata(path) {
@@ -83,7 +83,7 @@ fn present(path: &Path) -> Result<Option<Vec<u8>>> {
     fs::read(path).map(Some).with_context(reading)
 }
 
-/// Takes a kubeconfig away that we wrote. One that somebody has replaced meanwhile is theirs.
+/// Removes our kubeconfig, unless another one has replaced it.
 pub(crate) fn remove(path: &Path, access: &Access<'_>) -> Result<()> {
     if present(path).is_ok_and(|there| there.is_some_and(|there| there == text(access).as_bytes())) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
@@ -97,7 +97,7 @@ fn text(access: &Access<'_>) -> String {
         authority,
         token,
     } = access;
-    // JSON is YAML, and needs no indentation to be right.
+    // JSON is valid YAML, and quotes strings correctly.
     let authority = match authority {
         Some(pem) => format!("\n    certificate-authority-data: {}", base64(pem.as_bytes())),
         None => String::new(),
@@ -184,7 +184,7 @@ mod tests {
         for before in ["", HEADER] {
             fs::write(&path, before).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-            // Somebody who has it open already reads what was there, and not the token.
+            // A process that has the file open sees its old content, and not the token.
             let mut open = fs::File::open(&path).unwrap();
             write(&path, &ACCESS).unwrap();
             assert_eq!(mode(&path), 0o600);

@@ -1,7 +1,7 @@
-//! Requests to a server on loopback that asks for no credentials: only those that mean to come here.
+//! Protects a loopback server without credentials: accepts only requests that are addressed to it.
 //!
-//! A web page can make a browser send requests to any port of its user's machine. With a host name of its own that resolves to loopback
-//! (DNS rebinding) it may read the answers too. Such requests say in `Host` or `Origin` where they come from.
+//! A web page can make a browser send requests to any local port. With a host name that resolves to loopback (DNS rebinding) it can
+//! also read the responses. `Host` or `Origin` of such requests name the page's host.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Refuses requests that name another host than loopback, or that a web page of another host has made.
+/// Rejects requests with a host other than loopback, or from a web page of another host.
 pub(crate) async fn only(request: Request, next: Next) -> Response {
     match refusal(&request) {
         None => next.run(request).await,
@@ -24,7 +24,7 @@ pub(crate) async fn only(request: Request, next: Next) -> Response {
 fn refusal(request: &Request) -> Option<String> {
     let in_headers = request.headers().get_all(HOST).iter();
     let mut hosts: Vec<&str> = in_headers.map(|host| host.to_str().unwrap_or("")).collect();
-    // HTTP/2 has it in the request line, and HTTP/1 may.
+    // HTTP/2 sends the host in the request line, and HTTP/1 may do so.
     hosts.extend(request.uri().authority().map(Authority::as_str));
     if hosts.is_empty() {
         return Some("a request has to say in Host where it is meant to go".to_owned());
@@ -48,7 +48,7 @@ fn refusal(request: &Request) -> Option<String> {
     ))
 }
 
-/// Whether a host, with its port or without, is this machine's own loopback.
+/// Whether a host, with or without a port, is this machine's loopback.
 fn is_loopback(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return false;
@@ -64,7 +64,7 @@ fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// As the API server says it, so that kubectl shows the reason.
+/// A response in the API server's format, so that kubectl shows the reason.
 fn forbidden(why: &str) -> Response {
     let status = serde_json::json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Forbidden", "code": 403,

@@ -1,5 +1,4 @@
-//! The one binary: arguments come in here, errors become exit codes here and nowhere else. Data goes to stdout, talk to
-//! stderr.
+//! The binary: parses arguments and turns errors into exit codes. Data goes to stdout, messages to stderr.
 
 mod cluster;
 mod demo;
@@ -24,7 +23,7 @@ use clap::parser::ValueSource;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stateward_cli::{Access, Exit, Style, Verb, as_meant, completion};
 
-/// A cluster in this process makes and drops small things all the time; the operator less so.
+/// An embedded cluster allocates many small objects; the operator fewer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,17 +37,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Action {
-    /// See it work: a database, a good version and a bad one, on an embedded Kubernetes, in a few seconds
+    /// Run a demo: a database, a good version and a bad one, on an embedded Kubernetes, in a few seconds
     Demo(demo::Args),
     #[command(flatten)]
     Verb(Verb),
-    /// Show what a rollout would do before it does: when, to which pods, and where people are needed
+    /// Simulate a rollout: when it changes which pods, and where it waits for a user
     Plan(plan::Args),
-    /// Run an embedded Kubernetes on this machine, with pods that are played and not run: to try things, not for production
+    /// Run an embedded Kubernetes with simulated pods on this machine, for trying things, not for production
     Cluster(cluster::Args),
-    /// Run the operator: rolls what RolloutPlugins and PhasedRollouts ask for, until SIGTERM. Exit code 3: the API server cannot be reached
+    /// Run the operator, which executes RolloutPlugins and PhasedRollouts, until SIGTERM. Exit code 3: the API server cannot be reached
     Operator(operator::Args),
-    /// Print what to apply to a cluster: stateward install | kubectl apply -f -
+    /// Print the manifests to apply to a cluster: stateward install | kubectl apply -f -
     Install(install::Args),
 }
 
@@ -57,7 +56,7 @@ async fn main() -> ExitCode {
     let called = std::env::args_os().next();
     if is_kubectls_completion(called.as_deref()) {
         let words = std::env::args_os().skip(1).collect();
-        // Nobody to tell it to is no reason to fail.
+        // A closed stdout is not an error.
         let _ = completion::for_kubectl(command(), words, &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
@@ -68,9 +67,9 @@ async fn main() -> ExitCode {
     let action = match parsed(std::env::args_os().collect(), program) {
         Ok(cli) => cli.action,
         Err(error) => {
-            // Nobody to tell it to is no reason to fail.
+            // A closed stderr is not an error.
             let _ = error.print();
-            // clap's own code for bad arguments is 2, which here means that a rollout has failed.
+            // clap's exit code for bad arguments is 2, which here means that a rollout failed.
             return if error.use_stderr() {
                 Exit::Error
             } else {
@@ -79,7 +78,7 @@ async fn main() -> ExitCode {
             .into();
         }
     };
-    // The operator has its own say in what is logged.
+    // The operator configures its own logging.
     if !matches!(action, Action::Operator(_)) {
         telemetry::init_from_env();
     }
@@ -98,7 +97,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(demo::Interrupted(signal)) = error.downcast_ref() {
-                // As a shell has it for whoever does not listen. Who has pressed it knows.
+                // The exit code of a process that a signal ended, as in a shell. The user knows why.
                 return ExitCode::from(128 + signal);
             }
             say(format_args!("{program}: {error:#}"));
@@ -111,10 +110,10 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What can be typed: the flags that say which cluster is meant may stand before the verb too.
+/// The command line: the flags for the cluster may also precede the verb.
 fn command() -> clap::Command {
     let command = Cli::command();
-    // These arguments bring along what they are about, which is not what we are about.
+    // The flattened arguments would replace the description.
     let about = command.get_about().cloned().unwrap_or_default();
     Access::augment_args(command).about(about).long_about(None)
 }
@@ -122,25 +121,23 @@ fn command() -> clap::Command {
 fn parsed(words: Vec<OsString>, program: &str) -> Result<Cli, clap::Error> {
     let mut command = command().bin_name(program);
     let matches = command.try_get_matches_from_mut(as_meant(words))?;
-    // What is still there is before a verb that has no use for it.
+    // Flags that remain precede a verb that does not support them.
     let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     if let (Some(verb), true) = (matches.subcommand_name(), matches.ids().any(typed)) {
-        let why = format!(
-            "{verb} is about no cluster that is there, so that nothing can say before it which one is meant"
-        );
+        let why = format!("cluster flags cannot be used with `{verb}`");
         return Err(command.error(ErrorKind::ArgumentConflict, why));
     }
     Cli::from_arg_matches(&matches)
 }
 
-/// A line on stderr, which may quote a cluster. That nobody reads it is no reason to fail.
+/// Prints a line, which may quote a cluster, on stderr. A closed stderr is not an error.
 fn say(line: fmt::Arguments<'_>) {
     let charset = Style::of_the_terminal().charset();
     let line = stateward_terminal::line(&line.to_string(), charset);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// How the user calls us: by our name, or as kubectl's plugin.
+/// How the user invoked the program: by its name, or as a kubectl plugin.
 fn program(called: Option<&OsStr>) -> &'static str {
     let name = called.map(Path::new).and_then(Path::file_name);
     match name.and_then(OsStr::to_str) {
@@ -149,14 +146,14 @@ fn program(called: Option<&OsStr>) -> &'static str {
     }
 }
 
-/// What to type to call us once more: the path, where we were called by one. Who tries us first has installed nothing yet.
+/// What to type to invoke the program again: its path, if it was invoked by one, since it may not be installed.
 fn typed(called: Option<&OsStr>, program: &str) -> String {
     let path = called.and_then(OsStr::to_str);
     let path = path.filter(|path| path.contains('/') && program == "stateward");
     path.unwrap_or(program).to_owned()
 }
 
-/// Whether kubectl wants to know how a command line may go on: it then calls us by another name.
+/// Whether kubectl requests completion, for which it uses another program name.
 fn is_kubectls_completion(called: Option<&OsStr>) -> bool {
     let name = called.map(Path::new).and_then(Path::file_stem);
     name == Some(OsStr::new(completion::KUBECTL_NAME))
@@ -189,10 +186,10 @@ mod tests {
     #[case("stateward --context x -n prod set image db db=db:2", None)]
     #[case("stateward --kubeconfig f plan db", None)]
     #[case("stateward --context x operator", None)]
-    #[case("stateward --as me demo", Some("demo is about no cluster that is there"))]
+    #[case("stateward --as me demo", Some("cluster flags cannot be used with `demo`"))]
     #[case(
         "stateward --kubeconfig mine cluster",
-        Some("cluster is about no cluster that is there")
+        Some("cluster flags cannot be used with `cluster`")
     )]
     #[case("stateward cluster --kubeconfig mine", None)]
     #[case("stateward -n prod", Some("requires a subcommand"))]

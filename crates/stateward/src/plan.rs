@@ -1,6 +1,6 @@
-//! `stateward plan`: what a rollout would do, before it does.
+//! `stateward plan`: simulates a rollout.
 //!
-//! Reads files, or a cluster with nothing but `get`, and plays the rollout in virtual time; a cluster is never written to.
+//! Reads files, or a cluster with `get` only, and simulates the rollout in virtual time; never writes to a cluster.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ use stateward_preview::{Error, Look, Missing, Preview, Subject, WhatIf};
 
 use crate::say;
 
-/// More pods than this are not asked how long they took.
+/// The most pods whose start times are read.
 const ASKED: usize = 20;
 
-/// How what can be supposed begins.
+/// The prefixes of `--what-if` values.
 const SUPPOSED: [&str; 7] = [
     "pod=",
     "image=crash",
@@ -36,45 +36,45 @@ const SUPPOSED: [&str; 7] = [
     "abort@step",
 ];
 
-/// How many requests may be under way.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
 /// `stateward plan …`
 #[derive(clap::Args)]
 #[command(after_help = "\
 Files hold a RolloutPlugin or PhasedRollout, its StatefulSet, and the analysis templates that it names. A NAME is read from the
-cluster, with nothing but get: as it is, or with the files of -f in place of what is there.
+cluster, with get requests only; the files of -f replace objects of the cluster.
 
-What can be supposed, as often as you like:
+Conditions that can be simulated, each more than once:
   pod=2:never-ready       the new pod with this ordinal; also crash, no-image, out-of-memory, ready-after=5m
   image=crash             every new pod
-  scale=7@step2           somebody scales the set at this step; at the first one where none is named
-  operator-down=5m        nobody decides for so long; from before the first step, or @step2
-  metric=fails@step3      also inconclusive, silent, succeeds; metric=errors:fails is just that one
-  people=10m              how long people take to answer; people=never
-  abort@step2             somebody aborts; at the first step where none is named
+  scale=7@step2           a user scales the set at this step; at the first step if none is named
+  operator-down=5m        the operator is down for this long; from before the first step, or @step2
+  metric=fails@step3      also inconclusive, silent, succeeds; metric=errors:fails is that metric only
+  people=10m              how long users take to answer; people=never
+  abort@step2             a user aborts; at the first step if none is named
 
 Exit codes:
-  0  it was shown, whatever would come of the rollout
-  1  an error: no cluster, bad arguments, a file that is wrong, or a rollout that cannot be played
+  0  shown, whatever the outcome of the rollout
+  1  an error: no cluster, bad arguments, an invalid file, or a rollout that cannot be simulated
   5  there is no such rollout")]
 pub(crate) struct Args {
     /// FILE… or the NAME of a rollout on the cluster: NAME, rp/NAME or phased/NAME
     #[arg(required_unless_present = "filename", value_name = "FILE|NAME", add = completion::rollout_names_and_files())]
     what: Vec<String>,
-    /// Files to take in place of what the cluster has
+    /// Files that replace objects of the cluster
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<PathBuf>,
-    /// Something that is supposed to happen
+    /// A condition to simulate
     #[arg(long, value_name = "WHAT", value_parser = |text: &str| text.parse::<WhatIf>(), add = completion::one_of(&SUPPOSED))]
     what_if: Vec<WhatIf>,
-    /// Time from a new pod to a Ready one; otherwise as the pods took that are there, or a guess
+    /// Time until a new pod is Ready; default: the time that existing pods took, or an estimate
     #[arg(long, value_name = "DURATION", value_parser = duration::typed)]
     ready_after: Option<Duration>,
-    /// Time that a pod takes to stop
+    /// Time until a pod has stopped
     #[arg(long, value_name = "DURATION", value_parser = duration::typed)]
     stop_after: Option<Duration>,
-    /// Another form
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
     #[command(flatten)]
@@ -85,13 +85,13 @@ pub(crate) struct Args {
 enum Output {
     /// A timeline and a chart
     Text,
-    /// Everything, for machines
+    /// All data, for tools
     Json,
-    /// A picture: pods over time
+    /// A chart of pods over time
     Svg,
 }
 
-/// Shows it. A rollout that would fail is no failure of ours.
+/// Runs the simulation. A simulated rollout that fails is not an error.
 pub(crate) async fn run(args: Args, program: &str) -> Exit {
     match shown(args, program).await {
         Ok(text) => {
@@ -99,7 +99,7 @@ pub(crate) async fn run(args: Args, program: &str) -> Exit {
             let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             match written {
                 Ok(()) => Exit::Done,
-                // Whoever read has seen enough.
+                // The reader closed the pipe.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
                 Err(error) => {
                     say(format_args!(
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: Args, program: &str) -> Exit {
             }
         }
         Err(error) => {
-            // Each error says all of it: what it is made of would say it again.
+            // Each error contains the messages of its sources.
             match error.downcast_ref::<Mistakes>() {
                 Some(Mistakes(lines)) => {
                     let mut lines = lines.iter();
@@ -127,7 +127,7 @@ pub(crate) async fn run(args: Args, program: &str) -> Exit {
     }
 }
 
-/// What is wrong with files, line by line.
+/// The errors in files, one per line.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 struct Mistakes(Vec<String>);
@@ -137,7 +137,7 @@ async fn shown(args: Args, program: &str) -> Result<String> {
     let name = match args.what.as_slice() {
         [name] if !is_file(name) => Some(named(name)?),
         more => {
-            // Several can only be files.
+            // Several arguments can only be files.
             if let Some(other) = more.iter().find(|what| !is_file(what)) {
                 bail!("there is no file {other}; plan takes files, or the NAME of one rollout");
             }
@@ -151,7 +151,7 @@ async fn shown(args: Args, program: &str) -> Result<String> {
         .collect::<Result<Vec<_>>>()?;
     let preview = played(&args, name.as_ref(), &read, program).await;
     let preview = preview.map_err(|error| match error.downcast_ref() {
-        // Where and which field is better than what came of it.
+        // Prefer the file and field over the resulting error.
         Some(Error::Subject(_) | Error::Refused { .. } | Error::NotRolled { .. }) => {
             match stateward_cli::mistakes(&read) {
                 none if none.is_empty() => error,
@@ -191,7 +191,7 @@ async fn played(
     )?)
 }
 
-/// The same picture, without characters that a terminal may not have.
+/// The same chart without non-ASCII characters.
 fn ascii_svg(svg: String, style: Style) -> String {
     if !style.ascii {
         return svg;
@@ -219,7 +219,7 @@ fn drawn(preview: &Preview, output: Output) -> Result<String> {
     })
 }
 
-/// A rollout may be called as a file is; whoever means it writes `rp/NAME`.
+/// Whether an argument is a file. A rollout may have the name of a file; `rp/NAME` is unambiguous.
 fn is_file(what: &str) -> bool {
     let path = Path::new(what);
     let named = path
@@ -228,7 +228,7 @@ fn is_file(what: &str) -> bool {
     what == "-" || named || path.is_file()
 }
 
-/// The name of a rollout; who means a file is told what became of it.
+/// Parses the name of a rollout; the error also covers a missing file.
 fn named(what: &str) -> Result<Name> {
     let path = Path::new(what);
     let is_a_path = what.starts_with(['.', '/', '~']) || what.ends_with('/');
@@ -267,7 +267,7 @@ fn objects(file: &Path, text: &str) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// Reads from the cluster what the files do not have. Returns how to call us for the same rollout again, and the time there.
+/// Reads the objects that the files lack from the cluster. Returns the invocation for the same rollout, and the cluster's time.
 async fn look_up(
     subject: &mut Subject,
     name: &Name,
@@ -306,7 +306,7 @@ async fn look_up(
         Some(set) => subject.add_present_set(json!(set)),
         None => bail!("statefulset {set} is not there in namespace {namespace}"),
     }
-    // A template may name others.
+    // A template may refer to others.
     loop {
         let missing = subject.missing()?;
         if missing.is_empty() {
@@ -335,7 +335,7 @@ async fn look_up(
     Ok((program, clock))
 }
 
-/// In the words of the server, once.
+/// The server's message, without repetition.
 fn refused(doing: String) -> impl FnOnce(kube::Error) -> stateward_cli::Error {
     |source| stateward_cli::Error::Api {
         doing,

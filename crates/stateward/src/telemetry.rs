@@ -1,4 +1,4 @@
-//! What is logged, where and how.
+//! Logging.
 
 use std::io::{self, IsTerminal};
 
@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// How a line of the log looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Plain text, for people
     Text,
-    /// For machines: an object a line
+    /// For tools: one JSON object per line
     Json,
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn init(filter: EnvFilter, format: Format) {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(filter)
-        // Told on stderr too: when nobody reads that any more, the complaint is a panic.
+        // They go to stderr too, and would panic if it is closed.
         .log_internal_errors(false);
     match format {
         Format::Text => log.init(),
@@ -29,18 +29,17 @@ pub(crate) fn init(filter: EnvFilter, format: Format) {
     }
 }
 
-/// Logs what RUST_LOG asks for, which is nothing unless it is set: whoever types a command is told what went wrong, and a screen
-/// is not written over.
+/// Logs what RUST_LOG selects, by default nothing: a command reports its own errors, and log lines would corrupt a screen.
 pub(crate) fn init_from_env() {
     let quiet = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());
     init(quiet.from_env_lossy(), Format::Text);
 }
 
-/// What libraries log and the operator does not want in its own lines: whole answers that cannot be read, with whatever stands in them;
-/// errors of requests, which the operator reports itself; and a span that names the object a second time.
+/// Library logs that the operator suppresses: responses that fail to parse, which are logged with their content; request errors, which the
+/// operator reports itself; and a span that repeats the object.
 const LIBRARIES: &str = "kube_client::client=off,kube_runtime::controller=warn";
 
-/// Reads a filter: a level, or what RUST_LOG takes.
+/// Parses a filter: a level, or a RUST_LOG filter.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
     EnvFilter::try_new(format!("{LIBRARIES},{text}"))
         .with_context(|| format!("--log-level: {text} is not a level (error, warn, info, debug, trace)"))

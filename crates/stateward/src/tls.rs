@@ -1,4 +1,4 @@
-//! TLS for a server on loopback: an authority of its own, made at every start, trusted by the kubeconfig alone.
+//! TLS for a loopback server: a certificate authority created at every start, trusted only by the kubeconfig.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,15 +17,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What a server shows and what its clients should trust.
+/// The certificate of a server and the authority that clients trust.
 pub(crate) struct Identity {
     pub(crate) config: Arc<ServerConfig>,
-    /// The authority, in PEM.
+    /// The authority, in PEM format.
     pub(crate) authority: String,
 }
 
 impl Identity {
-    /// A new authority and a certificate for loopback.
+    /// Creates an authority and a certificate for loopback.
     pub(crate) fn for_loopback() -> Result<Self> {
         let mut params = CertificateParams::new(Vec::new()).context("cannot name an authority")?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -57,16 +57,16 @@ impl Identity {
     }
 }
 
-/// Accepts TLS connections. Handshakes run beside each other, so a slow client holds nobody up.
+/// Accepts TLS connections. Handshakes run concurrently, so a slow client does not block others.
 pub(crate) struct TlsListener {
     address: SocketAddr,
     ready: tokio::sync::mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
 }
 
-/// How long a handshake may take.
+/// The timeout of a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Connections that wait to be served.
+/// The most connections that wait to be served.
 const BACKLOG: usize = 64;
 
 impl TlsListener {
@@ -77,7 +77,7 @@ impl TlsListener {
         tokio::spawn(async move {
             let mut listener = listener;
             while !sender.is_closed() {
-                // axum's own way of accepting: it waits out errors such as too many open files.
+                // axum's accept, which retries on errors such as too many open files.
                 let (stream, peer) = Listener::accept(&mut listener).await;
                 let (acceptor, sender) = (acceptor.clone(), sender.clone());
                 tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! `stateward cluster` as a user starts it: what it says, what it writes, how it ends.
+//! `stateward cluster` as a user runs it: its output, its files, and its end.
 
 #![allow(
     clippy::expect_used,
@@ -27,10 +27,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use stateward_api::rolloutplugin::RolloutPlugin;
 use tempfile::TempDir;
 
-/// A deadline for what never comes.
+/// The deadline for expected events.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `stateward cluster` in a directory of its own. Killed when it is dropped.
+/// A running `stateward cluster` in its own directory. Killed when it is dropped.
 struct Started {
     process: Child,
     lines: Receiver<String>,
@@ -68,7 +68,7 @@ impl Started {
         self.lines.recv_timeout(PATIENCE).expect("it said nothing more")
     }
 
-    /// Reads until it serves; where it does.
+    /// Waits until it serves; returns its address.
     fn serving(&self) -> String {
         let first = self.line();
         let address = first
@@ -88,7 +88,7 @@ impl Started {
         kill_process(id, signal).unwrap();
     }
 
-    /// What it still says, its exit code, and what was on stdout.
+    /// Its remaining messages, its exit code, and its stdout.
     fn end(mut self) -> (Vec<String>, Option<i32>, String) {
         let mut said = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
@@ -102,7 +102,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -127,7 +127,7 @@ async fn it_serves_whoever_has_the_kubeconfig(#[case] arguments: &[&str], #[case
 
     let client = client(&started.kubeconfig()).await;
     assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
-    // Its nodes come by themselves.
+    // Its nodes register on their own.
     let nodes = Api::<Node>::all(client);
     let mut changes = std::pin::pin!(
         nodes
@@ -142,7 +142,7 @@ async fn it_serves_whoever_has_the_kubeconfig(#[case] arguments: &[&str], #[case
     );
 }
 
-/// Its time runs ahead of the machine's, and ages are told by its own.
+/// Its clock runs ahead of the machine's, and ages use its clock.
 #[tokio::test]
 async fn ages_are_those_of_a_cluster_that_runs_faster() {
     let started = Started::new(&["--speed", "10000"]);

@@ -22,7 +22,7 @@ fn demo(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Without what differs from run to run: the times.
+/// Removes the times, which differ in every run.
 fn without_times(text: &str) -> String {
     let is_time = |word: &str| {
         let digits = word.trim_end_matches(['s', 'm', 'h']);
@@ -124,7 +124,7 @@ fn an_unknown_story_is_refused_with_those_there_are() {
     );
 }
 
-/// The stage stays, and a kubectl of the user's own can be pointed at it.
+/// The cluster keeps running, for the user's own kubectl.
 #[test]
 fn the_stage_can_be_kept_for_the_users_own_kubectl() {
     let dir = tempfile::tempdir().unwrap();
@@ -164,8 +164,8 @@ fn the_stage_can_be_kept_for_the_users_own_kubectl() {
     );
 }
 
-/// Once is enough: also after a command of the story that listens for itself, and in the moment when the terminal is asked where
-/// its cursor is.
+/// One Ctrl-C suffices, even after a command of the story that installs its own handlers, and while the terminal is asked for its cursor
+/// position.
 #[rstest]
 #[case::before_any_command("they are Ready", false)]
 #[case::after_one("rolloutplugin.argoproj.io/db promoted by kubernetes-admin", false)]
@@ -189,7 +189,7 @@ fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str, #[case
     let (rows, cols) = (size.rows.try_into().unwrap(), size.cols.try_into().unwrap());
     let mut screen = vt100::Parser::new(rows, cols, 0);
     let (mut hidden, mut pressed, mut bytes, mut unread) = (false, false, [0_u8; 4096], Vec::<u8>::new());
-    // Linux says that nobody is left at the other end as an error.
+    // Linux reports the closed other end as an error.
     while let Ok(count @ 1..) = output.read(&mut bytes) {
         screen.process(&bytes[..count]);
         hidden |= screen.screen().hide_cursor();
@@ -199,7 +199,7 @@ fn ctrl_c_ends_the_story_and_gives_the_terminal_back(#[case] after: &str, #[case
             keys.write_all(b"\x03").unwrap();
             pressed = true;
         }
-        // A terminal says where its cursor is when it is asked.
+        // A terminal answers a request for its cursor position.
         if asked.is_some() {
             keys.write_all(b"\x1b[1;1R").unwrap();
         }

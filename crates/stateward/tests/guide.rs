@@ -1,4 +1,4 @@
-//! Guides, typed as they stand there: the first one on an embedded cluster, with an operator beside it, through the real kubectl.
+//! Runs the commands of the guides: the first guide on an embedded cluster with an operator, through the real kubectl.
 
 #![allow(
     clippy::expect_used,
@@ -16,14 +16,14 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What stands in one block of the guide after a `$`: the command, and what it is said to print.
+/// A command after a `$` in a block of the guide, and its documented output.
 #[derive(Debug, Default, PartialEq)]
 struct Typed {
     command: String,
     prints: Vec<String>,
 }
 
-/// What is typed in the `console` blocks of a page, in this order.
+/// The commands in the `console` blocks of a page, in order.
 fn typed(page: &str) -> Vec<Typed> {
     let mut typed: Vec<Typed> = Vec::new();
     let mut inside = false;
@@ -42,7 +42,7 @@ fn typed(page: &str) -> Vec<Typed> {
     typed
 }
 
-/// Without what differs from run to run: times, ports, and how wide columns are.
+/// Removes what differs in every run: times, ports, and column widths.
 fn plain(line: &str) -> String {
     let is_time = |word: &str| {
         let word = word.trim_end_matches([',', ';', '.']);
@@ -56,7 +56,7 @@ fn plain(line: &str) -> String {
         .join(" ")
 }
 
-/// The kubectl that the tests build, or the machine's own.
+/// The kubectl built for the tests, or the machine's own.
 fn kubectl() -> Option<PathBuf> {
     let beside = std::env::var_os("STATEWARD_TEST_KUBE").map(PathBuf::from);
     let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -71,11 +71,11 @@ fn kubectl() -> Option<PathBuf> {
     all.into_iter().find(|dir| dir.join("kubectl").is_file())
 }
 
-/// Somebody with several terminals in one directory. What runs in them ends with it.
+/// A user with several terminals in one directory, whose processes end with it.
 struct Desk {
     dir: TempDir,
     kubeconfig: PathBuf,
-    /// Whether nobody was at its cluster before, so that everything is as a guide says.
+    /// Whether the cluster is new, so that all output is as in the guide.
     fresh: bool,
     path: OsString,
     running: Vec<(Child, BufReader<ChildStderr>)>,
@@ -84,14 +84,14 @@ struct Desk {
 impl Desk {
     fn new(kubectl: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        // Every terminal but the first begins with this.
+        // Every terminal but the first starts with this.
         let kubeconfig = dir.path().join("stateward.kubeconfig");
         let mut desk = Self::at(kubectl, dir, kubeconfig);
         desk.fresh = true;
         desk
     }
 
-    /// At a cluster that others have used before.
+    /// With a cluster that others have used before.
     fn at(kubectl: &Path, dir: TempDir, kubeconfig: PathBuf) -> Self {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         symlink(docs, dir.path().join("docs")).unwrap();
@@ -122,7 +122,7 @@ impl Desk {
         shell
     }
 
-    /// Types what ends by itself, and gives back what it printed.
+    /// Runs a command that ends, and returns its output.
     fn run(&self, command: &str) -> String {
         let ended = self.shell(&format!("{{ {command}\n}} 2>&1")).output().unwrap();
         let printed = String::from_utf8(ended.stdout).unwrap();
@@ -130,7 +130,7 @@ impl Desk {
         printed
     }
 
-    /// Types what goes on, and waits until it has said this.
+    /// Starts a command that keeps running, and waits until it has printed this.
     fn start(&mut self, command: &str, until: &str) {
         let mut shell = self.shell(&format!("exec {command}"));
         let mut child = shell
@@ -159,7 +159,7 @@ impl Drop for Desk {
     }
 }
 
-/// Types a guide; how many commands that were, and how many lines were compared.
+/// Follows a guide; returns the numbers of commands and of compared lines.
 fn follow(guide: &str, desk: &mut Desk) -> (usize, usize) {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/guides/{guide}"));
     let guide = fs::read_to_string(guide).unwrap();
@@ -167,14 +167,14 @@ fn follow(guide: &str, desk: &mut Desk) -> (usize, usize) {
     for Typed { command, prints } in typed(&guide) {
         let verb = command.split_whitespace().nth(1).unwrap_or_default();
         match (command.split_whitespace().next(), verb) {
-            // It has a test of its own.
+            // It has its own test.
             (_, "demo") => continue,
             (Some("stateward"), "cluster") => desk.start(&command, "stop with Ctrl-C"),
             (Some("stateward"), "operator") => {
-                // Tests run side by side, and a port is one's alone.
+                // Tests run concurrently, and a port can only be bound once.
                 desk.start(&format!("{command} --listen 127.0.0.1:0"), " starts ");
             }
-            // These stay open, for people to look at; what they print is in other commands too.
+            // These keep running, for people; other commands print the same.
             _ if command.ends_with(" -w") || verb == "top" => continue,
             _ => {
                 let printed = desk.run(&command);
@@ -232,7 +232,7 @@ fn the_guide_to_installing_works_as_it_stands_there() {
     install_and_remove(&mut desk);
 }
 
-/// A cluster of somebody's would miss what is removed at the end.
+/// On a user's cluster, the removal at the end would do damage.
 #[test]
 fn the_guide_to_installing_works_on_a_real_control_plane_of_ours() {
     let ours = std::env::var_os("STATEWARD_TEST_KUBE").and(std::env::var_os("STATEWARD_TEST_KUBECONFIG"));

@@ -1,13 +1,14 @@
-//! The live view in a real terminal, on a real control plane: what is on the screen, and what keys do.
+//! The live view in a real terminal, on a real control plane: the screen and the keys.
 
 use std::io::{self, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::process::Signal;
 use serde_json::json;
@@ -30,7 +31,7 @@ fn main() -> anyhow::Result<ExitCode> {
     stateward_scenarios::harness::run(all())
 }
 
-/// How long to wait for something on the screen.
+/// How long to wait for text on the screen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn at_rest(cluster: &Cluster) -> Outcome<(Set<'_>, Rollout<'_>)> {
@@ -86,7 +87,7 @@ async fn one_of_many_is_chosen_and_left_again(cluster: &mut Cluster) -> Outcome 
     let mut screen = Terminal::open(&["top"], &kubeconfig, cluster.namespace())?;
     screen.shows("web    Successful").await?;
     screen.shows("enter to watch one").await?;
-    // Down, and in.
+    // Down, and select.
     screen.type_keys("j\r")?;
     screen.shows("rolloutplugin/web   Successful").await?;
     screen.type_keys("q")?;
@@ -106,7 +107,7 @@ async fn a_lost_connection_is_told_and_survived(cluster: &mut Cluster) -> Outcom
     wire.make(Wired::Cut);
     screen.shows("no connection for ").await?;
     screen.shows("pod/db-2").await?;
-    // That it is there again is seen though nothing has changed meanwhile.
+    // The restored connection is shown although nothing has changed meanwhile.
     wire.make(Wired::Through);
     screen.misses("no connection for ").await?;
     wire.make(Wired::Cut);
@@ -120,7 +121,7 @@ async fn a_lost_connection_is_told_and_survived(cluster: &mut Cluster) -> Outcom
     screen.ends_clean().await
 }
 
-/// Nothing breaks, and nothing comes through any more.
+/// The connection stays open, but nothing gets through.
 async fn a_connection_that_hangs_is_told_and_survived(cluster: &mut Cluster) -> Outcome {
     let kubeconfig = reachable(cluster)?;
     cluster.with_operator().await?;
@@ -136,7 +137,7 @@ async fn a_connection_that_hangs_is_told_and_survived(cluster: &mut Cluster) -> 
     screen.type_keys("p")?;
     screen.shows("promote? y to go ahead").await?;
     screen.type_keys("y")?;
-    // It is looked first, so that nothing was sent.
+    // It reads first, so that nothing was sent.
     screen
         .shows("the API server has not answered within 10s; nothing was changed")
         .await?;
@@ -169,7 +170,7 @@ async fn a_view_that_is_told_to_stop_gives_the_terminal_back(cluster: &mut Clust
     screen.shows("enter to watch one").await?;
     screen.send(Signal::TERM)?;
     screen.ends_clean().await?;
-    // One that was chosen from the list does not go back to it.
+    // A view that was opened from the list ends the program, too.
     for end in [Some(Signal::TERM), None] {
         let mut screen = Terminal::open(&["top"], &kubeconfig, cluster.namespace())?;
         screen.shows("db     Successful").await?;
@@ -190,7 +191,7 @@ fn reachable(cluster: &Cluster) -> Outcome<PathBuf> {
     kubeconfig.ok_or_else(|| Failure::NotHere("a process cannot reach a cluster inside this one".into()))
 }
 
-/// A terminal with a command in it.
+/// A terminal that runs a command.
 struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     changed: watch::Receiver<()>,
@@ -290,12 +291,12 @@ impl Terminal {
         ))))
     }
 
-    /// It ends with 0, and the terminal is as it was.
+    /// It exits with 0, and the terminal is restored.
     async fn ends_clean(mut self) -> Outcome {
         let mut child = self.child;
         let ended = tokio::task::spawn_blocking(move || child.wait()).await;
         let ended = ended.map_err(io::Error::other)??;
-        // What it wrote last is read when nothing more can come.
+        // The last output is read after the process has exited.
         while self.changed.changed().await.is_ok() {}
         let screen = lock(&self.screen);
         let screen = screen.screen();
@@ -323,19 +324,19 @@ fn parser(size: PtySize) -> io::Result<vt100::Parser> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
-/// How a way is.
+/// The state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wired {
     Through,
     Cut,
-    /// Nothing comes through, and nobody is told.
+    /// Nothing gets through, and neither side is notified.
     Frozen,
 }
 
-/// A way to the API server that can be cut.
+/// A connection to the API server that can be cut.
 struct Wire {
     kubeconfig: PathBuf,
     made: watch::Sender<Wired>,

@@ -1,5 +1,5 @@
-//! `stateward operator` as it runs in production: a process of its own, with the rights that are shipped, killed whenever
-//! it hurts. On a real control plane.
+//! `stateward operator` as in production: a separate process with the shipped permissions, killed at the worst moments, on a real control
+//! plane.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 
@@ -42,10 +42,10 @@ fn main() -> anyhow::Result<ExitCode> {
     stateward_scenarios::harness::run(all())
 }
 
-/// How often each of the scenarios kills.
+/// How many times each scenario kills the operator.
 const KILLS: u32 = 20;
 
-/// No operator lives longer, unless it is the last: enough to get something done, now and then.
+/// The maximum lifetime of an operator, except the last: enough to make progress now and then.
 const LONGEST_LIFE: Duration = Duration::from_secs(2);
 
 /// Invariants 2 and 11: no gate is skipped, nothing is released early, and every rollout ends.
@@ -76,7 +76,7 @@ async fn rollouts_go_on_where_they_were(cluster: &mut Cluster) -> Outcome {
     watched.expect_unbroken(cluster).await
 }
 
-/// Invariants 9 and 19: an abort that is interrupted is taken up again, and takes one pod at a time.
+/// Invariants 9 and 19: an interrupted abort resumes, and replaces one pod at a time.
 async fn aborts_end_with_every_pod_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut mortal = Mortal::start(cluster)?;
@@ -126,7 +126,7 @@ async fn versions_that_crash_are_taken_back(cluster: &mut Cluster) -> Outcome {
     watched.expect_unbroken(cluster).await
 }
 
-/// Rule 17 and invariants 46 and 47: a Job is made once for a measurement, and what it says is what becomes of the version.
+/// Rule 17 and invariants 46 and 47: a Job is created once per measurement, and its result decides about the revision.
 async fn jobs_that_judge_versions_are_run_once_and_heard(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut mortal = Mortal::start(cluster)?;
@@ -175,7 +175,7 @@ async fn jobs_that_judge_versions_are_run_once_and_heard(cluster: &mut Cluster) 
     watched.expect_unbroken(cluster).await
 }
 
-/// Invariant 48: between any two pods a real Prometheus was asked often enough, however often its answers were lost.
+/// Invariant 48: between two pods a real Prometheus was queried often enough, however many answers were lost.
 async fn no_pod_goes_without_its_checks(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut mortal = Mortal::start(cluster)?;
@@ -213,7 +213,7 @@ async fn no_pod_goes_without_its_checks(cluster: &mut Cluster) -> Outcome {
     watched.expect_unbroken(cluster).await
 }
 
-/// Waits until the version that the set asks for is given up and every pod is back.
+/// Waits until the revision is rejected and every pod is rolled back.
 async fn returned(db: &Set<'_>, rollout: &Rollout<'_>) -> Outcome {
     let asked = db.expect_observed().await?;
     let asked = asked.status.and_then(|status| status.update_revision);
@@ -240,7 +240,7 @@ async fn a_leader_that_is_killed_is_succeeded(cluster: &mut Cluster) -> Outcome 
         let second = candidate()?;
         db.set_image(version).await?;
         first.kill()?;
-        // Only one that leads comes here.
+        // Only a leader gets this far.
         rollout.expect_step(1, "Paused").await?;
         rollout.promote().await?;
         db.expect_images([version; 3]).await?;
@@ -250,7 +250,7 @@ async fn a_leader_that_is_killed_is_succeeded(cluster: &mut Cluster) -> Outcome 
     watched.expect_unbroken(cluster).await
 }
 
-/// Nobody waits ten minutes here: the lease must have been given back.
+/// The test does not wait ten minutes: the Lease must have been released.
 async fn a_leader_that_is_told_to_stop_hands_over(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut first = Process::candidate(cluster, "10m")?;
@@ -266,7 +266,7 @@ async fn a_leader_that_is_told_to_stop_hands_over(cluster: &mut Cluster) -> Outc
     db.expect_rest(["v2"; 3]).await
 }
 
-/// Nobody waits ten minutes here either: the container of a pod that was killed starts again.
+/// The test does not wait ten minutes here either: the container of a killed pod restarts.
 async fn a_leader_that_restarts_in_its_pod_takes_its_own_lease_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let mut operator = Process::in_pod(cluster)?;
@@ -285,7 +285,7 @@ async fn a_leader_that_restarts_in_its_pod_takes_its_own_lease_back(cluster: &mu
     Ok(())
 }
 
-/// An operator on a laptop, say, and the deployed one.
+/// For example an operator on a laptop, and the deployed one.
 async fn two_operators_of_the_same_namespaces_never_both_lead_whatever_their_leases(
     cluster: &mut Cluster,
 ) -> Outcome {
@@ -306,12 +306,12 @@ async fn two_operators_of_the_same_namespaces_never_both_lead_whatever_their_lea
     let third = Process::with_another_lease(cluster, &["--namespace=another"])?;
     third.expect_line(cluster, "leads").await?;
     drop(first);
-    // It was killed, which another one finds out for itself.
+    // It was killed, which the other one detects itself.
     let second = Process::with_another_lease(cluster, &[ours.as_str()])?;
     second.expect_line(cluster, "leads").await
 }
 
-/// The deployed one trusts no Lease of a namespace where tenants may write.
+/// The deployed operator does not trust Leases of namespaces where tenants may write.
 async fn an_operator_outside_a_pod_makes_way_for_the_deployed_one(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let name = format!("other-{}", cluster.namespace());
@@ -384,7 +384,7 @@ async fn every_line_about_a_rollout_names_it(cluster: &mut Cluster) -> Outcome {
     }
     let step = named.iter().any(|line| message(line) == "34 %: partition 3 -> 2");
     cluster.expect("a line says what a step does", step)?;
-    // The log is for people: no debug form of a type, and the object once.
+    // The log is for people: no debug output of a type, and the object once.
     let odd = |line: &&Value| message(line).contains("Release(") || line.to_string().contains("object.ref");
     match lines.iter().find(odd) {
         Some(line) => Err(cluster.unmet("plain lines", line.to_string())),
@@ -415,7 +415,7 @@ async fn the_namespaces_it_is_given_are_looked_after_and_no_others(cluster: &mut
     rollout.expect_phase("Successful").await.map(drop)
 }
 
-/// An operator that is killed and started again.
+/// An operator that is killed and restarted.
 struct Mortal<'c> {
     cluster: &'c Cluster,
     life: Process,
@@ -431,12 +431,12 @@ impl<'c> Mortal<'c> {
         })
     }
 
-    /// Without an election: nobody else is there, and to wait for a dead one's lease would take the bite out of it.
+    /// Without leader election: waiting for a dead leader's Lease would make the test too slow to be effective.
     fn life(cluster: &Cluster) -> Outcome<Process> {
         Process::start(cluster, &["--leader-elect=false", "--allow-egress=127.0.0.1"])
     }
 
-    /// Kills it at random moments until this has come true.
+    /// Kills it at random moments until the future completes.
     async fn dies_again_and_again(&mut self, comes_true: impl Future<Output = Outcome>) -> Outcome {
         let mut comes_true = std::pin::pin!(comes_true);
         loop {
@@ -464,7 +464,7 @@ struct Process {
 }
 
 impl Process {
-    /// Starts one for the scenario's namespace, with the rights that are shipped where there is an account for that.
+    /// Starts an operator for the scenario's namespace, with the shipped permissions if there is a service account.
     fn start(cluster: &Cluster, arguments: &[&str]) -> Outcome<Self> {
         let shipped = operator_kubeconfig();
         let within_reach = cluster.kubeconfig();
@@ -474,8 +474,8 @@ impl Process {
         )
     }
 
-    /// Starts one that stands for election, in a pod of its own: it does not look at the leases of scenarios in other namespaces. The
-    /// role that is shipped is good for one lease, and scenarios are many.
+    /// Starts an operator with leader election, as if in its own pod: it ignores the Leases of scenarios in other namespaces. The shipped
+    /// role covers one Lease, and scenarios need many.
     fn candidate(cluster: &Cluster, lease: &str) -> Outcome<Self> {
         let flags = [
             format!("--pod-uid={}-{}", cluster.namespace(), fastrand::u32(..)),
@@ -486,7 +486,7 @@ impl Process {
         Self::start_with(cluster.kubeconfig(), &flags)
     }
 
-    /// Starts one as a container of a pod does, each time with the same UID.
+    /// Starts an operator like a pod's container, each time with the same UID.
     fn in_pod(cluster: &Cluster) -> Outcome<Self> {
         let namespace = cluster.namespace();
         let flags = [
@@ -498,7 +498,7 @@ impl Process {
         Self::start_with(cluster.kubeconfig(), &flags)
     }
 
-    /// Starts one that stands for election elsewhere than [`Self::candidate`], and looks after these namespaces.
+    /// Starts an operator with another Lease than [`Self::candidate`], for these namespaces.
     fn with_another_lease(cluster: &Cluster, namespaces: &[&str]) -> Outcome<Self> {
         let mut flags = vec![
             format!("--lease-namespace={}", cluster.namespace()),
@@ -508,7 +508,7 @@ impl Process {
         Self::start_with(cluster.kubeconfig(), &flags)
     }
 
-    /// Waits until it ends by itself, with an error.
+    /// Waits until it exits with an error.
     async fn expect_failure(&mut self, cluster: &Cluster) -> Outcome {
         for _ in 0..1200 {
             if let Some(status) = self.child.try_wait().ok().flatten() {
@@ -559,7 +559,7 @@ impl Process {
         Ok(())
     }
 
-    /// Tells it to stop and waits until it has.
+    /// Sends it a signal to stop, and waits until it exits.
     fn stop(&mut self, cluster: &Cluster) -> Outcome {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(std::io::Error::from)?;
         let ended = self.child.wait()?;
@@ -577,7 +577,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.kill();
     }
 }

@@ -1,4 +1,4 @@
-//! `stateward … 2>&1 | head -1`: whoever read has seen enough, and that is no reason to fail.
+//! `stateward … 2>&1 | head -1`: a closed pipe is not an error.
 
 #![allow(
     clippy::expect_used,
@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// An API server that knows nobody, and a kubeconfig that leads to it.
+/// An API server that authenticates no user, and a kubeconfig for it.
 fn strangers_only() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +34,7 @@ fn strangers_only() -> String {
     )
 }
 
-/// How the operator ends when its stderr is this.
+/// The exit code of the operator with this stderr.
 fn operator(arguments: &[&str], stderr: impl Into<Stdio>) -> Option<i32> {
     let dir = tempfile::tempdir().unwrap();
     let kubeconfig = dir.path().join("kubeconfig");
@@ -57,7 +57,7 @@ fn an_operator_whose_log_nobody_reads_does_not_panic() {
     for format in ["--log-format=text", "--log-format=json"] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        // It is refused, and says so to nobody.
+        // Authentication fails, and nothing reads the message.
         assert_eq!(operator(&[format], writer), Some(1), "{format}");
     }
 }

@@ -1,4 +1,4 @@
-//! `stateward plan` as a user types it.
+//! `stateward plan` as a user runs it.
 
 #![allow(
     clippy::expect_used,
@@ -72,7 +72,7 @@ fn texts(output: &Output) -> (String, String) {
     )
 }
 
-/// A machine without any cluster is enough.
+/// It works without any cluster.
 #[test]
 fn files_are_played_without_any_cluster() {
     let dir = files();
@@ -116,7 +116,7 @@ fn machines_and_eyes_get_their_own_forms() {
     );
 }
 
-/// A disk that is full is told of; a reader who has seen enough is not.
+/// A full disk is an error; a closed pipe is not.
 #[rstest]
 #[case::a_full_disk(
     "/dev/full",

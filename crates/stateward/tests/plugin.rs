@@ -1,4 +1,4 @@
-//! The verbs as kubectl's plugin, typed through the real kubectl, on a real control plane.
+//! The verbs as a kubectl plugin, run through the real kubectl on a real control plane.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ fn main() -> anyhow::Result<ExitCode> {
     stateward_scenarios::harness::run(all())
 }
 
-/// S000-05: a rollout that begins with an image and is steered to its end.
+/// S000-05: a rollout that starts with an image and is controlled to its end.
 async fn every_verb_does_on_a_real_cluster_what_it_says(cluster: &mut Cluster) -> Outcome {
     let shell = Shell::beside(cluster)?;
     cluster.with_operator().await?;
@@ -62,7 +62,7 @@ async fn every_verb_does_on_a_real_cluster_what_it_says(cluster: &mut Cluster) -
         .says(
             "explain db",
             0,
-            "somebody to say go on: the pause of step 2 of 4 has no end",
+            "a user to promote it: the pause of step 2 of 4 has no end",
         )
         .await?;
     shell.says("diff db", 0, "+  - image: example.com/db:v2").await?;
@@ -96,7 +96,7 @@ async fn every_verb_does_on_a_real_cluster_what_it_says(cluster: &mut Cluster) -
     shell
         .says("status db --watch --timeout 60s", 2, "every pod is back")
         .await?;
-    shell.says("history db", 0, "turned down").await?;
+    shell.says("history db", 0, "rejected").await?;
     shell
         .says("retry db", 0, "rolloutplugin.argoproj.io/db retried")
         .await?;
@@ -179,7 +179,7 @@ async fn kubectl_completes_what_the_plugin_takes(cluster: &mut Cluster) -> Outco
     Ok(())
 }
 
-/// It is read from the cluster as it stands, and nothing is written there.
+/// The current state is read from the cluster, and nothing is written.
 async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
     let shell = Shell::beside(cluster)?;
     cluster.with_operator().await?;
@@ -230,7 +230,7 @@ async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
             "outcome      RolledBack",
         )
         .await?;
-    // Under way it is played from where it stands.
+    // A rollout in progress is simulated from its current state.
     shell.says("promote db --as reader", 1, "").await?;
     let after = (
         rollout.get().await?.metadata.resource_version,
@@ -249,7 +249,7 @@ async fn a_plan_needs_no_right_but_get(cluster: &mut Cluster) -> Outcome {
     shell.says("plan nobody --as reader", 5, "").await
 }
 
-/// Somebody who types commands, with the plugin in their `PATH`.
+/// A user with the plugin in their `PATH`.
 struct Shell {
     path: OsString,
     kubeconfig: PathBuf,
@@ -299,18 +299,18 @@ impl Shell {
         command
     }
 
-    /// Types a command; gives back the exit code, stdout and stderr.
+    /// Runs a command; returns the exit code, stdout and stderr.
     async fn kubectl(&self, line: &str) -> Outcome<(Option<i32>, String, String)> {
         let words: Vec<_> = line.split(' ').collect();
         let mut command = self.command(&words);
-        // The operator of this process must not stand still meanwhile.
+        // The operator in this process must not be blocked meanwhile.
         let ended = tokio::task::spawn_blocking(move || command.output()).await;
         let ended = ended.map_err(std::io::Error::other)??;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ok((ended.status.code(), text(ended.stdout), text(ended.stderr)))
     }
 
-    /// Types `kubectl stateward …`, which ends so and has this in what it prints. What was refused prints nothing.
+    /// Runs `kubectl stateward …`, and checks the exit code and a part of the output. A refused command has no output.
     async fn says(&self, line: &str, code: i32, part: &str) -> Outcome {
         let (ended, out, talk) = self
             .kubectl(&format!("stateward {line} -n {}", self.namespace))

@@ -1,4 +1,4 @@
-//! The verbs as a user types them: the real binary, a real socket, an operator beside it.
+//! The verbs as a user runs them: the real binary, a real socket, and an operator.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(
@@ -26,10 +26,10 @@ use stateward_clock::Clock;
 use stateward_controller::{Operator, Options};
 use tempfile::TempDir;
 
-/// A running `stateward cluster` in a directory of its own. Killed when it is dropped.
+/// A running `stateward cluster` in its own directory. Killed when it is dropped.
 struct Plane {
     process: Child,
-    /// Kept, because whoever talks into a closed pipe dies of it.
+    /// Kept open, because a process that writes to a closed pipe is killed.
     _talk: BufReader<ChildStderr>,
     dir: TempDir,
 }
@@ -44,7 +44,7 @@ impl Plane {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It serves when it says so.
+        // Its message says when it serves.
         let mut talk = BufReader::new(process.stderr.take().unwrap());
         let mut first = String::new();
         talk.read_line(&mut first).unwrap();
@@ -67,7 +67,7 @@ impl Plane {
         Client::try_from(config.unwrap()).unwrap()
     }
 
-    /// Types a command. Whoever reads what it says sees the exit code, stdout and stderr.
+    /// Runs a command; returns the exit code, stdout and stderr.
     async fn run(&self, program: &Path, line: &str) -> (Option<i32>, String, String) {
         let mut command = Command::new(program);
         command
@@ -75,7 +75,7 @@ impl Plane {
             .arg("--kubeconfig")
             .arg(self.kubeconfig())
             .stdin(Stdio::null());
-        // The operator of this process must not stand still meanwhile.
+        // The operator in this process must not be blocked meanwhile.
         let ended = tokio::task::spawn_blocking(move || command.output()).await;
         let ended = ended.unwrap().unwrap();
         (
@@ -172,7 +172,7 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
 
     let (code, out, talk) = plane.run(&plugin, "resume db").await;
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    // What is suggested is for the same cluster and for the revision that is on its way, and does what it says.
+    // The suggestion is for the same cluster and the current revision, and works.
     let said = "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward ";
     let suggested = talk.trim_end().strip_prefix(said).unwrap();
     let promote = format!(
@@ -258,7 +258,7 @@ async fn a_shell_completes_verbs_and_the_names_that_the_cluster_has() {
         complete(&["stateward", "get", "--kubeconfig", "no-such-file", "d"]),
         ""
     );
-    // Names and no flags, where neither was begun.
+    // Names and no flags for an empty word.
     assert_eq!(
         complete(&["stateward", "status", "--kubeconfig", &kubeconfig, ""]),
         "db"

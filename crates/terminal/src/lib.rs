@@ -1,30 +1,30 @@
 //! Untrusted text on a terminal.
 //!
 //! Status messages, change causes, pod messages, names and the API server's own errors are written by users of a cluster. On a
-//! terminal an escape sequence in them moves the cursor, changes the clipboard or hides what was printed before; bidirectional
-//! overrides reorder a line. Everything that is printed for people passes through this crate, which replaces such characters.
+//! terminal an escape sequence in them moves the cursor, changes the clipboard or hides earlier output; bidirectional overrides
+//! reorder a line. Everything that is printed for people passes through this crate, which replaces such characters.
 //!
-//! - [`paint`] marks text with a style. The mark is no escape sequence yet, and its key is chosen at random in each process, so
+//! - [`paint`] marks text with a style. The mark is not an escape sequence yet, and its key is chosen at random in each process, so
 //!   that text from a cluster cannot contain one.
-//! - [`line`] turns a marked line into what is written: our own styles become escape sequences, everything else that a terminal
-//!   would interpret becomes one visible character, so that [`width`] holds before and after.
+//! - [`line`] converts a marked line to output: our own styles become escape sequences, every other character that a terminal would
+//!   interpret becomes one visible character, so that [`width`] holds before and after.
 //! - [`spans`] does the same for a screen that is drawn in pieces.
-//! - [`plain`] is for text without styles that goes to no terminal: pictures, logs.
-//! - [`document`] keeps line ends and tabs, for YAML and for templates of the user's own.
-//! - [`json`] keeps the data: what is unsafe is escaped as JSON escapes it.
+//! - [`plain`] is for text without styles that is not for a terminal: pictures, logs.
+//! - [`document`] keeps line ends and tabs, for YAML and for users' own templates.
+//! - [`json`] keeps the data: unsafe characters are escaped as in JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
-/// Stands for a character that is not shown.
+/// Replaces an unsafe character.
 const REPLACEMENT: char = '\u{FFFD}';
 
-/// The same where only ASCII is shown.
+/// The same if only ASCII can be shown.
 const ASCII_REPLACEMENT: char = '?';
 
-/// Begins a mark: a random key from Unicode's private use area.
+/// The start of a mark: a random key from Unicode's private use area.
 static MARK: LazyLock<String> = LazyLock::new(|| {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u8(0);
@@ -38,7 +38,7 @@ static MARK: LazyLock<String> = LazyLock::new(|| {
     key
 });
 
-/// Ends the style in a mark.
+/// The end of the style in a mark.
 const END: char = 'm';
 
 /// Text with a style: `code` is a parameter of the SGR escape sequence, such as `31` for red.
@@ -47,25 +47,25 @@ pub fn paint(code: &str, text: &str) -> String {
     format!("{mark}{code}{END}{text}{mark}0{END}")
 }
 
-/// Which characters are written as they are.
+/// Which characters are written unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charset {
-    /// All that are safe.
+    /// All safe characters.
     #[default]
     Unicode,
-    /// ASCII alone. In UTF-8 a letter may contain bytes that a terminal with another encoding takes for control characters.
+    /// ASCII only. In UTF-8 a letter may contain bytes that a terminal with another encoding interprets as control characters.
     Ascii,
 }
 
 impl Charset {
-    /// [`Charset::Ascii`], if only that can be shown.
+    /// [`Charset::Ascii`] if `ascii` is true.
     pub fn of(ascii: bool) -> Self {
         if ascii { Self::Ascii } else { Self::Unicode }
     }
 }
 
 /// Whether a terminal would interpret this character instead of showing it: C0 and C1 controls, bidirectional controls, line and
-/// paragraph separators, and other format characters that change or hide the text around them; and what XML 1.0 forbids.
+/// paragraph separators, and other format characters that change or hide the text around them. Includes what XML 1.0 forbids.
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -77,7 +77,7 @@ pub fn is_unsafe(character: char) -> bool {
                 | '\u{2066}'..='\u{206F}'
                 | '\u{FEFF}'
                 | '\u{FFF9}'..='\u{FFFB}'
-                // No characters: XML has no place for them.
+                // Not characters: XML does not allow them.
                 | '\u{FFFE}'..='\u{FFFF}'
                 | '\u{E0000}'..='\u{E007F}'
         )
@@ -85,7 +85,7 @@ pub fn is_unsafe(character: char) -> bool {
 
 fn shown(character: char) -> char {
     match character {
-        // They separate words, and the words stay readable.
+        // They separate words, so a space keeps the text readable.
         '\n' | '\t' => ' ',
         character if is_unsafe(character) => REPLACEMENT,
         character => character,
@@ -93,7 +93,7 @@ fn shown(character: char) -> char {
 }
 
 /// One line as it is written to a terminal or a pipe, without its end. Our own styles become escape sequences; a line end in the
-/// text becomes a space. `charset` is that of the text: what we draw ourselves is for the caller to choose.
+/// text becomes a space. `charset` applies to the text; the caller chooses its own decoration.
 pub fn line(marked: &str, charset: Charset) -> String {
     let mut out = String::with_capacity(marked.len());
     for (code, text) in pieces(marked) {
@@ -140,7 +140,7 @@ fn pieces(marked: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     first.into_iter().chain(rest)
 }
 
-/// Text without styles, in one line, for what is no terminal: pictures, logs. Whatever its encoding, it is known there.
+/// Text without styles, in one line, for outputs other than terminals: pictures, logs. Their encoding is known.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unsafe) {
         text.chars().map(shown).collect::<String>().into()
@@ -164,8 +164,8 @@ pub fn document(text: &str, charset: Charset) -> Cow<'_, str> {
     }
 }
 
-/// JSON with the same data, in which unsafe characters are escaped, and those that `charset` lacks. Outside of strings JSON has none
-/// but line ends and tabs.
+/// JSON with the same data, in which unsafe characters, and those that `charset` lacks, are escaped. Outside of strings, JSON
+/// contains no unsafe characters but line ends and tabs.
 pub fn json(text: &str, charset: Charset) -> Cow<'_, str> {
     let escaped = |c: char| is_unsafe(c) && !matches!(c, '\n' | '\t' | '\r') || within(c, charset) != c;
     if !text.chars().any(escaped) {

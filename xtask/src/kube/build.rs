@@ -1,4 +1,4 @@
-//! Building the control plane: one binary per content of `testbed/`, kept under `target/kube/`.
+//! Builds the control plane: one binary per content of `testbed/`, stored under `target/kube/`.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -16,7 +16,7 @@ use crate::layout::Layout;
 use crate::process::die_with_us;
 use crate::progress::Progress;
 
-/// Everything that decides what the binary will be.
+/// All inputs of the build.
 pub(crate) struct Recipe {
     version: Version,
     oldest_go: String,
@@ -63,7 +63,7 @@ impl Recipe {
         })
     }
 
-    /// The oldest Go that builds this.
+    /// The minimum Go version for the build.
     pub(crate) fn oldest_go(&self) -> &str {
         &self.oldest_go
     }
@@ -80,7 +80,7 @@ pub(crate) struct Binary {
 }
 
 impl Binary {
-    /// The one that was built from `recipe`, if it was.
+    /// The binary that was built from `recipe`, if there is one.
     pub(crate) fn find(layout: &Layout, recipe: &Recipe) -> Option<Self> {
         let binary = Self {
             dir: recipe.dir(layout),
@@ -99,7 +99,7 @@ impl Binary {
     }
 }
 
-/// Builds the control plane unless it is there already.
+/// Builds the control plane unless it already exists.
 pub(crate) fn build(layout: &Layout) -> Result<Binary> {
     let recipe = Recipe::read(layout)?;
     if let Some(binary) = Binary::find(layout, &recipe) {
@@ -120,7 +120,7 @@ pub(crate) fn build(layout: &Layout) -> Result<Binary> {
     let kubectl = dir.join("kubectl");
     let _leftover = fs::remove_file(&kubectl);
     std::os::unix::fs::symlink("kube", &kubectl).context("cannot link kubectl")?;
-    // The name that `find` looks for comes last, so a build that was cut short is never taken for a whole one.
+    // The final name is set last, so that an interrupted build is never used.
     fs::rename(&partial, dir.join("kube")).context("cannot name the built control plane")?;
     Ok(Binary { dir })
 }
@@ -143,7 +143,7 @@ fn compile(layout: &Layout, version: &Version, output: &Path) -> Result<()> {
         .arg(".")
         .stdout(Stdio::null());
     let mut progress = Progress::new(what.clone(), "packages", missing.len());
-    // `go build -v` names each package as it is compiled; any other line is worth showing if it fails.
+    // `go build -v` prints each package as it is compiled; other lines are shown if it fails.
     let said = talk_of(&mut command, |line| {
         let package = missing.contains(line);
         if package {
@@ -155,7 +155,7 @@ fn compile(layout: &Layout, version: &Version, output: &Path) -> Result<()> {
     said.with_context(|| format!("{what} failed"))
 }
 
-/// The packages that Go does not have in its cache; asking also fetches the modules.
+/// The packages that are not in Go's cache; this also downloads the modules.
 fn packages_to_compile(layout: &Layout, version: &Version) -> Result<HashSet<String>> {
     let list = layout.kube.join("packages.txt");
     let mut command = go_command(layout, "list", version);
@@ -181,7 +181,7 @@ fn packages_to_compile(layout: &Layout, version: &Version) -> Result<HashSet<Str
         .collect())
 }
 
-/// Runs `command` and hands each line it says on stderr to `known`; a failure shows the lines that were not.
+/// Runs `command` and passes each line of its stderr to `known`; on failure, prints the lines that `known` rejected.
 fn talk_of(command: &mut Command, mut known: impl FnMut(&str) -> bool) -> Result<()> {
     die_with_us(command, Signal::KILL);
     let mut child = command.stderr(Stdio::piped()).spawn().context("cannot run go")?;
@@ -218,7 +218,7 @@ fn build_flags(version: &Version) -> [String; 3] {
     ]
 }
 
-/// `bytes` with their length in front, so that no two lists of inputs hash alike.
+/// `bytes` prefixed with their length, so that different lists of inputs never hash alike.
 fn framed(bytes: &[u8]) -> Vec<u8> {
     [&bytes.len().to_le_bytes(), bytes].concat()
 }

@@ -1,4 +1,4 @@
-//! The components of a plane and the arguments each is started with.
+//! The components of a plane and their arguments.
 
 use std::fmt;
 use std::fs;
@@ -11,8 +11,7 @@ use super::Options;
 use super::dir::PlaneDir;
 use super::users::User;
 
-/// Every write at the level that shows what was asked for, that the operator reads and what, and nothing else. Tests pick
-/// out their users.
+/// Logs every write with its request body, the metadata of the operator's reads, and nothing else. Tests filter by user.
 fn audit_policy() -> String {
     format!(
         "\
@@ -33,7 +32,7 @@ rules:
 /// One process of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Component {
-    /// The store.
+    /// etcd.
     Etcd,
     /// kube-apiserver.
     ApiServer,
@@ -48,7 +47,7 @@ impl fmt::Display for Component {
 }
 
 impl Component {
-    /// The first argument of the multi-call binary.
+    /// The component's name, as the first argument of the multi-call binary.
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -62,7 +61,7 @@ impl Component {
         format!("{self}.log")
     }
 
-    /// What it is started with; what the user asked for comes last and so wins.
+    /// The arguments of a component; those of the user come last and take precedence.
     pub(crate) fn arguments(self, dir: &PlaneDir, ports: &Ports, options: &Options) -> Vec<String> {
         let (mut arguments, extra) = match self {
             Self::Etcd => (etcd(dir, ports), &options.etcd_arg),
@@ -85,9 +84,9 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Three ports that were free a moment ago; somebody can still be faster.
+    /// Three free ports; another process may still take one first.
     pub(crate) fn free() -> Result<Self> {
-        // All are held until all are known, so that they differ.
+        // All are bound at the same time, so that they differ.
         let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
         let mut ports = [0; 3];
         for (port, listener) in ports.iter_mut().zip(&listeners) {
@@ -139,7 +138,7 @@ fn apiserver(dir: &PlaneDir, ports: &Ports) -> Vec<String> {
         format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={}", ports.apiserver),
-        // Without it the address comes from the default route, which an offline machine does not have.
+        // By default it is derived from the default route, which an offline machine does not have.
         "--advertise-address=192.0.2.1".to_owned(),
         flag("cert-dir", dir.join("certs")),
         flag("tls-cert-file", dir.join("server.crt")),
@@ -153,7 +152,7 @@ fn apiserver(dir: &PlaneDir, ports: &Ports) -> Vec<String> {
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         flag("audit-policy-file", dir.join("audit-policy.yaml")),
         flag("audit-log-path", dir.audit_log()),
-        // In MB. What is put away in the middle of a run is missed by whoever reads the log to its end.
+        // In MB. Tests read the log to its end, and would miss what is rotated during a run.
         "--audit-log-maxsize=4096".to_owned(),
     ]
 }
@@ -169,10 +168,10 @@ fn controller_manager(dir: &PlaneDir) -> Vec<String> {
         "--use-service-account-credentials=false",
         // No health and metrics server: one port and one certificate less.
         "--secure-port=0",
-        // Many scenarios share one plane; the stock limit of 20 requests a second would pace them all.
+        // Many scenarios share one plane; the default limit of 20 requests per second would slow them down.
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
-        // The nodes here are played and send no heartbeat; they are gone only when a test says so.
+        // The nodes are simulated and send no heartbeat; they fail only when a test says so.
         "--node-monitor-grace-period=24h",
     ];
     arguments.extend(fixed.map(str::to_owned));

@@ -1,8 +1,8 @@
-//! The directory of a plane: its data, logs and kubeconfigs, and the lock that says whether it lives.
+//! The directory of a plane: its data, logs and kubeconfigs, and the lock that shows whether it runs.
 //!
-//! The owner and every component hold the lock of `<plane>/lock` (the components inherit it as their stdin), and
-//! the kernel drops it with the last of them. So there is no guessing from process ids, which get reused: a lock
-//! that can be taken means a dead plane, and whatever it left behind may be wiped.
+//! The owner and every component hold the lock of `<plane>/lock` (the components inherit it as their stdin), and the kernel releases it
+//! with the last of them. Process ids are reused and so not reliable: if the lock can be acquired, the plane is dead, and its files may be
+//! removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -16,13 +16,13 @@ use rustix::process::{Pid, test_kill_process};
 use super::users::User;
 use crate::layout::Layout;
 
-/// Planes of one command carry this prefix; the next start removes what a killed one left.
+/// The prefix of planes for one command; the next start removes what a killed one left behind.
 const RUN_PREFIX: &str = "run-";
 const LOCK: &str = "lock";
-/// Marks a plane of one command whose directory its user wants to look at.
+/// Marks a plane of one command whose directory is to be kept.
 const KEEP: &str = "keep";
 
-/// The directory of a plane that is ours as long as this value lives.
+/// The directory of a plane, owned as long as this value lives.
 pub(crate) struct PlaneDir {
     name: String,
     path: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct PlaneDir {
 }
 
 impl PlaneDir {
-    /// Takes the directory of the plane `name`, emptied; none when that plane is running.
+    /// Claims and empties the directory of the plane `name`; `None` if that plane is running.
     pub(crate) fn claim(layout: &Layout, name: &str) -> Result<Option<Self>> {
         let _registry = lock_registry(&layout.kube)?;
         prune(&root(layout));
@@ -59,7 +59,7 @@ impl PlaneDir {
         Ok(Some(dir))
     }
 
-    /// Takes a directory for the plane of one command.
+    /// Claims a directory for the plane of one command.
     pub(crate) fn claim_for_one_run(layout: &Layout, keep: bool) -> Result<Self> {
         let pid = std::process::id();
         for attempt in 0..10 {
@@ -92,7 +92,7 @@ impl PlaneDir {
         self.join(user.kubeconfig())
     }
 
-    /// Where the API server logs every write.
+    /// The API server's audit log.
     pub(crate) fn audit_log(&self) -> PathBuf {
         self.join("audit.log")
     }
@@ -127,19 +127,19 @@ impl PlaneDir {
     }
 }
 
-/// A plane seen from outside.
+/// A plane that another process may own.
 pub(crate) struct Known {
     /// Its name.
     pub(crate) name: String,
     /// Its directory.
     pub(crate) path: PathBuf,
-    /// Who owns it, if it lives.
+    /// The process that owns it, if it is running.
     pub(crate) owner: Option<Pid>,
 }
 
-/// Every plane there is a directory of, living or dead, by name.
+/// All planes that have a directory, running or dead, by name.
 pub(crate) fn known(layout: &Layout) -> Result<Vec<Known>> {
-    // Trying a lock holds it for a moment, which must not look like a living plane to somebody who claims it.
+    // Trying a lock holds it for a moment, which must not look like a running plane to a concurrent claim.
     let _registry = lock_registry(&layout.kube)?;
     let mut planes = Vec::new();
     for path in directories(&root(layout)) {
@@ -162,7 +162,7 @@ pub(crate) fn known(layout: &Layout) -> Result<Vec<Known>> {
     Ok(planes)
 }
 
-/// Refuses names that are no directory names or belong to the planes of single commands.
+/// Rejects invalid directory names, and names of planes for one command.
 pub(crate) fn check_name(name: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.starts_with('-') || !name.chars().all(fits) {
@@ -176,7 +176,7 @@ pub(crate) fn check_name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// Whether `name` is that of a plane which lives for one command.
+/// Whether `name` is that of a plane for one command.
 pub(crate) fn is_of_one_run(name: &str) -> bool {
     name.starts_with(RUN_PREFIX)
 }
@@ -185,7 +185,7 @@ fn root(layout: &Layout) -> PathBuf {
     layout.kube.join("planes")
 }
 
-/// Guards the creation and removal of plane directories against each other.
+/// Protects the creation and removal of plane directories against races.
 fn lock_registry(kube: &Path) -> Result<File> {
     let path = kube.join("planes.lock");
     fs::create_dir_all(kube)
@@ -203,13 +203,13 @@ fn open_lock(plane: &Path) -> std::io::Result<File> {
         .open(plane.join(LOCK))
 }
 
-/// Locks the lock of a plane unless the plane lives.
+/// Acquires the lock of a plane unless the plane is running.
 fn take(lock: &mut File) -> std::io::Result<bool> {
     match lock.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
         Err(TryLockError::WouldBlock) => match signer(lock) {
-            // Its owner is gone, so the kernel is just ending the components.
+            // Its owner is gone, so the kernel is about to end the components.
             Some(pid) if test_kill_process(pid).is_err() => lock.lock().map(|()| true),
             _ => Ok(false),
         },
@@ -223,7 +223,7 @@ fn signer(lock: &mut File) -> Option<Pid> {
     Pid::from_raw(text.trim().parse().ok()?)
 }
 
-/// Removes what killed commands left. Failing to is no reason not to start.
+/// Removes what killed commands left behind. Failing to do so must not prevent a start.
 fn prune(root: &Path) {
     for path in directories(root) {
         let of_one_run = path

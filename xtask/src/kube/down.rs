@@ -1,4 +1,4 @@
-//! `kube down` and `kube list`: the planes that `up` started, and whatever else is left of others.
+//! `kube down` and `kube list`: the planes that `up` started, and what is left of others.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::dir::{self, Known, PlaneDir};
 use super::users::User;
 use crate::layout::Layout;
 
-/// How long an owner may take to end its components before it is killed, which ends them too.
+/// How long an owner may take to stop its components before it is killed, which kills them too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `cargo xtask kube down …`
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Name of the plane
     #[arg(long, default_value = "dev")]
     name: String,
-    /// Every plane but those of commands that still run
+    /// Every plane except those of running commands
     #[arg(long, conflicts_with = "name")]
     all: bool,
 }
@@ -79,7 +79,7 @@ fn stop(layout: &Layout, plane: &Known) -> Result<()> {
     Ok(())
 }
 
-/// Asks the owner to end, then makes it.
+/// Stops the owner, by force if necessary.
 fn end(owner: Pid) -> Result<()> {
     let Ok(pidfd) = pidfd_open(owner, PidfdFlags::empty()) else {
         return Ok(());
@@ -92,7 +92,7 @@ fn end(owner: Pid) -> Result<()> {
     Ok(())
 }
 
-/// The lock comes free with the last process that holds it.
+/// The lock is released by the last process that holds it.
 fn wait_for_components(plane: &Path) -> std::io::Result<()> {
     match OpenOptions::new().write(true).open(plane.join("lock")) {
         Ok(lock) => lock.lock(),

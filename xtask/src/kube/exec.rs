@@ -1,4 +1,4 @@
-//! `kube exec`: a plane for the time of one command.
+//! `kube exec`: a plane for one command.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -24,12 +24,12 @@ pub(crate) struct Args {
     /// Keep the plane's directory (logs, audit log, etcd data) after the command
     #[arg(long)]
     keep: bool,
-    /// The command and its arguments; it finds KUBECONFIG set and the real kubectl first in PATH
+    /// The command and its arguments; it runs with KUBECONFIG set and the real kubectl first in PATH
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
-/// Runs the command on a plane of its own, or on the cluster of KUBECONFIG where no plane can be built.
+/// Runs the command on its own plane, or on the cluster of KUBECONFIG if no plane can be built.
 pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     let Args {
         options,
@@ -51,12 +51,12 @@ pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     }
 }
 
-/// Runs `command` so that nothing of it outlives us, and returns its exit code.
+/// Runs `command` so that none of its processes outlives this one, and returns its exit code.
 pub(crate) fn under_guard(command: &[OsString], environment: &[(&str, OsString)]) -> Result<u8> {
     supervise(command, environment, &Signals::catch()?, None)
 }
 
-/// Builds what is missing, starts a plane, runs `command`, stops the plane and returns the command's exit code.
+/// Builds the control plane if necessary, starts a plane, runs `command`, stops the plane and returns the command's exit code.
 pub(crate) fn on_a_plane_of_its_own(
     layout: &Layout,
     options: &Options,
@@ -78,14 +78,14 @@ pub(crate) fn on_a_plane_of_its_own(
     code
 }
 
-/// Runs `command` under a guard, passes signals on to it and reports components that end meanwhile.
+/// Runs `command` under a guard, forwards signals to it and reports components that end early.
 fn supervise(
     command: &[OsString],
     environment: &[(&str, OsString)],
     signals: &Signals,
     mut plane: Option<&mut Plane>,
 ) -> Result<u8> {
-    // This very program, even when a new build replaces its file meanwhile.
+    // This same program, even if a new build replaces its file meanwhile.
     let mut guard = Command::new("/proc/self/exe");
     guard.arg0("xtask").args(["kube", "guard", "--"]).args(command);
     guard.envs(environment.iter().map(|(name, value)| (name, value)));

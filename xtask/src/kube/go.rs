@@ -1,4 +1,4 @@
-//! Whether this machine has a Go that can build the test bed.
+//! Checks whether this machine has a Go that can build the test bed.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::process::Command;
 pub(crate) enum Problem {
     /// There is no `go` in PATH.
     Missing,
-    /// There is one that does not do; the text says why.
+    /// The installed Go is not suitable; the text says why.
     Unusable(String),
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// The sentence for people, with both ways out.
+    /// The message for the user, with both solutions.
     pub(crate) fn advice(&self, oldest: &str) -> String {
         format!(
             "{self}; to have a real control plane, install Go {oldest} or newer (https://go.dev/dl), \
@@ -33,7 +33,7 @@ impl Problem {
     }
 }
 
-/// Asks for the Go that would build `testbed`, which may be a toolchain that Go fetches by itself.
+/// Checks the Go that would build `testbed`, which may be a toolchain that Go downloads.
 pub(crate) fn check(testbed: &Path, oldest: &str) -> Result<(), Problem> {
     let output = match Command::new("go")
         .args(["env", "GOVERSION"])
@@ -56,7 +56,7 @@ pub(crate) fn check(testbed: &Path, oldest: &str) -> Result<(), Problem> {
 }
 
 fn judge(version: &str, oldest: &str) -> Result<(), Problem> {
-    // A development version ("devel go1.27-…") has no number to compare; it is taken on trust.
+    // A development version ("devel go1.27-…") has no number to compare, and is accepted.
     match (numbers(version.trim_start_matches("go")), numbers(oldest)) {
         (Some(have), Some(need)) if have < need => Err(Problem::Unusable(format!(
             "the Go in PATH is {version}, older than testbed/go.mod asks for"

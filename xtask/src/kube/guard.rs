@@ -1,8 +1,7 @@
-//! Runs a command so that nothing it started outlives the xtask that asked for it.
+//! Runs a command so that none of its processes outlives the xtask that started it.
 //!
-//! A parent-death signal reaches one process, not its children, and the commands run here (`cargo test`, a shell)
-//! have many. So this process stands between: it adopts every orphan below it, and when the command ends, or its
-//! own parent does, it kills whatever is left there.
+//! A parent-death signal reaches one process, not its children, and commands such as `cargo test` have many. So this process stands in
+//! between: it adopts every orphan below it, and kills all remaining descendants when the command or its own parent ends.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, getppid, kill_process, s
 use crate::process::{Running, code_of_signal, die_with_us, exit_code};
 use crate::signals::{Signals, Woke, typed_at_the_terminal};
 
-/// What a shell answers when there is no such command.
+/// A shell's exit code for an unknown command.
 const NOT_FOUND: u8 = 127;
 
 /// The signal this process gets when its parent dies.
@@ -22,7 +21,7 @@ pub(crate) const PARENT_DIED: Signal = Signal::TERM;
 
 /// Runs `command` to its end and returns its exit code.
 pub(crate) fn run(command: &[OsString]) -> Result<u8> {
-    // Read before signals are caught: until then the death of the parent simply ends this process.
+    // Read before signals are caught: until then the death of the parent ends this process.
     let parent = getppid();
     let signals = Signals::catch()?;
     set_child_subreaper(Some(getpid())).context("cannot adopt orphans")?;
@@ -52,7 +51,7 @@ pub(crate) fn run(command: &[OsString]) -> Result<u8> {
     Ok(code)
 }
 
-/// Kills children until there are none; the children of the killed become ours, so this reaches all of them.
+/// Kills children until there are none; children of killed processes become ours, so this reaches all of them.
 fn end_descendants() {
     loop {
         let mut killed = 0;
@@ -77,7 +76,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
 
 /// The parent's process id in the text of `/proc/<pid>/stat`.
 fn parent_in(stat: &str) -> Option<i32> {
-    // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+    // The second field is the program's name in parentheses, which may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }

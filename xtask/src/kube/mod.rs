@@ -1,12 +1,12 @@
 //! Real Kubernetes on this machine: etcd, kube-apiserver and kube-controller-manager from `testbed/`.
 //!
-//! In comes the Go module and a wish for a plane; out come a running plane, a kubeconfig per user and an audit
-//! log. [`build`] makes the binary, [`plane`] starts its components, [`dir`] keeps the state of each plane apart,
-//! and [`up`], [`exec`] and [`down`] are the verbs. Nothing here knows what is tested on a plane.
+//! The input is the Go module and the options of a plane; the output is a running plane, a kubeconfig per user and an audit log. [`build`]
+//! builds the binary, [`plane`] starts its components, [`dir`] manages the state of each plane, and [`up`], [`exec`] and [`down`] are the
+//! verbs. Nothing here depends on what is tested on a plane.
 //!
-//! Whoever starts a plane owns it: `exec` itself, or the supervisor that `up` leaves behind. The components die
-//! with their owner (parent-death signal), and all of them hold the lock of the plane's directory. So a lock that
-//! can be taken means that nothing of the plane is left.
+//! The process that starts a plane owns it: `exec` itself, or the supervisor that `up` starts. The components die with their owner
+//! (parent-death signal), and all of them hold the lock of the plane's directory. So if the lock can be acquired, nothing of the plane is
+//! running.
 
 mod build;
 mod component;
@@ -40,13 +40,13 @@ pub(crate) enum Action {
     Build,
     /// Start a plane that outlives this command and print the path of its kubeconfig
     Up(up::Args),
-    /// Stop planes and remove what they stored
+    /// Stop planes and remove their data
     Down(down::Args),
     /// List planes: name, state, kubeconfig
     List,
-    /// Start a plane, run a command against it, stop the plane, and exit as the command did
+    /// Start a plane, run a command against it, stop the plane, and exit with the command's exit code
     Exec(exec::Args),
-    /// Run a command whose descendants all die with us
+    /// Run a command whose descendants die with this process
     #[command(hide = true)]
     Guard {
         /// The command and its arguments
@@ -55,7 +55,7 @@ pub(crate) enum Action {
     },
 }
 
-/// What can be asked of a plane.
+/// The options of a plane.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Options {
     /// Feature gates for kube-apiserver and kube-controller-manager, as in MaxUnavailableStatefulSet=true
@@ -73,7 +73,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether anything at all is asked for.
+    /// Whether any option is set.
     fn is_set(&self) -> bool {
         let Self {
             feature_gates,
@@ -87,7 +87,7 @@ impl Options {
     }
 }
 
-/// Carries out `action`; the exit code is that of a command it ran, or zero.
+/// Runs `action`; returns the exit code of its command, or zero.
 pub(crate) fn run(layout: &Layout, action: Action) -> Result<u8> {
     match action {
         Action::Build => {
@@ -102,7 +102,7 @@ pub(crate) fn run(layout: &Layout, action: Action) -> Result<u8> {
     }
 }
 
-/// Data for scripts, the only thing that goes to stdout.
+/// Data for scripts, the only output on stdout.
 #[allow(clippy::print_stdout)]
 fn print_data(path: &Path) {
     println!("{}", path.display());

@@ -1,4 +1,4 @@
-//! A running plane: started in order, watched while it starts, stopped with its owner.
+//! A running plane: started in order, monitored during startup, stopped with its owner.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,16 +20,16 @@ use super::users::{self, User};
 use crate::process::{self, Running, exit_code};
 use crate::signals::{Interrupted, Signals, Woke};
 
-/// How long a component may take to come up on a busy machine before we give up on it.
+/// The startup timeout of a component on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How long to wait before looking again at something that cannot be watched.
+/// The polling interval for what cannot be watched.
 const GLANCE: Duration = Duration::from_millis(25);
-/// Ports are free when they are picked, not when they are used; this often another pick is tried.
+/// Ports are free when they are selected, not when they are used; this is the number of attempts.
 const ATTEMPTS: usize = 5;
 
-/// A control plane whose components run as long as this value lives.
+/// A control plane that runs as long as this value lives.
 pub(crate) struct Plane {
-    // In front of the directory, so that the processes end before the lock is given back.
+    // Before the directory, so that the processes end before the lock is released.
     components: Vec<(Component, Running)>,
     dir: PlaneDir,
     binary: Binary,
@@ -76,7 +76,7 @@ impl Plane {
         Ok(plane)
     }
 
-    /// What a command needs in its environment to use this plane.
+    /// The environment variables for a command that uses this plane.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let admin = self.dir.kubeconfig(User::Admin);
         let path = env::var_os("PATH").unwrap_or_default();
@@ -104,7 +104,7 @@ impl Plane {
         &self.dir
     }
 
-    /// Readable descriptors for the ends of the components.
+    /// Descriptors that become readable when components end.
     pub(crate) fn ends(&self) -> Vec<BorrowedFd<'_>> {
         self.components
             .iter()
@@ -112,13 +112,13 @@ impl Plane {
             .collect()
     }
 
-    /// Reports the end of the component with this index in [`Plane::ends`] and forgets it.
+    /// Reports the end of the component with this index in [`Plane::ends`] and removes it.
     pub(crate) fn bury(&mut self, index: usize) -> Result<Exited> {
         let (component, mut running) = self.components.remove(index);
         Exited::of(component, running.wait()?, &self.dir)
     }
 
-    /// Stops the components and hands back the directory.
+    /// Stops the components and returns the directory.
     pub(crate) fn stop(self) -> PlaneDir {
         let Self {
             components,
@@ -136,7 +136,7 @@ impl Plane {
         component::write_files(&self.dir)?;
 
         self.spawn(Component::Etcd, &ports, options)?;
-        // A port that answers could be somebody else's; etcd's own word cannot.
+        // Another process may answer on the port; etcd's own log is reliable.
         self.until(signals, "etcd to serve", |plane| {
             let log = fs::read_to_string(plane.dir.join(Component::Etcd.log())).unwrap_or_default();
             Ok(log.contains("ready to serve client requests"))
@@ -146,7 +146,7 @@ impl Plane {
             plane.kubectl(&["get", "--raw=/readyz"], signals)
         })?;
         self.spawn(Component::ControllerManager, &ports, options)?;
-        // The first thing that only a working controller manager can have made.
+        // The first object that only a working controller manager creates.
         self.until(signals, "the controllers to work", |plane| {
             plane.kubectl(
                 &[
@@ -179,7 +179,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Looks again and again until `done`; fails as soon as a component ends.
+    /// Polls until `done`; fails as soon as a component ends.
     fn until(
         &mut self,
         signals: &Signals,
@@ -201,7 +201,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Runs kubectl as the admin; whether it succeeded.
+    /// Runs kubectl as the admin; returns whether it succeeded.
     fn kubectl(&mut self, arguments: &[&str], signals: &Signals) -> Result<bool> {
         let kubeconfig = format!("--kubeconfig={}", self.dir.kubeconfig(User::Admin).display());
         let arguments = [&["kubectl", &kubeconfig, "--request-timeout=10s"], arguments].concat();
@@ -252,7 +252,7 @@ impl Plane {
     }
 }
 
-/// A component ended though nobody asked it to.
+/// A component ended unexpectedly.
 #[derive(Debug)]
 pub(crate) struct Exited {
     component: Component,

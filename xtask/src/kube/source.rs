@@ -1,4 +1,4 @@
-//! Which control plane a command gets: ours, or the one KUBECONFIG names when ours cannot be built.
+//! Selects the control plane of a command: our own, or the one of KUBECONFIG if ours cannot be built.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,19 +11,19 @@ use super::build::{Binary, Recipe};
 use super::go;
 use crate::layout::Layout;
 
-/// A way to a control plane.
+/// A control plane.
 pub(crate) enum Source {
-    /// Our own, built already or buildable here.
+    /// Our own, already built or buildable here.
     Ours,
-    /// Somebody's cluster.
+    /// The user's cluster.
     Theirs(Theirs),
 }
 
-/// The cluster that KUBECONFIG names.
+/// The cluster of KUBECONFIG.
 pub(crate) struct Theirs {
     /// The value of KUBECONFIG.
     pub(crate) kubeconfig: OsString,
-    /// Why it is not our own plane.
+    /// Why our own plane is not used.
     pub(crate) why: String,
 }
 
@@ -48,7 +48,7 @@ impl Source {
 }
 
 impl Theirs {
-    /// Says loudly whose cluster is about to be used.
+    /// Announces which cluster will be used.
     pub(crate) fn announce(&self) {
         eprintln!("note: {}", self.why);
         eprintln!(
@@ -63,7 +63,7 @@ impl Theirs {
     }
 }
 
-/// The lines of a kubeconfig that tell a person which cluster it is.
+/// The lines of a kubeconfig that identify the cluster to a user.
 fn named_clusters(file: &PathBuf) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let telling = |line: &&str| line.starts_with("current-context:") || line.starts_with("server:");

@@ -1,7 +1,7 @@
 //! `kube up`: a plane that outlives the command, owned by a supervisor in the background.
 //!
-//! The supervisor is this program once more, in a session of its own. Until the plane is ready it dies with the
-//! `up` that started it, so that a killed `up` leaves nothing; from then on only `down` ends it.
+//! The supervisor is the same program in its own session. Until the plane is ready it dies with the `up` that started it, so that a killed
+//! `up` leaves nothing behind; from then on only `down` ends it.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     name: String,
     #[command(flatten)]
     options: Options,
-    /// Own the plane instead of starting somebody who does
+    /// Own the plane instead of starting a supervisor
     #[arg(long, hide = true)]
     supervise: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
             .context("cannot hear from the supervisor of the plane")?;
     }
     if kubeconfig.is_empty() {
-        // It has said why on the stderr it shares with us.
+        // It has printed the reason on the shared stderr.
         let status = supervisor
             .wait()
             .context("cannot wait for the supervisor of the plane")?;
@@ -78,20 +78,20 @@ pub(crate) fn run(layout: &Layout, args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Owns the plane until a signal or the end of one of its components.
+/// Owns the plane until a signal arrives or one of its components ends.
 fn supervise(mut plane: Plane, signals: &Signals) -> Result<u8> {
     set_parent_process_death_signal(None).context("cannot outlive the command")?;
     print_data(&plane.dir().kubeconfig(User::Admin));
     stdout().flush().context("nobody waits for the plane")?;
-    // Whoever called `up` may be waiting for the end of its output.
+    // The caller of `up` may be waiting for the end of its output.
     let log = plane.dir().join("supervisor.log");
     let log = OpenOptions::new()
         .create(true)
         .append(true)
         .open(&log)
         .context("cannot write the supervisor's log")?;
-    rustix::stdio::dup2_stdout(&log).context("cannot let go of stdout")?;
-    rustix::stdio::dup2_stderr(&log).context("cannot let go of stderr")?;
+    rustix::stdio::dup2_stdout(&log).context("cannot release of stdout")?;
+    rustix::stdio::dup2_stderr(&log).context("cannot release of stderr")?;
 
     let woke = signals.wait(&plane.ends(), None)?;
     match woke {

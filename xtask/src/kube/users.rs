@@ -1,4 +1,4 @@
-//! Who may talk to a plane: a token and a kubeconfig for each user.
+//! The users of a plane: a token and a kubeconfig for each.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,18 +11,18 @@ use super::dir::PlaneDir;
 /// A user of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// May do everything.
+    /// The admin, with all permissions.
     Admin,
-    /// The service account of the operator: may do what the applied RBAC grants it, at first nothing.
+    /// The operator's service account, with only the permissions of the applied RBAC manifests.
     Operator,
-    /// Somebody without any rights.
+    /// A user without permissions.
     Plain,
-    /// The identity of kube-controller-manager, so that the audit log tells its writes apart.
+    /// The identity of kube-controller-manager, so that its writes can be identified in the audit log.
     ControllerManager,
 }
 
 impl User {
-    /// Every user that a plane knows.
+    /// All users of a plane.
     pub(crate) const ALL: [Self; 4] = [Self::Admin, Self::Operator, Self::Plain, Self::ControllerManager];
 
     /// The file name of the user's kubeconfig.
@@ -35,7 +35,7 @@ impl User {
         }
     }
 
-    /// As whom the API server knows them.
+    /// The user's name at the API server.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -49,13 +49,13 @@ impl User {
         match self {
             Self::Operator => "system:serviceaccounts,system:serviceaccounts:stateward-system",
             Self::Plain => "",
-            // Its controllers share one identity here, and the stock role expects one for each of them.
+            // Its controllers share one identity here, and the built-in role expects one per controller.
             Self::Admin | Self::ControllerManager => "system:masters",
         }
     }
 }
 
-/// Writes the token file for the API server and the kubeconfig of every user, for the server at `server`.
+/// Writes the API server's token file and the kubeconfig of every user, for the server at `server`.
 pub(crate) fn write(dir: &PlaneDir, server: &str) -> Result<()> {
     let mut tokens = String::new();
     for user in User::ALL {
@@ -70,7 +70,7 @@ pub(crate) fn write(dir: &PlaneDir, server: &str) -> Result<()> {
 }
 
 fn kubeconfig(dir: &PlaneDir, server: &str, user: &str, token: &str) -> String {
-    // Debug quoting is YAML's double quoting for every path a person would use.
+    // Debug quoting is valid YAML double quoting for all realistic paths.
     let (name, authority) = (format!("stateward-{}", dir.name()), dir.join("ca.crt"));
     format!(
         "apiVersion: v1

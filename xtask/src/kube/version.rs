@@ -1,4 +1,4 @@
-//! Which Kubernetes: the version in the `require` line of `testbed/go.mod`, the only place that states it.
+//! The version of Kubernetes, from the `require` line of `testbed/go.mod`, the only place that defines it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Reads the version out of the text of a `go.mod`.
+    /// Parses the version in the text of a `go.mod`.
     pub(crate) fn from_go_mod(text: &str) -> Result<Self> {
         let required = required(text, MODULE).with_context(|| {
             format!("testbed/go.mod: no require line for {MODULE}, as in: {MODULE} v1.36.3")
@@ -34,7 +34,7 @@ impl Version {
         parts.next().is_none().then_some(version)
     }
 
-    /// The linker flags without which kubectl and the API server do not know what they are.
+    /// The linker flags that set the version of kubectl and the API server.
     pub(crate) fn linker_flags(&self) -> String {
         let base = "k8s.io/component-base/version";
         let Self {
@@ -56,7 +56,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The version that `go.mod` requires of `module`.
+/// The version of `module` that `go.mod` requires.
 fn required<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     go_mod.lines().find_map(|line| {
         let line = line.trim();
@@ -68,7 +68,7 @@ fn required<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     })
 }
 
-/// The oldest Go that `go.mod` accepts, from its `go` line.
+/// The minimum Go version of `go.mod`, from its `go` line.
 pub(crate) fn oldest_go(go_mod: &str) -> Option<&str> {
     go_mod
         .lines()

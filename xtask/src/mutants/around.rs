@@ -60,8 +60,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "does not write down which pods stay new",
         file: "core/src/record/status.rs",
-        truth: "status.floor_replicas = (*floor > 0).then(|| number(*floor));",
-        lie: "status.floor_replicas = (*floor > 5000).then(|| number(*floor));",
+        truth: "status.floor_replicas = (*min_updated > 0).then(|| number(*min_updated));",
+        lie: "status.floor_replicas = (*min_updated > 5000).then(|| number(*min_updated));",
     },
     Mutant {
         name: "tells at every look that it is stuck",
@@ -174,8 +174,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "goes before it has let go of its set",
         file: "controller/src/reconcile.rs",
-        truth: "if let Leaving::Free = let_go(&object, &target, context).await? {",
-        lie: "if let Leaving::Free | Leaving::LetGo = let_go(&object, &target, context).await? {",
+        truth: "if let ReleaseOutcome::NotClaimed = release_claim(&object, &target, context).await? {",
+        lie: "if let ReleaseOutcome::NotClaimed | ReleaseOutcome::Released = release_claim(&object, &target, context).await? {",
     },
     Mutant {
         name: "keeps the set that it was meant for before",
@@ -246,12 +246,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keeps to itself what a step waits for",
         file: "core/src/record/status.rs",
-        truth: "moves && world.workload.is_ok() && world.hindrance.is_none()",
+        truth: "moves && world.workload.is_ok() && world.last_error.is_none()",
         lie: "world.workload.is_ok()",
     },
     Mutant {
         name: "fights over a status at any rate",
-        file: "controller/src/contest.rs",
+        file: "controller/src/contention.rs",
         truth: "if said.last == exactly(recorded) {",
         lie: "if true {",
     },
@@ -305,7 +305,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "takes a command of users for a contest",
-        file: "controller/src/contest.rs",
+        file: "controller/src/contention.rs",
         truth: "[\"abort\", \"restart\", \"promote\", \"promoteFull\", \"history\"]",
         lie: "[\"history\"]",
     },

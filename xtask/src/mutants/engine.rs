@@ -18,8 +18,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "forgets the pods that are new already when a set is taken on",
         file: "core/src/engine/step.rs",
-        truth: "floor: exposed,\n        ..attempt",
-        lie: "floor: 0,\n        ..attempt",
+        truth: "min_updated: exposed,\n        ..attempt",
+        lie: "min_updated: 0,\n        ..attempt",
     },
     Mutant {
         name: "applies a command to a newer revision",
@@ -30,14 +30,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lets a promotion end what is no pause",
         file: "core/src/engine/command.rs",
-        truth: "if !attempt.pausing {",
+        truth: "if !attempt.paused_at_step {",
         lie: "if false {",
     },
     Mutant {
         name: "skips a step past a pod that is not available",
         file: "core/src/engine/command.rs",
-        truth: "if exposes && let Ahead::Waiting",
-        lie: "if false && let Ahead::Waiting",
+        truth: "if exposes && let GateStatus::Waiting",
+        lie: "if false && let GateStatus::Waiting",
     },
     Mutant {
         name: "promotes fully past a broken pod without force",
@@ -66,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "fails while paused by hand",
         file: "core/src/engine/deadline.rs",
-        truth: "if attempt.held {",
+        truth: "if attempt.paused_by_user {",
         lie: "if false {",
     },
     Mutant {
@@ -78,14 +78,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a step before its pods are Ready",
         file: "core/src/engine/gate.rs",
-        truth: "None => Ahead::waiting(unready(pod)),",
-        lie: "None => Ahead::Open,",
+        truth: "None => GateStatus::waiting(unready(pod)),",
+        lie: "None => GateStatus::Open,",
     },
     Mutant {
         name: "passes a step before its pods are Ready for long enough",
         file: "core/src/engine/gate.rs",
-        truth: "Some(at) if at <= now => Ahead::Open,",
-        lie: "Some(at) if at <= now || workload.observed => Ahead::Open,",
+        truth: "Some(at) if at <= now => GateStatus::Open,",
+        lie: "Some(at) if at <= now || workload.observed => GateStatus::Open,",
     },
     Mutant {
         name: "believes the pods while the set's own counters differ",
@@ -119,7 +119,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "takes the guard down when it is deleted in the middle",
-        file: "core/src/engine/let_go.rs",
+        file: "core/src/engine/release_claim.rs",
         truth: "let leave = if idle {",
         lie: "let leave = if true {",
     },
@@ -155,25 +155,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ends a return before every pod is there",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "                None => return false,\n",
         lie: "                None => {}\n",
     },
     Mutant {
         name: "removes a pod that serves while another is not available",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "None if fresh.is_empty() => workload",
         lie: "None if true => workload",
     },
     Mutant {
         name: "removes a pod that serves while the counters miss another",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "if only_broken || !workload.counters_agree() {",
         lie: "if only_broken {",
     },
     Mutant {
         name: "removes a pod while Kubernetes replaces another",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "next_stray(workload, &stable, belongs, !at_rest)",
         lie: "next_stray(workload, &stable, belongs, !at_rest && workload.pods.is_empty())",
     },
@@ -185,13 +185,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "lets a broken pod wait for its turn",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "if let Some(broken) = workload.members().filter(astray).find(|pod| !pod.ready()) {",
         lie: "if let Some(broken) = workload.members().filter(astray).find(|pod| pod.index == u32::MAX) {",
     },
     Mutant {
         name: "does not restore a version that Kubernetes has forgotten",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "if !known && !put_back {",
         lie: "if false {",
     },
@@ -204,14 +204,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a gate before its partition is set",
         file: "core/src/engine/step.rs",
-        truth: "if must_set || stopped || !recorded => self",
-        lie: "if stopped || !recorded => self",
+        truth: "if must_set || stopped || !recorded => {",
+        lie: "if stopped || !recorded => {",
     },
     Mutant {
         name: "passes a gate that is not on record",
         file: "core/src/engine/step.rs",
-        truth: "if must_set || stopped || !recorded => self",
-        lie: "if must_set || stopped => self",
+        truth: "if must_set || stopped || !recorded => {",
+        lie: "if must_set || stopped => {",
     },
     Mutant {
         name: "releases the whole share through a pause by hand",
@@ -234,8 +234,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "takes readiness that comes and goes for progress",
         file: "core/src/engine/step.rs",
-        truth: "if reached > attempt.reached && workload.counters_agree() {",
-        lie: "if reached != attempt.reached && workload.counters_agree() {",
+        truth: "if available > attempt.max_available && workload.counters_agree() {",
+        lie: "if available != attempt.max_available && workload.counters_agree() {",
     },
     Mutant {
         name: "ends before Kubernetes has turned over",
@@ -264,8 +264,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "says that a rollout is done before the guard is up",
         file: "core/src/engine/step.rs",
-        truth: "(Ahead::Open, _) if converged && !guarded => {",
-        lie: "(Ahead::Open, _) if false => {",
+        truth: "(GateStatus::Open, _) if converged && !guarded => {",
+        lie: "(GateStatus::Open, _) if false => {",
     },
     Mutant {
         name: "forgets a rollout whose end nobody saw",
@@ -276,7 +276,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "undoes what others have rolled out",
         file: "core/src/engine/target.rs",
-        truth: "!self.is_rejected(workload) && rolled_by_hand(workload) => {",
+        truth: "!self.is_rejected(workload) && rolled_out_externally(workload) => {",
         lie: "false => {",
     },
     Mutant {
@@ -287,7 +287,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "releases a version that waits when the object is deleted",
-        file: "core/src/engine/let_go.rs",
+        file: "core/src/engine/release_claim.rs",
         truth: "let idle = at_rest && settled;",
         lie: "let idle = at_rest || settled;",
     },
@@ -305,7 +305,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "takes its own restored template for a success",
-        file: "core/src/engine/returning.rs",
+        file: "core/src/engine/rollback.rs",
         truth: "rejected.replaced = true;",
         lie: "rejected.replaced = false;",
     },
@@ -324,8 +324,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "goes on from an analysis without a verdict",
         file: "core/src/engine/analysis.rs",
-        truth: "Some(run) if run.phase.is_over() && !attempt.pausing => {",
-        lie: "Some(run) if run.phase.is_over() && attempt.pausing => {",
+        truth: "Some(run) if run.phase.is_over() && !attempt.paused_at_step => {",
+        lie: "Some(run) if run.phase.is_over() && attempt.paused_at_step => {",
     },
     Mutant {
         name: "lets a version live whose analysis could not be made",
@@ -336,8 +336,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "measures before the pods are well",
         file: "core/src/engine/analysis.rs",
-        truth: "Some(Step::Analysis(_)) if *ahead == Ahead::Open && !attempt.pausing => {",
-        lie: "Some(Step::Analysis(_)) if !attempt.pausing => {",
+        truth: "Some(Step::Analysis(_)) if *gate_status == GateStatus::Open && !attempt.paused_at_step => start(",
+        lie: "Some(Step::Analysis(_)) if !attempt.paused_at_step => start(",
     },
     Mutant {
         name: "leaves runs that nobody waits for",
@@ -366,7 +366,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "releases a pod though another got unwell since its gate was passed",
         file: "core/src/engine/analysis.rs",
-        truth: "unwell(workload, attempt, attempt.entered).or(late),",
+        truth: "unavailable_since(workload, attempt, attempt.entered).or(late),",
         lie: "late,",
     },
     Mutant {
@@ -396,14 +396,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "excuses a pod that is new",
         file: "core/src/engine/analysis.rs",
-        truth: "attempt.excused.contains(index) && !new",
-        lie: "attempt.excused.contains(index) || (new && false)",
+        truth: "attempt.ignored_pods.contains(index) && !new",
+        lie: "attempt.ignored_pods.contains(index) || (new && false)",
     },
     Mutant {
         name: "passes a gate by hand while a pod is not available",
         file: "core/src/engine/command.rs",
         truth: "= self.gate_of_step(workload, attempt, plan) {",
-        lie: "= Ahead::Open {",
+        lie: "= GateStatus::Open {",
     },
     Mutant {
         name: "passes a gate by hand that nobody has seen",
@@ -426,8 +426,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "counts checks from before a pause by hand",
         file: "core/src/engine/pause.rs",
-        truth: "Some(Step::Analysis(_)) if !attempt.pausing => Some(attempt.step),",
-        lie: "Some(Step::Analysis(_)) if !attempt.pausing => None,",
+        truth: "Some(Step::Analysis(_)) if !attempt.paused_at_step => Some(attempt.step),",
+        lie: "Some(Step::Analysis(_)) if !attempt.paused_at_step => None,",
     },
     Mutant {
         name: "counts on as if no pod had come or gone",
@@ -480,7 +480,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "excuses a pod for good that was unwell once",
         file: "core/src/engine/deadline.rs",
-        truth: "attempt.excused = unwell;",
+        truth: "attempt.ignored_pods = unwell;",
         lie: "",
     },
     Mutant {
@@ -522,7 +522,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "lets a stuck old pod hold up its cure for ever",
         file: "core/src/engine/deadline.rs",
-        truth: "if attempt.held || overdue.is_none_or(|at| at > self.world.now) {",
+        truth: "if attempt.paused_by_user || overdue.is_none_or(|at| at > self.world.now) {",
         lie: "if true {",
     },
     Mutant {
@@ -533,7 +533,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "leaves the guard of another operator on a set that is let go",
-        file: "core/src/engine/let_go.rs",
+        file: "core/src/engine/release_claim.rs",
         truth: "None => workload.observed,",
         lie: "None => false,",
     },
@@ -570,13 +570,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "turns a version down because of a pod that was unwell before it",
         file: "core/src/engine/deadline.rs",
-        truth: "let policy = if untouched || stops || ahead.is_held_up_by_old_trouble(attempt) {",
+        truth: "let policy = if untouched || stops || gate_status.is_held_up_by_old_trouble(attempt) {",
         lie: "let policy = if untouched || stops {",
     },
     Mutant {
         name: "turns a version down before its first pod",
         file: "core/src/engine/deadline.rs",
-        truth: "if untouched && ahead.passes_by_itself() {",
+        truth: "if untouched && gate_status.passes_by_itself() {",
         lie: "if false {",
     },
     Mutant {
@@ -594,13 +594,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "asks Prometheus though an old pod is in the way of every other",
         file: "core/src/engine/gate.rs",
-        truth: "if excused && all_available && workload.ordered && !next && !pod.ready() {",
+        truth: "if ignored && all_available && workload.ordered && !next && !pod.ready() {",
         lie: "if false {",
     },
     Mutant {
         name: "gives the new pod no time of its own when the old one took long to stop",
         file: "core/src/engine/step.rs",
-        truth: "if plan.by_pod && exposed > attempt.exposed {",
+        truth: "if plan.by_pod && replaced > attempt.max_replaced {",
         lie: "if false {",
     },
     Mutant {
@@ -617,9 +617,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "puts a template back that it has not claimed",
-        file: "core/src/engine/returning.rs",
-        truth: "if workload.claim != Claim::Ours {\n                // Nobody",
-        lie: "if false {\n                // Nobody",
+        file: "core/src/engine/rollback.rs",
+        truth: "if workload.claim != Claim::Ours {\n                // The workload",
+        lie: "if false {\n                // The workload",
     },
     Mutant {
         name: "lets a pod go after a pause by hand on checks from before it",
@@ -648,8 +648,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "excuses the next pod at a place that scaling had taken away",
         file: "core/src/engine/scale.rs",
-        truth: "attempt.excused.retain(|index| *index < workload.replicas);",
-        lie: "attempt.excused.retain(|_| true);",
+        truth: "attempt.ignored_pods.retain(|index| *index < workload.replicas);",
+        lie: "attempt.ignored_pods.retain(|_| true);",
     },
     Mutant {
         name: "forgets the kept partition of a set that is left to Kubernetes at once",

@@ -1,10 +1,10 @@
-//! `cargo xtask generate recording`: the demo as a moving picture, from a real run of it.
+//! `cargo xtask generate recording`: an animation of the demo, recorded from a real run.
 //!
-//! - `terminal`: runs a program in a terminal of its own and keeps what the screen showed, and when.
-//! - `svg`: what was shown, as an SVG that moves by itself.
+//! - `terminal`: runs a program in a terminal and records the frames of its screen.
+//! - `svg`: draws the frames as an animated SVG.
 //!
-//! The screen itself is the crate `vt100`'s. Of the crates that draw terminals as SVG none draws more than one moment of them
-//! without a font or a script, so the drawing is ours.
+//! The crate `vt100` emulates the screen. No crate that draws terminals as SVG supports animation without a font or a script, so the
+//! drawing is our own.
 
 mod svg;
 mod terminal;
@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 
 use crate::layout::Layout;
 
-/// The demo's run as an SVG.
+/// A run of the demo as an SVG.
 pub(crate) fn of_the_demo(layout: &Layout) -> Result<String> {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--package", "stateward"])
@@ -26,7 +26,7 @@ pub(crate) fn of_the_demo(layout: &Layout) -> Result<String> {
         bail!("stateward cannot be built; what cargo said stands above");
     }
     let mut demo = Command::new(layout.target.join("debug/stateward"));
-    // As it calls itself where it is installed.
+    // The name of the installed program.
     demo.arg0("stateward").arg("demo").current_dir(&layout.root);
     let frames = terminal::record("$ stateward demo", &mut demo)?;
     Ok(svg::draw(

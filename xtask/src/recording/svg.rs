@@ -1,7 +1,7 @@
-//! What a screen showed, as an SVG that moves by itself: a film of frames beside each other, of which one is seen at a time.
+//! Draws frames of a screen as an animated SVG: a film of adjacent frames, of which one is visible at a time.
 //!
-//! The colours are its own, on a dark ground, so that it looks the same on light and dark pages. Whoever does not want things to
-//! move, or cannot show it, sees the last frame.
+//! The colours are fixed, on a dark background, so that it looks the same on light and dark pages. Viewers without animation, or with
+//! reduced motion, show the last frame.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use super::terminal::{COLUMNS, Frame, Look, ROWS, Row};
 
-/// How long the last frame stays.
+/// How long the last frame is shown.
 const REST: Duration = Duration::from_secs(6);
 
-/// Of a character, in hundredths of a pixel, and of a line.
+/// The width of a character, in hundredths of a pixel, and the height of a line.
 const ADVANCE: u32 = 843;
 const LINE: u32 = 19;
 
-/// Around the text.
+/// The margin around the text.
 const MARGIN: u32 = 16;
 
-/// The terminal's sixteen colours, readable on the ground.
+/// The terminal's sixteen colours, readable on the background.
 const COLOURS: [&str; 16] = [
     "#6e7681", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#c9d1d9", "#6e7681",
     "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#f0f6fc",
 ];
 
-/// The film, with this as its description.
+/// Draws the film, with this description.
 pub(super) fn draw(title: &str, frames: &[Frame]) -> String {
     let width = MARGIN * 2 + u32::from(COLUMNS) * ADVANCE / 100;
     let height = MARGIN * 2 + u32::from(ROWS) * LINE;
@@ -97,12 +97,12 @@ fn style(frames: &[Frame], width: u32) -> String {
     style
 }
 
-/// A line of the screen, to be used wherever it is shown.
+/// Defines a line of the screen, for use in every frame that shows it.
 fn line(svg: &mut String, id: usize, row: &Row) {
     let _ = write!(svg, "<text id=\"r{id}\">");
     for piece in row {
         let x = f64::from(MARGIN) + f64::from(u32::from(piece.column) * ADVANCE) / 100.0;
-        // Browsers fold spaces, whatever they are asked for.
+        // Browsers collapse spaces even if told not to.
         let text = escaped(&piece.text).replace(' ', "\u{a0}");
         let _ = write!(svg, "<tspan x=\"{x:.1}\"{}>{text}</tspan>", class(piece.look));
     }

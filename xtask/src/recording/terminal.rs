@@ -1,4 +1,4 @@
-//! Runs a program in a terminal of its own and keeps what the screen showed, and when.
+//! Runs a program in a terminal and records the frames of its screen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -16,23 +16,23 @@ use vt100::{Cell, Color, Parser, Screen};
 pub(super) const COLUMNS: u16 = 108;
 pub(super) const ROWS: u16 = 28;
 
-/// What changes within this time is one frame: nobody could read it.
+/// Changes within this time are one frame: they are too fast to read.
 const AT_ONCE: Duration = Duration::from_millis(80);
 
-/// How a program asks a terminal where its cursor is.
+/// The escape sequence that requests the cursor position.
 const WHERE: &[u8] = b"\x1b[6n";
 
-/// A moment of the screen.
+/// A frame of the screen.
 #[derive(Debug, PartialEq)]
 pub(super) struct Frame {
     pub(super) at: Duration,
     pub(super) rows: Vec<Row>,
 }
 
-/// A line of the screen: pieces that look the same.
+/// A line of the screen: pieces of equal style.
 pub(super) type Row = Vec<Piece>;
 
-/// Text that looks the same.
+/// Text of one style.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Piece {
     pub(super) column: u16,
@@ -40,10 +40,10 @@ pub(super) struct Piece {
     pub(super) look: Look,
 }
 
-/// How text looks.
+/// The style of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Look {
-    /// One of the terminal's sixteen.
+    /// One of the terminal's sixteen colours.
     pub(super) colour: Option<u8>,
     pub(super) bold: bool,
     pub(super) dim: bool,
@@ -72,7 +72,7 @@ pub(super) fn record(line: &str, program: &mut Command) -> Result<Vec<Frame>> {
         .stderr(Stdio::from(slave))
         .spawn()
         .context("cannot start the program")?;
-    // The command has its own copies of our end, and they keep the terminal open.
+    // The command has its own copies of this end of the terminal; ours would keep it open.
     program
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -99,7 +99,7 @@ fn watch(line: &str, mut shown: File) -> Result<Vec<Frame>> {
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            // How Linux says that nobody is at the other end any more.
+            // Linux reports the closed other end as this error.
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => break,
             Err(error) => return Err(error).context("cannot read the terminal"),
         };
@@ -148,7 +148,7 @@ fn pieces(screen: &Screen, row: u16) -> Row {
     }
     for piece in &mut pieces {
         let text = piece.text.trim_start();
-        // What is before it are single spaces, no more than there are columns.
+        // Only single spaces precede it, at most as many as there are columns.
         piece.column += u16::try_from(piece.text.len() - text.len()).unwrap_or_default();
         piece.text = text.trim_end().to_owned();
     }
@@ -167,7 +167,7 @@ fn look(cell: &Cell) -> Look {
     }
 }
 
-/// A screen with nothing on it.
+/// An empty screen.
 fn blank() -> Parser {
     let size = |cells: u16| NonZero::new(cells).unwrap_or(NonZero::<u16>::MIN);
     Parser::new(size(ROWS), size(COLUMNS), 0)

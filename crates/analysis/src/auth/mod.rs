@@ -1,4 +1,4 @@
-//! Being let in, as the field `authentication` says.
+//! Authentication, as configured in the field `authentication`.
 
 mod oauth2;
 mod sigv4;
@@ -14,46 +14,46 @@ pub(crate) use self::oauth2::Tokens;
 pub use self::sigv4::AwsCredentials;
 use crate::address::{Address, basic};
 use crate::http::{Http, Request, Response};
-use crate::{AskError, Veil};
+use crate::{ProviderError, Redactor};
 
-/// The operator's own keys for AWS, as far as a namespace may use them.
+/// The operator's own AWS keys, as available to a namespace.
 #[derive(Clone, Copy)]
 pub(crate) enum Aws<'d> {
-    /// There are none.
+    /// The operator has no keys.
     None,
-    /// There are some, for other namespaces.
+    /// The keys are for other namespaces.
     Elsewhere,
     Keys(&'d AwsCredentials),
 }
 
-/// What being let in needs.
-pub(crate) struct Doors<'d> {
+/// A client with the dependencies of authentication.
+pub(crate) struct AuthenticatedClient<'d> {
     pub(crate) http: &'d Http,
     pub(crate) tokens: &'d Tokens,
     pub(crate) aws: Aws<'d>,
     pub(crate) namespace: &'d str,
     pub(crate) now: Timestamp,
-    pub(crate) veil: &'d Veil,
+    pub(crate) redactor: &'d Redactor,
 }
 
-impl Doors<'_> {
-    /// Sends a request with whatever lets it in. `at` is the provider's path, such as `provider.web`.
+impl AuthenticatedClient<'_> {
+    /// Sends a request with its authentication. `at` is the provider's path, such as `provider.web`.
     pub(crate) async fn send(
         &self,
         at: &str,
         authentication: Option<&Authentication>,
         mut request: Request,
-    ) -> Result<Response, AskError> {
+    ) -> Result<Response, ProviderError> {
         let at = format!("{at}.authentication");
         let mut ticket = None;
         match Chosen::of(&at, authentication)? {
             Chosen::Nothing => {}
             Chosen::Basic { username, password } => {
-                self.veil.add_login(username, password);
+                self.redactor.add_login(username, password);
                 request.headers.insert(AUTHORIZATION, basic(username, password));
             }
             Chosen::OAuth2(client) => {
-                self.veil.add_login(&client.client_id, &client.client_secret);
+                self.redactor.add_login(&client.client_id, &client.client_secret);
                 let (token, key) = self.tokens.token(self, &at, client, &request).await?;
                 request.headers.insert(AUTHORIZATION, token);
                 ticket = Some(key);
@@ -67,10 +67,10 @@ impl Doors<'_> {
             .get(AUTHORIZATION)
             .filter(|value| value.is_sensitive())
         {
-            conceal(ticket, self.veil);
+            conceal(ticket, self.redactor);
         }
         let response = self.http.send(self.namespace, request).await?;
-        // A token may be taken back before its time. The next question gets a new one.
+        // A token may be revoked before it expires. The next query gets a new one.
         if let (401, Some(key)) = (response.status.as_u16(), ticket) {
             self.tokens.forget(&key);
         }
@@ -78,12 +78,12 @@ impl Doors<'_> {
     }
 }
 
-/// Hides what lets a request in, and the password in it.
-fn conceal(ticket: &HeaderValue, veil: &Veil) {
+/// Redacts an authorization header, and the password in it.
+fn conceal(ticket: &HeaderValue, redactor: &Redactor) {
     let Some((scheme, token)) = ticket.to_str().ok().and_then(|text| text.split_once(' ')) else {
         return;
     };
-    veil.add(token);
+    redactor.add(token);
     let login = STANDARD
         .decode(token)
         .ok()
@@ -91,11 +91,11 @@ fn conceal(ticket: &HeaderValue, veil: &Veil) {
     if scheme.eq_ignore_ascii_case("basic")
         && let Some((name, password)) = login.as_deref().and_then(|login| login.split_once(':'))
     {
-        veil.add_login(name, password);
+        redactor.add_login(name, password);
     }
 }
 
-/// The one way in that is given. Argo writes empty ones too.
+/// The configured authentication method. Argo also writes empty ones.
 enum Chosen<'a> {
     Nothing,
     Basic { username: &'a str, password: &'a str },
@@ -104,7 +104,7 @@ enum Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    fn of(at: &str, authentication: Option<&'a Authentication>) -> Result<Self, AskError> {
+    fn of(at: &str, authentication: Option<&'a Authentication>) -> Result<Self, ProviderError> {
         let Some(Authentication {
             sigv4,
             oauth2,
@@ -116,7 +116,7 @@ impl<'a> Chosen<'a> {
         let sigv4 = sigv4.as_ref().filter(|it| **it != Default::default());
         let oauth2 = oauth2.as_ref().filter(|it| **it != Default::default());
         let basic = basic_auth.as_ref().filter(|it| **it != Default::default());
-        let missing = |field: &str| AskError::bad_field(format!("{at}.{field}"), "is empty");
+        let missing = |field: &str| ProviderError::bad_field(format!("{at}.{field}"), "is empty");
         match (sigv4, oauth2, basic) {
             (None, None, None) => Ok(Self::Nothing),
             (None, None, Some(basic)) if basic.username.is_empty() => Err(missing("basicAuth.username")),
@@ -134,7 +134,7 @@ impl<'a> Chosen<'a> {
             (Some(signing), None, None) => {
                 let unserved = [("profile", &signing.profile), ("roleArn", &signing.role_arn)];
                 if let Some((field, _)) = unserved.iter().find(|(_, value)| !value.is_empty()) {
-                    return Err(AskError::bad_field(
+                    return Err(ProviderError::bad_field(
                         format!("{at}.sigv4.{field}"),
                         "is not served; the operator signs with the keys of its own environment",
                     ));
@@ -144,7 +144,7 @@ impl<'a> Chosen<'a> {
                 }
                 Ok(Self::Sigv4(&signing.region))
             }
-            _ => Err(AskError::bad_field(
+            _ => Err(ProviderError::bad_field(
                 at,
                 "has more than one of sigv4, oauth2 and basicAuth; a request is let in one way",
             )),
@@ -152,16 +152,17 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// The headers of a metric, and what stood in its address. `at` is the path of the headers.
-pub(crate) fn headers(at: &str, given: &[Header], address: &Address) -> Result<HeaderMap, AskError> {
+/// The headers of a metric, and the credentials of its address. `at` is the path of the headers.
+pub(crate) fn headers(at: &str, given: &[Header], address: &Address) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     for (index, header) in given.iter().enumerate() {
-        let bad = |field: &str, problem: &str| AskError::bad_field(format!("{at}[{index}].{field}"), problem);
+        let bad =
+            |field: &str, problem: &str| ProviderError::bad_field(format!("{at}[{index}].{field}"), problem);
         let name: HeaderName = header
             .key
             .parse()
             .map_err(|_| bad("key", "is not the name of a header"))?;
-        // What the request itself decides is passed over, as Go's client does.
+        // Ignores headers that the request itself determines, like Go's client.
         if OURS.contains(&name.as_str()) {
             continue;
         }

@@ -1,37 +1,37 @@
-//! OAuth2 with client credentials: a token is asked for first, and kept until shortly before its end.
+//! OAuth2 with client credentials: requests a token first, and caches it until shortly before it expires.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ::http::header::{AUTHORIZATION, HeaderValue};
 use aws_lc_rs::digest::{SHA256, digest};
 use form_urlencoded::Serializer;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use stateward_api::analysis::OAuth2;
 use tokio::time::Instant;
 
-use super::Doors;
-use crate::AskError;
+use super::AuthenticatedClient;
+use crate::ProviderError;
 use crate::address::{Address, basic, origin};
 use crate::http::{Request, Response, Trust};
 use crate::json;
 
-/// A token is not used in the last seconds of its life.
+/// A token is not used in the last seconds of its lifetime.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// How long a token is kept that does not say how long it lives.
+/// The lifetime of a token that does not declare one.
 const UNSAID: Duration = Duration::from_secs(300);
 
-/// As many as are kept. Beyond that, those that ended go, and then all.
+/// The maximum number of cached tokens. Beyond it, expired tokens are removed, and then all.
 const KEPT: usize = 1000;
 
-/// As much of an answer with a token as is read, and how many values it may have. That is little enough to be parsed in place.
+/// The maximum size of a token response, and of the number of its values. It is small enough to be parsed in place.
 const ANSWER: usize = 64 * 1024;
 const VALUES: usize = 1000;
 
-/// What makes two tokens the same. The secret is in there as a digest: whoever knows only the rest gets no token of others.
+/// Identifies a token. Contains a digest of the secret, so that a client without the secret gets no token of others.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     namespace: String,
@@ -42,7 +42,7 @@ pub(crate) struct Key {
     checked: bool,
 }
 
-/// The tokens that are kept.
+/// The token cache.
 #[derive(Default)]
 pub(crate) struct Tokens(Mutex<HashMap<Key, Token>>);
 
@@ -58,7 +58,7 @@ struct Answer {
     access_token: String,
     #[serde(default)]
     token_type: String,
-    /// A number, or a number as a text.
+    /// A number, or a number as a string.
     #[serde(default)]
     expires_in: Value,
 }
@@ -66,17 +66,17 @@ struct Answer {
 impl Tokens {
     pub(super) async fn token(
         &self,
-        doors: &Doors<'_>,
+        authenticated: &AuthenticatedClient<'_>,
         at: &str,
         client: &OAuth2,
         request: &Request,
-    ) -> Result<(HeaderValue, Key), AskError> {
-        let key = Key::of(doors.namespace, client, &request.trust);
+    ) -> Result<(HeaderValue, Key), ProviderError> {
+        let key = Key::of(authenticated.namespace, client, &request.trust);
         let kept = self.lock(|tokens| tokens.get(&key).cloned());
         if let Some(token) = kept.filter(|token| token.until > Instant::now()) {
             return Ok((token.value, key));
         }
-        let token = ask(doors, at, client, request).await?;
+        let token = fetch_token(authenticated, at, client, request).await?;
         let value = token.value.clone();
         self.lock(|tokens| {
             if tokens.len() >= KEPT {
@@ -96,7 +96,7 @@ impl Tokens {
     }
 
     fn lock<T>(&self, with: impl FnOnce(&mut HashMap<Key, Token>) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.0.lock())
     }
 }
 
@@ -115,9 +115,14 @@ impl Key {
     }
 }
 
-/// Some servers want the client's name and secret in a header, as the standard prefers, some in the form: the header is tried
-/// first, as Go's client does.
-async fn ask(doors: &Doors<'_>, at: &str, client: &OAuth2, request: &Request) -> Result<Token, AskError> {
+/// Some servers expect the client's credentials in a header, as the standard prefers, some in the form: the header is tried first, like
+/// Go's client.
+async fn fetch_token(
+    authenticated: &AuthenticatedClient<'_>,
+    at: &str,
+    client: &OAuth2,
+    request: &Request,
+) -> Result<Token, ProviderError> {
     let address = Address::parse(&format!("{at}.oauth2.tokenUrl"), &client.token_url)?;
     let form = |secret_too: bool| {
         let mut form = Serializer::new(String::new());
@@ -141,16 +146,19 @@ async fn ask(doors: &Doors<'_>, at: &str, client: &OAuth2, request: &Request) ->
         AUTHORIZATION,
         basic(&encoded(&client.client_id), &encoded(&client.client_secret)),
     );
-    let mut response = doors.http.send(doors.namespace, asking).await?;
+    let mut response = authenticated.http.send(authenticated.namespace, asking).await?;
     if matches!(response.status.as_u16(), 400 | 401 | 403) {
-        response = doors.http.send(doors.namespace, form(true)).await?;
+        response = authenticated
+            .http
+            .send(authenticated.namespace, form(true))
+            .await?;
     }
     read(response, &origin(&address.url))
 }
 
-fn read(response: Response, from: &str) -> Result<Token, AskError> {
+fn read(response: Response, from: &str) -> Result<Token, ProviderError> {
     const EXPECTED: &str = "JSON with an access_token";
-    let malformed = || AskError::malformed(from, EXPECTED);
+    let malformed = || ProviderError::malformed(from, EXPECTED);
     let answer = json::read(&response.ok()?.body, VALUES);
     let answer: Answer = answer.map_err(|unread| unread.of(from, EXPECTED))?;
     if answer.access_token.is_empty() {

@@ -1,9 +1,9 @@
-//! Signing requests as AWS wants it (Signature Version 4), for Amazon Managed Service for Prometheus.
+//! AWS Signature Version 4, for Amazon Managed Service for Prometheus.
 //!
-//! A hundred lines of our own, held to the vectors that AWS publishes: the crate for it brings the better part of AWS's SDK.
+//! A hundred lines, tested with the vectors that AWS publishes: the crate for it depends on most of AWS's SDK.
 //!
-//! The keys are the operator's, so nothing is signed but what goes to that service. A signature holds for one host, one minute
-//! and one request, and for nothing else.
+//! The keys are the operator's, so only requests to that service are signed. A signature is valid for one host, one minute and one
+//! request.
 
 use std::fmt;
 
@@ -16,23 +16,23 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use url::Url;
 
 use super::Aws;
-use crate::AskError;
+use crate::ProviderError;
 use crate::http::{Request, Trust, authority};
 
-/// Keys for AWS.
+/// AWS keys.
 #[derive(Clone)]
 pub struct AwsCredentials {
-    /// Whose keys.
+    /// The ID of the access key.
     pub access_key_id: String,
-    /// The secret one.
+    /// The secret access key.
     pub secret_access_key: String,
-    /// What temporary keys come with.
+    /// The session token of temporary keys.
     pub session_token: Option<String>,
 }
 
 impl AwsCredentials {
-    /// From `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, as `variable` gives them; `None` unless the
-    /// first two are there. The binary hands in its environment: nothing here looks around.
+    /// From `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, as `variable` returns them; `None` without the first two.
+    /// The binary passes its environment, because nothing here reads it.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         Some(Self {
@@ -57,8 +57,8 @@ pub(super) fn sign_for_prometheus(
     keys: Aws<'_>,
     namespace: &str,
     now: Timestamp,
-) -> Result<(), AskError> {
-    let bad = |problem: &str| AskError::bad_field(format!("{at}.sigv4"), problem);
+) -> Result<(), ProviderError> {
+    let bad = |problem: &str| ProviderError::bad_field(format!("{at}.sigv4"), problem);
     if !is_managed_prometheus(&request.url, region) {
         return Err(bad(
             "signs for Amazon Managed Service for Prometheus only, at https://aps-workspaces.REGION.amazonaws.com of the region it names",
@@ -84,7 +84,7 @@ pub(super) fn sign_for_prometheus(
     sign(request, keys, region, "aps", now).ok_or_else(|| bad("cannot be made of these keys"))
 }
 
-/// The hosts of the service in one region, each by its whole name: also with FIPS, over IPv6, in China, and its private endpoints.
+/// The hosts of the service in one region, by full name: also FIPS, IPv6, China, and private endpoints.
 fn is_managed_prometheus(url: &Url, region: &str) -> bool {
     let is_word = |word: &str| {
         (1..=63).contains(&word.len())
@@ -105,7 +105,7 @@ fn is_managed_prometheus(url: &Url, region: &str) -> bool {
     url.scheme() == "https" && url.port().is_none() && is_word(region) && (public || private)
 }
 
-/// `None` for keys that no header can carry.
+/// `None` for keys that are not valid in a header.
 fn sign(
     request: &mut Request,
     keys: &AwsCredentials,
@@ -163,7 +163,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The names of the headers that are signed, and a line for each. What proxies may change on the way is not among them.
+/// The names of the signed headers, and a line for each. Headers that proxies may change are not signed.
 fn signed_headers(headers: &HeaderMap, url: &Url) -> (String, String) {
     let mut signed = vec![(HOST.as_str(), authority(url))];
     for (name, value) in headers {
@@ -185,7 +185,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 const UNRESERVED_OR_SLASH: &AsciiSet = &UNRESERVED.remove(b'/');
 
-/// What is encoded in the URL is encoded once more, except for the slashes.
+/// The encoded path of the URL is encoded once more, except for the slashes.
 fn canonical_path(url: &Url) -> String {
     utf8_percent_encode(url.path(), UNRESERVED_OR_SLASH).to_string()
 }

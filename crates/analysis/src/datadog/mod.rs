@@ -1,7 +1,7 @@
-//! Datadog, by the first version of its API or by the second.
+//! Datadog, with version 1 or 2 of its API.
 //!
-//! The keys are in a Secret of the run's namespace, `datadog` unless `secretRef` names another: `api-key`, `app-key` and, for
-//! sites other than the first, `address`.
+//! The keys are in a Secret of the run's namespace, `datadog` unless `secretRef` names another: `api-key`, `app-key` and, for sites
+//! other than the default, `address`.
 
 mod v1;
 mod v2;
@@ -17,17 +17,17 @@ use crate::address::Address;
 use crate::http::Request;
 use crate::providers::Providers;
 use crate::secrets::Keys;
-use crate::{AskError, Question, timing};
+use crate::{MetricQuery, ProviderError, timing};
 
 const AT: &str = "provider.datadog";
 const ADDRESS: &str = "https://api.datadoghq.com";
 
-/// Asks Datadog.
-pub(crate) async fn ask(
+/// Queries Datadog.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &Datadog,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let version = version(metric)?;
     check(metric, version)?;
     let back = SignedDuration::from_mins(5);
@@ -40,36 +40,36 @@ pub(crate) async fn ask(
     let name = metric.secret_ref.as_ref().map(|it| it.name.as_str());
     let name = name.filter(|name| !name.is_empty()).unwrap_or("datadog");
     let secrets = providers.secrets.as_ref();
-    let keys = Keys::read(secrets, "datadog", question.namespace, name).await?;
+    let keys = Keys::read(secrets, "datadog", query.namespace, name).await?;
     let (api, app) = (keys.need("api-key")?, keys.need("app-key")?);
-    question.veil.add(api);
-    question.veil.add(app);
+    query.redactor.add(api);
+    query.redactor.add(app);
     let address = Address::parse(&keys.field("address"), keys.find("address").unwrap_or(ADDRESS))?;
 
     let window = Window {
-        from: question.now.checked_sub(back).unwrap_or(Timestamp::MIN),
-        to: question.now,
+        from: query.now.checked_sub(back).unwrap_or(Timestamp::MIN),
+        to: query.now,
         timeout,
     };
     let request = match version {
         Version::V1 => v1::request(&address, metric, &window),
         Version::V2 => v2::request(&address, metric, &window),
     };
-    let unfit = |key| AskError::bad_field(keys.field(key), "cannot be sent in a header");
+    let unfit = |key| ProviderError::bad_field(keys.field(key), "cannot be sent in a header");
     let request = request
         .secret(HeaderName::from_static("dd-api-key"), api)
         .ok_or_else(|| unfit("api-key"))?
         .secret(HeaderName::from_static("dd-application-key"), app)
         .ok_or_else(|| unfit("app-key"))?;
-    let veil = question.veil.clone();
+    let redactor = query.redactor.clone();
     let read = move |origin: &str, body: &[u8]| match version {
         Version::V1 => v1::read(origin, body),
-        Version::V2 => v2::read(origin, body, &veil),
+        Version::V2 => v2::read(origin, body, &redactor),
     };
-    providers.send(question, request, read).await
+    providers.send(query, request, read).await
 }
 
-/// From when to when, and how long to wait.
+/// The time range of a query, and its timeout.
 struct Window {
     from: Timestamp,
     to: Timestamp,
@@ -88,7 +88,7 @@ enum Version {
     V2,
 }
 
-fn version(metric: &Datadog) -> Result<Version, AskError> {
+fn version(metric: &Datadog) -> Result<Version, ProviderError> {
     match metric
         .api_version
         .as_deref()
@@ -98,16 +98,16 @@ fn version(metric: &Datadog) -> Result<Version, AskError> {
     {
         "v1" | "" => Ok(Version::V1),
         "v2" => Ok(Version::V2),
-        other => Err(AskError::bad_field(
+        other => Err(ProviderError::bad_field(
             format!("{AT}.apiVersion"),
             format!("{other:?} is not v1 or v2"),
         )),
     }
 }
 
-/// What would be ambiguous is not asked.
-fn check(metric: &Datadog, version: Version) -> Result<(), AskError> {
-    let bad = |field: &str, problem: &str| Err(AskError::bad_field(format!("{AT}.{field}"), problem));
+/// Rejects ambiguous queries.
+fn check(metric: &Datadog, version: Version) -> Result<(), ProviderError> {
+    let bad = |field: &str, problem: &str| Err(ProviderError::bad_field(format!("{AT}.{field}"), problem));
     if metric.query.is_empty() && metric.queries.is_empty() {
         return bad("query", "and queries are empty; there must be one to ask");
     }

@@ -1,4 +1,4 @@
-//! The first version of Datadog's API: points of a series, of which the last one counts.
+//! Version 1 of Datadog's API: the last point of a series counts.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use stateward_api::analysis::Datadog;
 use stateward_core::analysis::{Data, Reply};
 
 use super::Window;
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::Address;
 use crate::http::Request;
 use crate::json;
@@ -37,8 +37,8 @@ pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> R
     window.request(url)
 }
 
-/// The last point that has a value: Datadog's newest bucket is often still empty.
-pub(super) fn read(origin: &str, body: &[u8]) -> Result<Reply, AskError> {
+/// The last point with a value: Datadog's newest bucket is often still empty.
+pub(super) fn read(origin: &str, body: &[u8]) -> Result<Reply, ProviderError> {
     let answer: Answer = json::read(body, json::SAMPLES)
         .map_err(|unread| unread.of(origin, "Datadog's JSON with series and their pointlist"))?;
     let points = answer.series.into_iter().next().map(|it| it.pointlist);

@@ -1,7 +1,7 @@
-//! The second version of Datadog's API: one value, or one for each group.
+//! Version 2 of Datadog's API: one value, or one per group.
 //!
-//! The answer has columns. The first one of numbers counts; columns of groups name its rows. A query that is grouped gives
-//! numbers even where there is but one group, so that a condition need not know how many there are.
+//! The response has columns. The first number column counts; group columns name its rows. A grouped query yields a list even for a single
+//! group, so that a condition does not depend on the number of groups.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use crate::address::Address;
 use crate::http::Request;
 use crate::json;
 use crate::said::shown;
-use crate::{AskError, Veil};
+use crate::{ProviderError, Redactor};
 
-/// As much of a group's name as is noted.
+/// The maximum length of a group's name in the metadata.
 const NAMED: usize = 100;
 
-/// As many groups as are noted: the lowest half and the highest half, because either may be the bad ones.
+/// The maximum number of groups in the metadata: the lowest half and the highest half, because either may be the bad ones.
 const NOTED: usize = 100;
 
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
     data: Body,
-    /// What is wrong with the request, where that is all there is.
+    /// The errors of the request, if there are no data.
     #[serde(default)]
     errors: Value,
 }
@@ -84,8 +84,8 @@ pub(super) fn request(address: &Address, metric: &Datadog, window: &Window) -> R
     Request::post(url, window.timeout, "application/json", body.to_string())
 }
 
-pub(super) fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
-    let malformed = |expected: &str| AskError::malformed(origin, expected);
+pub(super) fn read(origin: &str, body: &[u8], redactor: &Redactor) -> Result<Reply, ProviderError> {
+    let malformed = |expected: &str| ProviderError::malformed(origin, expected);
     let answer: Answer = json::read(body, json::DOCUMENT)
         .map_err(|unread| unread.of(origin, "Datadog's JSON with columns of values"))?;
     for errors in [answer.data.errors, answer.errors] {
@@ -98,9 +98,9 @@ pub(super) fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskE
             _ => String::new(),
         };
         if !said.is_empty() {
-            return Err(AskError::QueryFailed {
+            return Err(ProviderError::QueryFailed {
                 origin: origin.to_owned(),
-                said: shown(&said, veil),
+                said: shown(&said, redactor),
             });
         }
     }
@@ -125,7 +125,7 @@ pub(super) fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskE
         (_, None) => Data::Nothing,
         (true, Some(value)) => Data::Number(*value),
         (false, Some(_)) => {
-            note(&mut notes, names, &values, veil);
+            note(&mut notes, names, &values, redactor);
             Data::Numbers(values)
         }
     };
@@ -137,7 +137,7 @@ pub(super) fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskE
     })
 }
 
-/// What every column of groups says of a row.
+/// The values of all group columns in a row.
 fn name(groups: &[&Column], row: usize) -> Option<String> {
     let mut parts = Vec::new();
     for column in groups {
@@ -153,7 +153,7 @@ fn name(groups: &[&Column], row: usize) -> Option<String> {
     Some(parts.join(","))
 }
 
-fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64], veil: &Veil) {
+fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64], redactor: &Redactor) {
     let mut groups: Vec<_> = names.into_iter().zip(values.iter().copied()).collect();
     if groups.len() > NOTED {
         groups.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -163,7 +163,7 @@ fn note(notes: &mut BTreeMap<String, String>, names: Vec<String>, values: &[f64]
     let groups: Vec<_> = groups
         .iter()
         .map(|(name, value)| {
-            let name: String = veil.hide(name).chars().take(NAMED).collect();
+            let name: String = redactor.redact(name).chars().take(NAMED).collect();
             json!({"name": name, "value": value})
         })
         .collect();

@@ -1,4 +1,4 @@
-//! From a URL to a connection, past the guard.
+//! Connects to a URL, if egress rules allow it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,13 +8,13 @@ use tokio::net::TcpStream;
 use url::{Host, Url};
 
 use super::{CONNECT, Http, Proxy};
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::origin;
 
 impl Http {
-    /// Connects to an address of the URL's host. If only one of its addresses is refused, it is refused whole: names that are
-    /// partly ours are made for mischief.
-    pub(super) async fn connect(&self, namespace: &str, url: &Url) -> Result<TcpStream, AskError> {
+    /// Connects to an address of the URL's host. If one of its addresses is refused, the host is refused: a name that resolves to both
+    /// internal and external addresses is suspicious.
+    pub(super) async fn connect(&self, namespace: &str, url: &Url) -> Result<TcpStream, ProviderError> {
         match &self.proxy {
             Some(proxy) => self.connect_through(proxy, namespace, url).await,
             None => {
@@ -26,13 +26,13 @@ impl Http {
         }
     }
 
-    /// Connects to the proxy that the operator was started with, and has it connect to the host.
+    /// Connects to the operator's proxy, and has it connect to the host.
     async fn connect_through(
         &self,
         proxy: &Proxy,
         namespace: &str,
         url: &Url,
-    ) -> Result<TcpStream, AskError> {
+    ) -> Result<TcpStream, ProviderError> {
         let literal: Vec<IpAddr> = match url.host() {
             Some(Host::Ipv4(address)) => vec![address.into()],
             Some(Host::Ipv6(address)) => vec![address.into()],
@@ -57,11 +57,11 @@ impl Http {
         Ok(stream)
     }
 
-    fn check(&self, url: &Url, addresses: &[IpAddr]) -> Result<(), AskError> {
+    fn check(&self, url: &Url, addresses: &[IpAddr]) -> Result<(), ProviderError> {
         for address in addresses {
             self.egress
                 .check(*address)
-                .map_err(|why| AskError::EgressRefused {
+                .map_err(|why| ProviderError::EgressRefused {
                     origin: origin(url),
                     address: *address,
                     why,
@@ -78,8 +78,8 @@ impl Http {
         }
     }
 
-    /// A host that is an address by any spelling was read as one when the URL was.
-    async fn addresses(&self, namespace: &str, url: &Url) -> Result<Vec<SocketAddr>, AskError> {
+    /// The URL parser has already normalized hosts that are addresses in any notation.
+    async fn addresses(&self, namespace: &str, url: &Url) -> Result<Vec<SocketAddr>, ProviderError> {
         let port = url.port_or_known_default().unwrap_or(80);
         match url.host() {
             Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
@@ -94,18 +94,18 @@ impl Http {
     }
 }
 
-async fn dial(url: &Url, addresses: Vec<SocketAddr>) -> Result<TcpStream, AskError> {
+async fn dial(url: &Url, addresses: Vec<SocketAddr>) -> Result<TcpStream, ProviderError> {
     let mut failure = unresolved(url, "it has no addresses");
     for address in addresses {
         match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // Small requests, one each: nothing to wait for.
+                // One small request per connection: do not delay it.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
             Ok(Err(error)) => failure = failed(url, &error),
             Err(_) => {
-                failure = AskError::Timeout {
+                failure = ProviderError::Timeout {
                     origin: origin(url),
                     seconds: CONNECT.as_secs(),
                 }
@@ -115,32 +115,32 @@ async fn dial(url: &Url, addresses: Vec<SocketAddr>) -> Result<TcpStream, AskErr
     Err(failure)
 }
 
-fn refused_name(url: &Url, why: &'static str) -> AskError {
-    AskError::HostRefused {
+fn refused_name(url: &Url, why: &'static str) -> ProviderError {
+    ProviderError::HostRefused {
         origin: origin(url),
         why,
     }
 }
 
-fn unresolved(url: &Url, why: &str) -> AskError {
-    AskError::NameNotResolved {
+fn unresolved(url: &Url, why: &str) -> ProviderError {
+    ProviderError::NameNotResolved {
         host: url.host_str().unwrap_or_default().to_owned(),
         why: why.to_owned(),
     }
 }
 
-/// What the resolver of the machine says, without what every message of it begins with.
+/// The message of the system resolver, without its constant prefix.
 fn in_words(error: &io::Error) -> String {
     let text = error.to_string().to_lowercase();
     let text = text.strip_prefix("failed to lookup address information: ");
     text.map_or_else(|| error.to_string().to_lowercase(), str::to_owned)
 }
 
-fn failed(url: &Url, error: &io::Error) -> AskError {
+fn failed(url: &Url, error: &io::Error) -> ProviderError {
     let origin = origin(url);
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => AskError::ConnectionRefused { origin },
-        kind => AskError::Connection {
+        io::ErrorKind::ConnectionRefused => ProviderError::ConnectionRefused { origin },
+        kind => ProviderError::Connection {
             origin,
             what: kind.to_string(),
         },

@@ -1,4 +1,4 @@
-//! A request and its answer over a connection.
+//! Sends a request and reads the response over a connection.
 
 use std::pin::pin;
 
@@ -15,10 +15,10 @@ use url::{Position, Url};
 
 use super::tls::Stream;
 use super::{Http, Proxy, Request, Response, SMALL};
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::origin;
 
-/// What a hop came to.
+/// The result of a hop.
 pub(super) enum Outcome {
     Answer(Response),
     Redirect {
@@ -33,7 +33,7 @@ impl Http {
         namespace: &str,
         stream: Stream,
         request: &Request,
-    ) -> Result<Outcome, AskError> {
+    ) -> Result<Outcome, ProviderError> {
         let from = origin(&request.url);
         let broken = |error: hyper::Error| broken(&from, &error);
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
@@ -47,7 +47,7 @@ impl Http {
             self.read(namespace, request, &from, answer).await
         };
         let mut exchange = pin!(exchange);
-        // The connection works while it is polled, and may end before the rest of the answer is read.
+        // The connection task must be polled, and may end before the rest of the response is read.
         tokio::select! {
             outcome = &mut exchange => outcome,
             _ = connection => exchange.await,
@@ -60,7 +60,7 @@ impl Http {
         request: &Request,
         from: &str,
         answer: hyper::Response<Incoming>,
-    ) -> Result<Outcome, AskError> {
+    ) -> Result<Outcome, ProviderError> {
         let status = answer.status();
         if matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
             let location = answer.headers().get(LOCATION).cloned();
@@ -68,11 +68,14 @@ impl Http {
         }
         let encoding = answer.headers().get(CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            return Err(AskError::malformed(from, "without compression, as was asked for"));
+            return Err(ProviderError::malformed(
+                from,
+                "without compression, as was asked for",
+            ));
         }
         let content_type = answer.headers().get(CONTENT_TYPE).and_then(essence);
         let limit = request.limit;
-        let too_large = || AskError::TooLarge {
+        let too_large = || ProviderError::TooLarge {
             origin: from.to_owned(),
             limit,
         };
@@ -103,7 +106,7 @@ impl Http {
     }
 }
 
-/// A content type without its parameters, where it is one: it is shown.
+/// A valid content type without its parameters, which is shown.
 fn essence(value: &HeaderValue) -> Option<String> {
     let text = value
         .to_str()
@@ -122,8 +125,8 @@ fn essence(value: &HeaderValue) -> Option<String> {
     (is_word(kind) && is_word(subtype)).then_some(text)
 }
 
-/// A proxy that is asked for a plain address is given all of it.
-fn outgoing(request: &Request, proxy: Option<&Proxy>) -> Result<hyper::Request<Full<Bytes>>, AskError> {
+/// A proxy for plain HTTP gets the absolute URL.
+fn outgoing(request: &Request, proxy: Option<&Proxy>) -> Result<hyper::Request<Full<Bytes>>, ProviderError> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(
@@ -132,7 +135,7 @@ fn outgoing(request: &Request, proxy: Option<&Proxy>) -> Result<hyper::Request<F
     );
     headers.extend(request.headers.clone());
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let unusable = || AskError::Connection {
+    let unusable = || ProviderError::Connection {
         origin: origin(&request.url),
         what: "the address cannot be put into a request".to_owned(),
     };
@@ -157,21 +160,21 @@ fn outgoing(request: &Request, proxy: Option<&Proxy>) -> Result<hyper::Request<F
     Ok(outgoing)
 }
 
-/// The host, and the port where it is not the usual one.
+/// The host, and the port if it is not the default.
 pub(crate) fn authority(url: &Url) -> String {
     url[Position::BeforeHost..Position::AfterPort].to_owned()
 }
 
-fn broken(from: &str, error: &hyper::Error) -> AskError {
+fn broken(from: &str, error: &hyper::Error) -> ProviderError {
     if error.is_parse() {
-        return AskError::malformed(from, "HTTP");
+        return ProviderError::malformed(from, "HTTP");
     }
     let what = if error.is_incomplete_message() {
         "the connection was closed before the answer was complete"
     } else {
         "the connection broke"
     };
-    AskError::Connection {
+    ProviderError::Connection {
         origin: from.to_owned(),
         what: what.to_owned(),
     }

@@ -1,11 +1,10 @@
-//! One HTTP client for all providers, because one guard is easier to hold than nine.
+//! One HTTP client for all providers, because one guard is easier to verify than nine.
 //!
-//! Every hop is the same: the host is resolved once, every address it has is shown to [`Egress`], and the connection is made to
-//! one of just those addresses; nothing resolves a second time, so a name cannot change its mind in between. Each request has
-//! its own connection, proxies of the environment are ignored, compressed answers are neither asked for nor taken, and an answer
-//! is read up to [`LIMIT`].
+//! Every hop is the same: the host is resolved once, each of its addresses is checked by [`Egress`], and the connection is made to one of
+//! exactly these addresses; no second lookup could return others. Each request has its own connection, proxies of the environment are
+//! ignored, compressed responses are neither requested nor accepted, and a response is read up to [`LIMIT`].
 //!
-//! What namespaces share has a limit per namespace: lookups of names, and memory for answers that are large.
+//! Shared resources are limited per namespace: name lookups, and memory for large responses.
 
 mod connect;
 mod exchange;
@@ -29,25 +28,25 @@ pub(crate) use self::tls::Trust;
 use self::tls::Trusts;
 use crate::address::origin;
 use crate::limit::{NamespaceLimit, Permit};
-use crate::{AskError, Egress, timing};
+use crate::{Egress, ProviderError, timing};
 
-/// As much of an answer as is read.
+/// The maximum size of a response.
 pub const LIMIT: usize = 1024 * 1024;
 
-/// As much of a web metric's answer as is read: it may be anything, and is kept whole until it is judged.
+/// The maximum size of a web metric's response, which may have any content and is kept until it is judged.
 pub const WEB_LIMIT: usize = 256 * 1024;
 
-/// Longer answers than this are large: few of them are read at the same time, and each counts until it has been parsed.
+/// Responses above this size are large: their number is limited, and each counts until it has been parsed.
 const SMALL: usize = 64 * 1024;
 
-/// How many large answers of one namespace, and of all, there may be at the same time.
+/// The maximum number of concurrent large responses of one namespace, and in total.
 const LARGE_PER_NAMESPACE: usize = 4;
 const LARGE: usize = 16;
 
-/// As often as a redirection is followed.
+/// The maximum number of redirects.
 pub const REDIRECTS: usize = 5;
 
-/// How long one connection may take to be made.
+/// The timeout of establishing a connection.
 pub const CONNECT: Duration = Duration::from_secs(10);
 
 /// The client.
@@ -63,33 +62,33 @@ pub struct Http {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// Without a user name: that goes to the headers.
+    /// Without credentials, which become headers.
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// What is asked is in the body, and an answer without it is no answer.
+    /// The query is in the body, and a response to a request without it is not an answer.
     pub(crate) asks_in_body: bool,
     pub(crate) trust: Trust,
-    /// For all of it: the name, the connection, redirections and the answer.
+    /// The timeout of the whole exchange: lookup, connection, redirects and response.
     pub(crate) timeout: Duration,
-    /// As much of the answer as is read.
+    /// The maximum size of the response.
     pub(crate) limit: usize,
 }
 
-/// An answer, whatever its status.
+/// A response with any status.
 pub(crate) struct Response {
-    /// Who gave it, for messages.
+    /// Its origin, for messages.
     pub(crate) origin: String,
     pub(crate) status: StatusCode,
-    /// Such as `text/html`; `None` where it is not one.
+    /// Such as `text/html`; `None` if it is invalid.
     pub(crate) content_type: Option<String>,
     pub(crate) body: Bytes,
-    /// For the memory of a large body. It goes with the body.
+    /// Accounts for the memory of a large body, and must live as long.
     pub(crate) _permit: Option<Permit>,
 }
 
 impl Http {
-    /// A client that resolves names as this machine does and trusts the authorities that it trusts.
+    /// A client with the system's resolver and trusted certificate authorities.
     pub fn new(egress: Egress) -> Self {
         Self {
             egress,
@@ -100,36 +99,36 @@ impl Http {
         }
     }
 
-    /// Resolves names otherwise.
+    /// Sets the resolver.
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
         self.lookups = Lookups::new(resolver);
         self
     }
 
-    /// Sends everything through a proxy.
+    /// Sets the proxy for all requests.
     pub fn proxy(mut self, proxy: Option<Proxy>) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// Trusts the authorities of this PEM, beside those of this machine. `None` where there is none in it.
+    /// Also trusts the authorities in this PEM. `None` if it contains none.
     pub fn trusting(mut self, pem: &str) -> Option<Self> {
         self.trusts = self.trusts.with(pem)?;
         Some(self)
     }
 
-    /// Why it never connects to a URL, as far as that is known without resolving its host.
+    /// Why it never connects to a URL, as far as known without resolving the host.
     pub(crate) fn refusal(&self, url: &str) -> Option<String> {
         self.egress.refusal(url).map(|refusal| refusal.to_string())
     }
 
-    /// Sends a request for a namespace and reads the answer.
-    pub(crate) async fn send(&self, namespace: &str, request: Request) -> Result<Response, AskError> {
+    /// Sends a request for a namespace and reads the response.
+    pub(crate) async fn send(&self, namespace: &str, request: Request) -> Result<Response, ProviderError> {
         let (url, timeout) = (request.url.clone(), request.timeout);
         timing::within(&url, timeout, self.follow(namespace, request)).await
     }
 
-    async fn follow(&self, namespace: &str, mut request: Request) -> Result<Response, AskError> {
+    async fn follow(&self, namespace: &str, mut request: Request) -> Result<Response, ProviderError> {
         let first = origin(&request.url);
         for _ in 0..=REDIRECTS {
             let stream = self.connect(namespace, &request.url).await?;
@@ -141,7 +140,7 @@ impl Http {
                 }
             }
         }
-        Err(AskError::TooManyRedirects {
+        Err(ProviderError::TooManyRedirects {
             origin: first,
             limit: REDIRECTS,
         })
@@ -177,7 +176,7 @@ impl Request {
         request
     }
 
-    /// Sets a header whose value nobody may see. `None` for a value that no header can have.
+    /// Sets a header with a sensitive value. `None` if the value is not valid in a header.
     pub(crate) fn secret(mut self, name: HeaderName, value: &str) -> Option<Self> {
         let mut value = HeaderValue::from_str(value).ok()?;
         value.set_sensitive(true);
@@ -187,12 +186,12 @@ impl Request {
 }
 
 impl Response {
-    /// The answer, where its status is a good one.
-    pub(crate) fn ok(self) -> Result<Self, AskError> {
+    /// The response, if its status is a success.
+    pub(crate) fn ok(self) -> Result<Self, ProviderError> {
         if self.status.is_success() {
             return Ok(self);
         }
-        Err(AskError::Status {
+        Err(ProviderError::Status {
             origin: self.origin,
             status: self.status.as_u16(),
             said: None,

@@ -1,7 +1,7 @@
-//! A proxy in front of everything, by explicit choice. Proxies of the environment are ignored.
+//! An explicitly configured proxy for all requests. Proxies of the environment are ignored.
 //!
-//! Through a proxy names are resolved by the proxy, so the guard sees host names and literal addresses only: what a name leads to
-//! is for the proxy to check.
+//! The proxy resolves names, so the egress rules only apply to host names and literal addresses: the proxy must check what a name
+//! resolves to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use url::Url;
 
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::{Address, origin};
 
-/// As much as a proxy may say before the tunnel begins.
+/// The maximum size of the proxy's response to CONNECT.
 const ANSWER: usize = 8 * 1024;
 
-/// An HTTP proxy: `http://proxy.example:3128`, with a name and a password where it wants them.
+/// An HTTP proxy: `http://proxy.example:3128`, with optional credentials.
 #[derive(Clone)]
 pub struct Proxy {
     pub(super) url: Url,
@@ -25,11 +25,11 @@ pub struct Proxy {
 }
 
 impl FromStr for Proxy {
-    type Err = AskError;
+    type Err = ProviderError;
 
-    fn from_str(text: &str) -> Result<Self, AskError> {
+    fn from_str(text: &str) -> Result<Self, ProviderError> {
         let address = Address::parse("--egress-proxy", text)?;
-        let bad = |problem: &str| Err(AskError::bad_field("--egress-proxy", problem));
+        let bad = |problem: &str| Err(ProviderError::bad_field("--egress-proxy", problem));
         if address.url.scheme() != "http" {
             return bad("is https; a proxy is reached by http, such as http://proxy.example:3128");
         }
@@ -46,8 +46,8 @@ impl FromStr for Proxy {
 }
 
 impl Proxy {
-    /// Asks for a tunnel to the URL's host. What comes out of it is between us and that host.
-    pub(super) async fn tunnel(&self, stream: &mut TcpStream, url: &Url) -> Result<(), AskError> {
+    /// Opens a tunnel to the URL's host, whose TLS the proxy cannot read.
+    pub(super) async fn tunnel(&self, stream: &mut TcpStream, url: &Url) -> Result<(), ProviderError> {
         let broken = |what: &str| self.failed(url, what);
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or(443);
@@ -60,7 +60,7 @@ impl Proxy {
         request.extend_from_slice(b"\r\n");
         let written = stream.write_all(&request).await;
         written.map_err(|_| broken("broke the connection"))?;
-        // The other end speaks TLS and waits for us, so nothing follows the headers.
+        // The other end waits for our TLS handshake, so nothing follows the headers.
         let (mut answer, mut part) = (Vec::new(), [0; 1024]);
         while !answer.ends_with(b"\r\n\r\n") {
             let read = stream.read(&mut part).await;
@@ -80,16 +80,16 @@ impl Proxy {
         }
     }
 
-    /// What happened at the proxy, as an error of the provider behind it.
-    pub(super) fn failed(&self, url: &Url, what: &str) -> AskError {
-        AskError::Connection {
+    /// A failure of the proxy, as an error of the provider.
+    pub(super) fn failed(&self, url: &Url, what: &str) -> ProviderError {
+        ProviderError::Connection {
             origin: origin(url),
             what: format!("the proxy {} {what}", origin(&self.url)),
         }
     }
 }
 
-/// Without the name and the password.
+/// Omits the credentials.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Proxy").field(&origin(&self.url)).finish()

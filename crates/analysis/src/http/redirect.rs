@@ -1,14 +1,14 @@
-//! Where an answer sends us, and what we take along.
+//! Which redirects are followed, and what is sent to the new location.
 //!
-//! | from | to | followed | taken along |
+//! | from | to | followed | sent along |
 //! |---|---|---|---|
 //! | any | the same scheme, host and port | yes | everything |
 //! | http | https, or another host or port | yes | neither headers nor body |
 //! | https | http | no | |
 //! | any, with a body that would go along | another origin | no | |
 //!
-//! After 301, 302 and 303 a POST or PUT becomes a GET, as everywhere; but not where the question is in the body, because whatever is
-//! answered then is no answer to it.
+//! After 301, 302 and 303 a POST or PUT becomes a GET, as in other clients; but not if the query is in the body, because a response to a
+//! request without it is not an answer.
 
 use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use ::http::{HeaderMap, Method, StatusCode};
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::Request;
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::origin;
 
 /// The next request.
@@ -24,12 +24,12 @@ pub(super) fn next(
     mut request: Request,
     status: StatusCode,
     location: Option<HeaderValue>,
-) -> Result<Request, AskError> {
-    let refused = |whither| AskError::RedirectRefused {
+) -> Result<Request, ProviderError> {
+    let refused = |whither| ProviderError::RedirectRefused {
         origin: origin(&request.url),
         whither,
     };
-    let location = location.ok_or_else(|| refused("without being told where to"))?;
+    let location = location.ok_or_else(|| refused("without a location"))?;
     let url = location.to_str().ok().and_then(|to| request.url.join(to).ok());
     let mut url = url.ok_or_else(|| refused("to what is no address"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -38,7 +38,7 @@ pub(super) fn next(
     if request.url.scheme() == "https" && url.scheme() == "http" {
         return Err(refused("from https to http, which is not followed"));
     }
-    // A name and a password in there are not ours to send. Both setters fail only for URLs that have no host.
+    // Credentials of the location are not sent. Both setters only fail for URLs without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
@@ -54,7 +54,7 @@ pub(super) fn next(
     }
     if !same {
         if !request.body.is_empty() {
-            return Err(AskError::RedirectRefused {
+            return Err(ProviderError::RedirectRefused {
                 origin: origin(&request.url),
                 whither: "to another host with a body, which goes to the one that was asked only",
             });

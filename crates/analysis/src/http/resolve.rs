@@ -1,10 +1,10 @@
-//! From a name to its addresses.
+//! Resolves names to addresses.
 //!
-//! Names are resolved by `getaddrinfo`, which honours `/etc/hosts`, `resolv.conf` with its search domains, and whatever else the
-//! machine has. It blocks a thread and cannot be called off: a lookup whose question was given up long ago still holds its thread.
-//! So the permit for a lookup is given back when the lookup has ended, not when the question has, and a namespace that asks for
-//! names that hang uses up its own permits only. An async resolver was weighed: it would bring a second reading of `resolv.conf`
-//! and `/etc/hosts` that could differ from the one kubectl and the rest of the operator use, for the same guarantee.
+//! Names are resolved by `getaddrinfo`, which honours `/etc/hosts`, `resolv.conf` with its search domains, and the machine's other sources.
+//! It blocks a thread and cannot be cancelled: a lookup whose query has timed out still occupies its thread. Therefore a permit is
+//! released when the lookup ends, not when the query does, and a namespace whose lookups hang only uses up its own permits. An async
+//! resolver would give the same guarantee, but its reading of `resolv.conf` and `/etc/hosts` could differ from the one of kubectl and of
+//! the rest of the operator.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use async_trait::async_trait;
 
 use crate::limit::NamespaceLimit;
 
-/// How many lookups of one namespace, and of all, may be under way. Far below the 512 threads of tokio's blocking pool, which
-/// the client for the API server shares.
+/// The maximum number of concurrent lookups of one namespace, and in total. Far below the 512 threads of tokio's blocking pool, which the
+/// API client shares.
 const PER_NAMESPACE: usize = 8;
 const TOTAL: usize = 64;
 
 /// Resolves names.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// Every address of a host, with the port to connect to there.
+    /// All addresses of a host, with the port.
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
-/// Resolves names as this machine does.
+/// The system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -51,7 +51,7 @@ impl Lookups {
         }
     }
 
-    /// Resolves a name for a namespace. The lookup is a task of its own: it keeps its permit when nobody waits for it any more.
+    /// Resolves a name for a namespace. The lookup is a task that keeps its permit even if its query was cancelled.
     pub(super) async fn resolve(
         &self,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! TLS: whom to trust.
+//! TLS and its trusted certificate authorities.
 
 use std::io;
 use std::pin::Pin;
@@ -16,34 +16,34 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use url::Url;
 
-use crate::AskError;
+use crate::ProviderError;
 use crate::address::origin;
 
-/// Whom to trust.
+/// The certificates to trust.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Trust {
-    /// The authorities of this machine.
+    /// The system's authorities.
     #[default]
     System,
-    /// These authorities alone.
+    /// Only these authorities.
     Only(Vec<CertificateDer<'static>>),
-    /// Everybody: the metric says so.
+    /// Any certificate, as the metric requests.
     Anybody,
 }
 
 impl Trust {
-    /// What the fields of a metric ask for; `at` is the provider's path.
-    pub(crate) fn of(at: &str, insecure: bool, authority: Option<&str>) -> Result<Self, AskError> {
+    /// From the fields of a metric; `at` is the provider's path.
+    pub(crate) fn of(at: &str, insecure: bool, authority: Option<&str>) -> Result<Self, ProviderError> {
         let authority = authority.filter(|pem| !pem.trim().is_empty());
         match (insecure, authority) {
-            (true, Some(_)) => Err(AskError::bad_field(
+            (true, Some(_)) => Err(ProviderError::bad_field(
                 format!("{at}.caCertificate"),
                 "and insecure are given; a certificate is checked or it is not",
             )),
             (true, None) => Ok(Self::Anybody),
             (false, None) => Ok(Self::System),
             (false, Some(pem)) => certificates(pem).map(Self::Only).ok_or_else(|| {
-                AskError::bad_field(
+                ProviderError::bad_field(
                     format!("{at}.caCertificate"),
                     "is not PEM with a certificate of an authority",
                 )
@@ -52,7 +52,7 @@ impl Trust {
     }
 }
 
-/// `None` unless there is one, and all that are there can be used.
+/// The certificates; `None` if there are none, or one is invalid.
 fn certificates(pem: &str) -> Option<Vec<CertificateDer<'static>>> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
@@ -69,7 +69,7 @@ fn store(certificates: &[CertificateDer<'static>]) -> Option<RootCertStore> {
     Some(store)
 }
 
-/// The authorities of this machine, read when first needed, and those that the operator was told of.
+/// The system's authorities, loaded on first use, and those configured for the operator.
 #[derive(Default)]
 pub(super) struct Trusts {
     extra: Vec<CertificateDer<'static>>,
@@ -83,19 +83,24 @@ impl Trusts {
         Some(self)
     }
 
-    /// Speaks TLS over a connection where the URL wants it.
-    pub(super) async fn wrap(&self, stream: TcpStream, url: &Url, trust: &Trust) -> Result<Stream, AskError> {
+    /// Adds TLS to a connection if the URL requires it.
+    pub(super) async fn wrap(
+        &self,
+        stream: TcpStream,
+        url: &Url,
+        trust: &Trust,
+    ) -> Result<Stream, ProviderError> {
         if url.scheme() != "https" {
             return Ok(Stream::Plain(stream));
         }
-        let no_tls = |why: &str| AskError::Tls {
+        let no_tls = |why: &str| ProviderError::Tls {
             origin: origin(url),
             why: why.to_owned(),
         };
         let config = self
             .config(trust)
             .ok_or_else(|| no_tls("it cannot be set up here"))?;
-        // Addresses come in brackets from a URL and without from a certificate.
+        // Addresses have brackets in a URL and none in a certificate.
         let name = url.host_str().unwrap_or_default();
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(|_| no_tls("no certificate can have that name"))?;
@@ -112,7 +117,7 @@ impl Trusts {
                     return Some(config.clone());
                 }
                 let mut store = store(&self.extra)?;
-                // What cannot be used of a machine's list is left out, as everybody does.
+                // Invalid system certificates are ignored, like in other clients.
                 store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 let config = Arc::new(verifying(store)?);
                 Some(self.system.get_or_init(|| config).clone())
@@ -144,7 +149,7 @@ fn trusting_anybody() -> Option<ClientConfig> {
     )
 }
 
-/// Takes any certificate; whoever shows it must still have its key.
+/// Accepts any certificate; the server must still have its key.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -193,19 +198,19 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-fn failed(url: &Url, error: &io::Error) -> AskError {
+fn failed(url: &Url, error: &io::Error) -> ProviderError {
     let origin = origin(url);
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {
-        Some(rustls::Error::InvalidCertificate(why)) => AskError::CertificateNotTrusted {
+        Some(rustls::Error::InvalidCertificate(why)) => ProviderError::CertificateNotTrusted {
             origin,
             why: in_words(why),
         },
-        Some(other) => AskError::Tls {
+        Some(other) => ProviderError::Tls {
             origin,
             why: other.to_string(),
         },
-        None => AskError::Tls {
+        None => ProviderError::Tls {
             origin,
             why: error.kind().to_string(),
         },
@@ -214,7 +219,7 @@ fn failed(url: &Url, error: &io::Error) -> AskError {
 
 fn in_words(error: &CertificateError) -> String {
     match error {
-        // The latter where another authority has the same name.
+        // The latter if another authority has the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "no authority that is trusted here signed it; caCertificate names another one".to_owned()
         }

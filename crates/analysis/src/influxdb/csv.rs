@@ -1,4 +1,4 @@
-//! Annotated CSV, as Flux answers: tables one after the other, each with lines that say what its columns are.
+//! Annotated CSV, the format of Flux results: consecutive tables, each with annotations that describe its columns.
 //!
 //! ```text
 //! #datatype,string,long,dateTime:RFC3339,double
@@ -15,15 +15,15 @@ use crate::json::DOCUMENT;
 /// Why there are no values.
 #[derive(Debug, PartialEq)]
 pub(super) enum Trouble {
-    /// It is no annotated CSV.
+    /// Not annotated CSV.
     Malformed,
-    /// There are more values than are read.
+    /// More values than the limit.
     TooMany,
-    /// The query failed midway, and this is what was said.
+    /// The query failed while it ran, with this message.
     Said(String),
 }
 
-/// What is known of a table.
+/// The annotations of a table.
 #[derive(Default)]
 struct Table {
     types: Vec<String>,
@@ -31,7 +31,7 @@ struct Table {
     columns: Option<Vec<String>>,
 }
 
-/// The values of the column `_value`, in the order of the answer. A row without that column is nothing.
+/// The values of the column `_value`, in order. Rows without that column are skipped.
 pub(super) fn values(body: &[u8]) -> Result<Vec<Value>, Trouble> {
     let mut reader = ::csv::ReaderBuilder::new()
         .has_headers(false)
@@ -43,7 +43,7 @@ pub(super) fn values(body: &[u8]) -> Result<Vec<Value>, Trouble> {
         let record = record.map_err(|_| Trouble::Malformed)?;
         let texts = || record.iter().map(str::to_owned).collect::<Vec<_>>();
         match record.get(0).unwrap_or_default() {
-            // Annotations begin another table.
+            // Annotations start a new table.
             "#datatype" => {
                 table = Table {
                     types: texts(),
@@ -84,7 +84,7 @@ impl Table {
         let kind = self.types.get(at).map(String::as_str).unwrap_or_default();
         let value = match kind {
             "double" => text.parse::<f64>().ok().map(|number| {
-                // JSON has no NaN and no infinity; as a text, a condition fails on them instead of passing them over.
+                // JSON has no NaN or infinity; a condition fails on the text instead of ignoring the value.
                 serde_json::Number::from_f64(number).map_or_else(|| Value::from(text), Value::from)
             }),
             "long" => text.parse::<i64>().ok().map(Value::from),

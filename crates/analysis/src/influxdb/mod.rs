@@ -1,4 +1,4 @@
-//! InfluxDB, by Flux.
+//! InfluxDB, with Flux queries.
 //!
 //! The keys are in a Secret of the run's namespace, `influxdb` unless `profile` names another: `address`, `authToken` and `org`.
 
@@ -19,31 +19,31 @@ use crate::json;
 use crate::providers::Providers;
 use crate::said::shown;
 use crate::secrets::Keys;
-use crate::{AskError, Question, Veil};
+use crate::{MetricQuery, ProviderError, Redactor};
 
 const AT: &str = "provider.influxdb";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks an InfluxDB.
-pub(crate) async fn ask(
+/// Queries InfluxDB.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &InfluxDb,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     if metric.query.trim().is_empty() {
-        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+        return Err(ProviderError::bad_field(format!("{AT}.query"), "is empty"));
     }
     let profile = Some(metric.profile.as_str()).filter(|profile| !profile.is_empty());
     let secrets = providers.secrets.as_ref();
     let keys = Keys::read(
         secrets,
         "influxdb",
-        question.namespace,
+        query.namespace,
         profile.unwrap_or("influxdb"),
     )
     .await?;
     let (token, org) = (keys.need("authToken")?, keys.need("org")?);
-    question.veil.add(token);
+    query.redactor.add(token);
     let address = Address::parse(&keys.field("address"), keys.need("address")?)?;
 
     let mut url = address.join("/api/v2/query");
@@ -56,23 +56,23 @@ pub(crate) async fn ask(
     let body = serde_json::json!({"query": metric.query, "type": "flux", "dialect": dialect}).to_string();
     let mut request = Request::post(url, TIMEOUT, "application/json", body)
         .secret(AUTHORIZATION, &format!("Token {token}"))
-        .ok_or_else(|| AskError::bad_field(keys.field("authToken"), "cannot be sent in a header"))?;
+        .ok_or_else(|| ProviderError::bad_field(keys.field("authToken"), "cannot be sent in a header"))?;
     request
         .headers
         .insert(ACCEPT, HeaderValue::from_static("application/csv"));
-    let veil = question.veil.clone();
-    let read = move |origin: &str, body: &[u8]| read(origin, body, &veil);
-    providers.send(question, request, read).await
+    let redactor = query.redactor.clone();
+    let read = move |origin: &str, body: &[u8]| read(origin, body, &redactor);
+    providers.send(query, request, read).await
 }
 
-fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
+fn read(origin: &str, body: &[u8], redactor: &Redactor) -> Result<Reply, ProviderError> {
     let values = csv::values(body).map_err(|trouble| match trouble {
-        csv::Trouble::Said(said) => AskError::QueryFailed {
+        csv::Trouble::Said(said) => ProviderError::QueryFailed {
             origin: origin.to_owned(),
-            said: shown(&said, veil),
+            said: shown(&said, redactor),
         },
-        csv::Trouble::TooMany => AskError::too_complex(origin, json::DOCUMENT),
-        csv::Trouble::Malformed => AskError::malformed(origin, "annotated CSV as Flux gives it"),
+        csv::Trouble::TooMany => ProviderError::too_complex(origin, json::DOCUMENT),
+        csv::Trouble::Malformed => ProviderError::malformed(origin, "annotated CSV as Flux gives it"),
     })?;
     Ok(Reply {
         data: judge(values),
@@ -82,7 +82,7 @@ fn read(origin: &str, body: &[u8], veil: &Veil) -> Result<Reply, AskError> {
     })
 }
 
-/// Numbers where all are, a list where not.
+/// Numbers if all values are, otherwise a list.
 fn judge(values: Vec<Value>) -> Data {
     let numbers: Option<Vec<f64>> = values.iter().map(Value::as_f64).collect();
     match numbers {

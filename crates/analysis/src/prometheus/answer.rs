@@ -1,14 +1,14 @@
-//! What Prometheus answers.
+//! Parses Prometheus responses.
 //!
-//! | result | becomes |
+//! | result | data |
 //! |---|---|
 //! | vector | numbers, in the order of the answer |
 //! | matrix | numbers, one series after the other |
 //! | scalar | a number |
-//! | string | a text |
+//! | string | a string |
 //!
-//! The time of an instant vector is the time of the question, however old the samples behind it are: Prometheus looks back for
-//! them. Where their age counts, `timestamp(...)` asks for it.
+//! The time of an instant vector is the time of the query, regardless of the age of its samples: Prometheus looks back for them. A query
+//! can use `timestamp(...)` to get their age.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use stateward_core::analysis::{Data, Reply};
 use crate::http::Response;
 use crate::json;
 use crate::said::shown;
-use crate::{AskError, Veil};
+use crate::{ProviderError, Redactor};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,12 +36,12 @@ struct Answer {
     error: String,
     #[serde(default)]
     warnings: Vec<String>,
-    /// VictoriaMetrics' word for an answer that some of its storage nodes are missing from.
+    /// VictoriaMetrics' flag for a response that lacks some of its storage nodes.
     #[serde(default)]
     is_partial: bool,
 }
 
-/// What is read of a refusal, which may come without data or with data of another shape.
+/// The fields of an error response, whose data may be missing or of another shape.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Refusal {
@@ -51,8 +51,8 @@ struct Refusal {
     error: String,
 }
 
-/// The type may come after the result. A tagged enum would keep the result as a tree until then, so the parts of a result are read
-/// as what they look like.
+/// The type may follow the result. A tagged enum would buffer the result as a tree until then, so the parts of a result are parsed by their
+/// shape.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Found {
@@ -69,7 +69,7 @@ enum Kind {
     String,
 }
 
-/// A series of a vector or a matrix, or a half of the sample that a scalar or a string is.
+/// A series of a vector or a matrix, or one half of a scalar or string sample.
 enum Part {
     Series(Series),
     Number(f64),
@@ -121,34 +121,34 @@ impl<'de> Visitor<'de> for PartVisitor {
     }
 }
 
-/// A time in seconds, and a value as a text.
+/// A time in seconds, and a value as a string.
 #[derive(Deserialize)]
 struct Sample(f64, String);
 
-/// Reads an answer. What `veil` hides is not shown, should it repeat it.
-pub(super) fn read(response: &Response, veil: &Veil) -> Result<Reply, AskError> {
+/// Parses a response. Text of the server is redacted.
+pub(super) fn read(response: &Response, redactor: &Redactor) -> Result<Reply, ProviderError> {
     const EXPECTED: &str = "Prometheus' JSON with a status and a vector, matrix, scalar or string";
     let Response {
         origin, status, body, ..
     } = response;
-    // Others that count as success tell of an answer that is not Prometheus' own, or not whole.
+    // Other success codes mean that the response is not Prometheus' own, or incomplete.
     if *status != 200 {
         let refusal = json::read(body, json::SAMPLES).ok();
-        return Err(AskError::Status {
+        return Err(ProviderError::Status {
             origin: origin.clone(),
             status: status.as_u16(),
-            said: refusal.and_then(|refusal| said(&refusal, veil)),
+            said: refusal.and_then(|refusal| said(&refusal, redactor)),
         });
     }
-    let malformed = |expected: &str| AskError::malformed(origin, expected);
+    let malformed = |expected: &str| ProviderError::malformed(origin, expected);
     let answer: Answer = json::read(body, json::SAMPLES).map_err(|unread| unread.of(origin, EXPECTED))?;
     if answer.status != "success" {
         let refusal = Refusal {
             error_type: answer.error_type,
             error: answer.error,
         };
-        let said = said(&refusal, veil).unwrap_or_else(|| "without a reason".to_owned());
-        return Err(AskError::QueryFailed {
+        let said = said(&refusal, redactor).unwrap_or_else(|| "without a reason".to_owned());
+        return Err(ProviderError::QueryFailed {
             origin: origin.clone(),
             said,
         });
@@ -163,7 +163,7 @@ pub(super) fn read(response: &Response, veil: &Veil) -> Result<Reply, AskError> 
     let warnings: Vec<_> = answer.warnings.into_iter().chain(partial).collect();
     if !warnings.is_empty() {
         let warnings: Vec<_> = warnings.iter().map(|it| format!("{it:?}")).collect();
-        notes.insert("warnings".to_owned(), shown(&warnings.join(", "), veil));
+        notes.insert("warnings".to_owned(), shown(&warnings.join(", "), redactor));
     }
     Ok(Reply {
         data,
@@ -173,14 +173,14 @@ pub(super) fn read(response: &Response, veil: &Veil) -> Result<Reply, AskError> 
     })
 }
 
-/// `None` where there is nothing of Prometheus' in it.
-fn said(refusal: &Refusal, veil: &Veil) -> Option<String> {
+/// `None` if it contains no Prometheus error.
+fn said(refusal: &Refusal, redactor: &Redactor) -> Option<String> {
     let Refusal { error_type, error } = refusal;
     let is_type = (1..=32).contains(&error_type.len())
         && error_type
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_type.then(|| match shown(error, veil).as_str() {
+    is_type.then(|| match shown(error, redactor).as_str() {
         "" => error_type.clone(),
         error => format!("{error_type}: {error}"),
     })
@@ -190,7 +190,7 @@ const SAMPLE: &str = "a time and a value, as Prometheus writes a scalar or a str
 const SERIES: &str = "made of series, as Prometheus writes a vector or a matrix";
 
 impl Found {
-    /// Each has one sample in a vector, and any number of them in a matrix.
+    /// The number of series: one sample each in a vector, any number of them in a matrix.
     fn series(&self) -> Option<usize> {
         match self.result_type {
             Kind::Vector | Kind::Matrix => Some(self.result.len()),
@@ -198,7 +198,7 @@ impl Found {
         }
     }
 
-    /// The sample that a scalar or a string is.
+    /// The sample of a scalar or a string.
     fn sample(self) -> Result<Sample, &'static str> {
         match <[Part; 2]>::try_from(self.result) {
             Ok([Part::Number(time), Part::Text(value)]) => Ok(Sample(time, value)),
@@ -248,7 +248,7 @@ impl Found {
 }
 
 impl Sample {
-    /// Also `NaN`, `+Inf` and `-Inf`.
+    /// Also parses `NaN`, `+Inf` and `-Inf`.
     fn number(&self) -> Result<f64, &'static str> {
         self.1
             .parse()
@@ -270,7 +270,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    fn answer(status: u16, body: &Value) -> Result<Reply, AskError> {
+    fn answer(status: u16, body: &Value) -> Result<Reply, ProviderError> {
         let response = Response {
             origin: "http://prometheus:9090".to_owned(),
             status: status.try_into().unwrap(),
@@ -278,12 +278,12 @@ mod tests {
             body: body.to_string().into(),
             _permit: None,
         };
-        let veil = Veil::default();
-        veil.add("s3cr3t");
-        read(&response, &veil)
+        let redactor = Redactor::default();
+        redactor.add("s3cr3t");
+        read(&response, &redactor)
     }
 
-    fn success(kind: &str, result: &Value) -> Result<Reply, AskError> {
+    fn success(kind: &str, result: &Value) -> Result<Reply, ProviderError> {
         answer(
             200,
             &json!({"status": "success", "data": {"resultType": kind, "result": result, "stats": {}}}),
@@ -334,7 +334,7 @@ mod tests {
     #[rstest]
     fn an_answer_that_may_not_be_whole_is_none(#[values(203, 206)] status: u16) {
         let body = json!({"status": "success", "data": {"resultType": "vector", "result": []}});
-        assert!(matches!(answer(status, &body), Err(AskError::Status { .. })));
+        assert!(matches!(answer(status, &body), Err(ProviderError::Status { .. })));
     }
 
     #[test]

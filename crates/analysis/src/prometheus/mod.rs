@@ -1,7 +1,6 @@
-//! Prometheus, and whatever answers like one.
+//! Prometheus, and servers with the same API.
 //!
-//! A query goes as a form by POST, because queries can be long, and by GET where POST is not allowed, as Prometheus' own client
-//! does it.
+//! A query is sent as a POST form, because queries can be long, and with GET if POST is not allowed, like Prometheus' own client.
 
 mod answer;
 
@@ -17,62 +16,62 @@ use crate::address::Address;
 use crate::auth::headers;
 use crate::http::{Request, Response, Trust};
 use crate::providers::Providers;
-use crate::{AskError, Question, timing};
+use crate::{MetricQuery, ProviderError, timing};
 
 const AT: &str = "provider.prometheus";
 
-/// Asks a Prometheus.
-pub(crate) async fn ask(
+/// Queries Prometheus.
+pub(crate) async fn query(
     providers: &Providers,
     metric: &Prometheus,
-    question: &Question<'_>,
-) -> Result<Reply, AskError> {
+    query: &MetricQuery<'_>,
+) -> Result<Reply, ProviderError> {
     let field = format!("{AT}.address");
     let address = match (metric.address.trim(), providers.default_prometheus.as_deref()) {
         ("", Some(address)) => Address::parse("the operator's default address of Prometheus", address)?,
         ("", None) => {
             let problem = "is empty, and the operator has no default";
-            return Err(AskError::bad_field(field, problem));
+            return Err(ProviderError::bad_field(field, problem));
         }
         (address, _) => Address::parse(&field, address)?,
     };
     if metric.query.trim().is_empty() {
-        return Err(AskError::bad_field(format!("{AT}.query"), "is empty"));
+        return Err(ProviderError::bad_field(format!("{AT}.query"), "is empty"));
     }
-    let query = Query {
+    let call = ApiCall {
         address: &address,
         headers: headers(&format!("{AT}.headers"), &metric.headers, &address)?,
         trust: Trust::of(AT, metric.insecure, metric.ca_certificate.as_deref())?,
         timeout: timing::seconds(&format!("{AT}.timeout"), metric.timeout, 30)?,
-        form: form(metric, question)?,
+        form: form(metric, query)?,
         path: if metric.range_query.is_some() {
             "/api/v1/query_range"
         } else {
             "/api/v1/query"
         },
     };
-    let doors = providers.doors(question);
+    let authenticated = providers.authenticated(query);
     let authentication = metric.authentication.as_ref();
     let sending = async {
-        let response = doors.send(AT, authentication, query.post()).await?;
+        let response = authenticated.send(AT, authentication, call.post()).await?;
         match response.status {
             StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
-                doors.send(AT, authentication, query.get()).await
+                authenticated.send(AT, authentication, call.get()).await
             }
             _ => Ok(response),
         }
     };
-    let response = timing::within(&address.url, query.timeout, sending).await?;
-    let (secrets, veil) = (secrets(metric), question.veil.clone());
+    let response = timing::within(&address.url, call.timeout, sending).await?;
+    let (secrets, redactor) = (secrets(metric), query.redactor.clone());
     let read =
-        move |response: &Response| answer::read(response, &veil.with(secrets.iter().map(String::as_str)));
-    let mut reply = providers.read(question, response, read).await?;
+        move |response: &Response| answer::read(response, &redactor.with(secrets.iter().map(String::as_str)));
+    let mut reply = providers.read(query, response, read).await?;
     let resolved = "ResolvedPrometheusQuery".to_owned();
     reply.notes.insert(resolved, metric.query.clone());
     Ok(reply)
 }
 
-struct Query<'q> {
+struct ApiCall<'q> {
     address: &'q Address,
     path: &'q str,
     form: String,
@@ -81,7 +80,7 @@ struct Query<'q> {
     timeout: Duration,
 }
 
-impl Query<'_> {
+impl ApiCall<'_> {
     fn post(&self) -> Request {
         let url = self.address.join(self.path);
         let content = "application/x-www-form-urlencoded";
@@ -106,15 +105,15 @@ impl Query<'_> {
     }
 }
 
-fn form(metric: &Prometheus, question: &Question<'_>) -> Result<String, AskError> {
+fn form(metric: &Prometheus, query: &MetricQuery<'_>) -> Result<String, ProviderError> {
     let mut form = Serializer::new(String::new());
     form.append_pair("query", &metric.query);
     if metric.range_query.is_none() {
-        // The moment is the server's own: asked about one that is ahead of its clock, it answers as if nothing were wrong.
+        // The server's own time applies: for a time after its clock it would silently return incomplete data.
         return Ok(form.finish());
     }
-    let bad = |problem: &str| AskError::bad_field(format!("{AT}.rangeQuery"), problem);
-    let range = question
+    let bad = |problem: &str| ProviderError::bad_field(format!("{AT}.rangeQuery"), problem);
+    let range = query
         .range
         .ok_or_else(|| bad("has not come to a start and an end"))?;
     if range.end < range.start {
@@ -133,7 +132,7 @@ fn seconds(time: Timestamp) -> String {
     format!("{}.{:03}", time.as_second(), time.subsec_millisecond())
 }
 
-/// What must not be shown, should the server repeat it.
+/// Text to redact if the server repeats it.
 fn secrets(metric: &Prometheus) -> Vec<String> {
     let mut secrets: Vec<_> = metric.headers.iter().map(|it| it.value.clone()).collect();
     if let Some(authentication) = &metric.authentication {

@@ -1,12 +1,12 @@
-//! A certificate authority of a test's own.
+//! A certificate authority for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-/// An authority that nobody knows until he is told.
+/// An authority that is only trusted where it is configured.
 #[derive(Debug)]
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate for a server, with its key, both in PEM.
+/// A server certificate and its key, both in PEM format.
 #[derive(Clone, Debug)]
 pub struct Signed {
     /// The certificate.
@@ -16,19 +16,19 @@ pub struct Signed {
 }
 
 impl Authority {
-    /// Another one every time.
+    /// Creates a new authority.
     pub fn new() -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         CertifiedIssuer::self_signed(params, KeyPair::generate()?).map(Self)
     }
 
-    /// What whoever is to trust it has to be given.
+    /// The authority's certificate, in PEM format.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate for the server of this name or address.
+    /// Issues a certificate for a server name or address.
     pub fn sign(&self, name: &str) -> Result<Signed, rcgen::Error> {
         let key = KeyPair::generate()?;
         let params = CertificateParams::new(vec![name.to_owned()])?;

@@ -1,14 +1,15 @@
-//! Something to scrape, with values that a test sets.
+//! A Prometheus exporter with values that a test sets.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 
-/// An exporter on this machine's loopback. It ends when it is dropped.
+/// An exporter on loopback. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Exporter {
     socket: SocketAddr,
@@ -17,13 +18,13 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts one without metrics.
+    /// Starts an exporter without metrics.
     pub async fn start() -> io::Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let socket = listener.local_addr()?;
         let metrics = Arc::new(RwLock::new(String::new()));
         let shown = metrics.clone();
-        let handler = move || async move { shown.read().unwrap_or_else(PoisonError::into_inner).clone() };
+        let handler = move || async move { shown.read().clone() };
         let router = Router::new().route("/metrics", get(handler));
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, router).await;
@@ -35,12 +36,12 @@ impl Exporter {
         })
     }
 
-    /// Shows these metrics from now on, in the text format: `errors_total{pod="db-0"} 3`, each on a line of its own.
+    /// Sets the metrics, in the text format: `errors_total{pod="db-0"} 3`, one per line.
     pub fn set(&self, metrics: &str) {
-        metrics.clone_into(&mut self.metrics.write().unwrap_or_else(PoisonError::into_inner));
+        metrics.clone_into(&mut self.metrics.write());
     }
 
-    /// Where it is.
+    /// The address.
     pub fn socket(&self) -> SocketAddr {
         self.socket
     }

@@ -1,4 +1,4 @@
-//! For tests: a real Prometheus and something for it to scrape.
+//! For tests: a real Prometheus and an exporter.
 //!
 //! ```no_run
 //! # async fn example() {
@@ -7,7 +7,7 @@
 //! let exporter = Exporter::start().await.unwrap();
 //! exporter.set("errors_total 3\n");
 //! let Some(prometheus) = RealPrometheus::start(&exporter).await.unwrap() else {
-//!     return; // there is none on this machine, and it was said so
+//!     return; // none is installed, and stderr says so
 //! };
 //! prometheus.has("errors_total").await.unwrap();
 //! # }

@@ -1,4 +1,4 @@
-//! A real Prometheus, as a process of its own.
+//! A real Prometheus, as a child process.
 
 use std::fs;
 use std::io;
@@ -19,41 +19,41 @@ use crate::Egress;
 use crate::address::basic;
 use crate::http::{Http, Request, Trust};
 
-/// How long a start and a scrape may take.
+/// The timeout of a start and of a scrape.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where it is.
+/// The address to listen on.
 const HOST: &str = "127.0.0.1";
 
-/// What it shows to whoever wants TLS, and its key: files beside its configuration. They are read at every connection.
+/// The TLS certificate and its key: files next to the configuration, read for every connection.
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
-/// How often it scrapes.
+/// The scrape interval.
 const EVERY: &str = "200ms";
 
 /// Why there is no Prometheus.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
-    /// None is installed, and in CI there must be one.
+    /// Prometheus is not installed, although CI requires it.
     #[error("there is no prometheus in PATH, and CI is set: install the package prometheus")]
     NotInstalled,
-    /// It could not be started.
+    /// Prometheus could not be started.
     #[error("prometheus cannot be started")]
     Start(#[from] io::Error),
-    /// It cannot be given a certificate.
+    /// The certificate could not be created.
     #[error("there is no certificate for prometheus")]
     Certificate(#[from] rcgen::Error),
-    /// It was started, and that was all.
+    /// Prometheus was started, but did not become ready.
     #[error("prometheus did not get ready; its last words: {0}")]
     NotReady(String),
-    /// It runs, and has nothing to show.
+    /// Prometheus runs, but has no data.
     #[error("prometheus has nothing for {0}")]
     Nothing(String),
 }
 
-/// A Prometheus with a configuration and data of its own, on a free port of this machine's loopback, that scrapes one
-/// [`Exporter`]. The process ends when it is dropped.
+/// A Prometheus with its own configuration and data, on a free loopback port, which scrapes one [`Exporter`]. The process ends when it is
+/// dropped.
 #[derive(Debug)]
 pub struct RealPrometheus {
     process: Child,
@@ -63,35 +63,35 @@ pub struct RealPrometheus {
     door: Door,
 }
 
-/// How a Prometheus is reached.
+/// How a Prometheus is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Door {
     Open,
-    /// By whoever says [`USERNAME`] and [`PASSWORD`].
+    /// With basic authentication.
     Guarded,
-    /// The same over TLS.
+    /// With basic authentication and TLS.
     Encrypted,
 }
 
-/// Who is let in.
+/// The user name.
 pub const USERNAME: &str = "username";
-/// With which password.
+/// The password.
 pub const PASSWORD: &str = "password";
-/// The same as Prometheus wants it: bcrypt of the password, as cheap as can be.
+/// The bcrypt hash of the password, at minimum cost.
 const HASH: &str = "$2b$04$rQaEk1MeCwBRaaBlstzGX.HOsjRwGmngxkOr7nWiwXfheACer1FU6";
 
 impl RealPrometheus {
-    /// Starts one. `None` where none is installed, which is said on stderr; where `CI` is set, that is an error.
+    /// Starts a Prometheus. `None` if none is installed, with a message on stderr; if `CI` is set, that is an error.
     pub async fn start(exporter: &Exporter) -> Result<Option<Self>, TestError> {
         Self::open(exporter, Door::Open, None).await
     }
 
-    /// The same, behind [`USERNAME`] and [`PASSWORD`].
+    /// Starts a Prometheus with basic authentication.
     pub async fn start_guarded(exporter: &Exporter) -> Result<Option<Self>, TestError> {
         Self::open(exporter, Door::Guarded, None).await
     }
 
-    /// The same over TLS, with a certificate of this authority.
+    /// Starts a Prometheus with basic authentication and TLS, with a certificate of this authority.
     pub async fn start_encrypted(
         exporter: &Exporter,
         authority: &Authority,
@@ -99,7 +99,7 @@ impl RealPrometheus {
         Self::open(exporter, Door::Encrypted, Some(authority)).await
     }
 
-    /// Shows a certificate of another authority from the next connection on.
+    /// Replaces the certificate by one of another authority, for new connections.
     pub fn show_certificate_of(&self, authority: &Authority) -> Result<(), TestError> {
         show_certificate_of(authority, self.directory.path())
     }
@@ -118,7 +118,7 @@ impl RealPrometheus {
             );
             return Ok(None);
         };
-        // Between finding a free port and taking it, somebody else may.
+        // Another process may take the free port first.
         let mut last = TestError::NotReady(String::new());
         for _ in 0..3 {
             let mut prometheus = Self::spawn(&binary, exporter, door, authority)?;
@@ -130,7 +130,7 @@ impl RealPrometheus {
         Err(last)
     }
 
-    /// Where it is, for `provider.prometheus.address`.
+    /// The address, for `provider.prometheus.address`.
     pub fn address(&self) -> String {
         let scheme = match self.door {
             Door::Open | Door::Guarded => "http",
@@ -139,7 +139,7 @@ impl RealPrometheus {
         format!("{scheme}://{HOST}:{}", self.port)
     }
 
-    /// For which moments it was asked a query, by its own log.
+    /// The evaluation times of a query in its query log.
     pub fn asked(&self, query: &str) -> Vec<Timestamp> {
         let log = fs::read_to_string(self.directory.path().join("queries")).unwrap_or_default();
         let asked = log.lines().filter_map(|line| {
@@ -150,7 +150,7 @@ impl RealPrometheus {
         asked.collect()
     }
 
-    /// Waits until a query finds something.
+    /// Waits until a query returns data.
     pub async fn has(&self, query: &str) -> Result<(), TestError> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -233,7 +233,7 @@ impl RealPrometheus {
         Err(TestError::NotReady(last.to_owned()))
     }
 
-    /// The body of a good answer.
+    /// The body of a successful response.
     async fn get(&self, path: &str, query: &[(&str, &str)]) -> Option<String> {
         let url = Url::parse_with_params(&format!("{}{path}", self.address()), query).ok()?;
         let mut request = Request::get(url, Duration::from_secs(5));
@@ -260,7 +260,7 @@ fn show_certificate_of(authority: &Authority, directory: &Path) -> Result<(), Te
     Ok(())
 }
 
-/// The binary, where there is one.
+/// The installed binary, if any.
 fn installed() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)

@@ -1,4 +1,4 @@
-//! Being let in.
+//! Authentication.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn a_token_is_asked_for_once_and_kept() {
     }
     let asked = tokens.only();
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/token"));
-    // "stateward:s%26cret", as the standard has it.
+    // "stateward:s%26cret", as the standard requires.
     assert_eq!(asked.header("authorization"), "Basic c3RhdGV3YXJkOnMlMjZjcmV0");
     assert_eq!(
         asked.form(),

@@ -1,15 +1,17 @@
-//! Secrets are planted wherever one can be, every way of failing is tried, and nothing that can be shown shows one.
+//! Puts secrets into every possible place, provokes every error, and checks that no output contains one.
 
 use std::fmt::Debug;
 
 use axum::response::Response;
 use serde_json::{Value, json};
 use stateward_analysis::http::Http;
-use stateward_analysis::{Ask, AwsCredentials, Egress, MapSecrets, Providers, Question, Veil};
+use stateward_analysis::{
+    AwsCredentials, Egress, MapSecrets, MetricProvider, MetricQuery, Providers, Redactor,
+};
 
 use crate::stand_in::{Names, Seen, StandIn, ask, loopback, redirect, status};
 
-/// In every secret, and in nothing else.
+/// Part of every secret, and of nothing else.
 const CANARY: &str = "c4n4ry";
 
 /// Base64 of `me:c4n4ry` and of `c4n4ry-id:c4n4ry-secret`.
@@ -80,7 +82,7 @@ fn metrics(address: &str) -> Vec<Value> {
     ]
 }
 
-/// Everything that an error, an answer or the provider itself would print.
+/// Checks all output of an error, an answer and the provider itself.
 async fn scan(providers: &Providers, address: &str) {
     check("the dispatcher", providers);
     for metric in metrics(address) {
@@ -110,7 +112,7 @@ fn asking(address: &str, egress: Egress) -> Providers {
 
 #[tokio::test]
 async fn no_answer_shows_a_secret() {
-    // Each says back whatever it was sent, where one could be tempted to show it.
+    // Each repeats the request in a place that a message might show.
     type Answer = fn(&Seen) -> Response;
     let answers: [Answer; 6] = [
         |seen| status(500, format!("{seen:?} {:?}", seen.headers)),
@@ -159,7 +161,7 @@ async fn what_a_provider_repeats_in_its_own_words_is_redacted() {
     );
 }
 
-/// An endpoint may send back what let the request in, and that is judged as it is. The veil takes it out of what is shown.
+/// An endpoint may send the credentials of the request back. Conditions judge the original; the redactor hides it in output.
 #[tokio::test]
 async fn what_lets_a_request_in_is_hidden_in_what_is_answered() {
     let server = StandIn::answering(|seen| match seen.path.as_str() {
@@ -185,17 +187,17 @@ async fn what_lets_a_request_in_is_hidden_in_what_is_answered() {
         json!({"url": with_user}),
     ] {
         let metric = serde_json::from_value(json!({"name": "m", "provider": {"web": web}})).unwrap();
-        let veil = Veil::default();
-        let question = Question {
+        let redactor = Redactor::default();
+        let query = MetricQuery {
             metric: &metric,
             namespace: "shop",
             now: jiff::Timestamp::UNIX_EPOCH,
             range: None,
-            veil: &veil,
+            redactor: &redactor,
         };
-        let reply = asking(&address, loopback()).ask(&question).await.unwrap();
+        let reply = asking(&address, loopback()).query(&query).await.unwrap();
         let answer = format!("{:?}", reply.data);
-        let shown = veil.hide(&answer);
+        let shown = redactor.redact(&answer);
         assert_ne!(shown, answer, "nothing was sent");
         clean("the answer", &shown);
     }
@@ -204,19 +206,19 @@ async fn what_lets_a_request_in_is_hidden_in_what_is_answered() {
 #[test]
 fn no_question_and_no_metric_shows_a_secret() {
     for provider in metrics("http://prometheus:9090") {
-        // A URL with a password in it is in the metric's own text; the fields for secrets are not shown.
+        // A URL with a password is in the metric's own text; the fields for secrets are not shown.
         if provider.to_string().contains("me:c4n4ry@") || provider.pointer("/web/jsonBody").is_some() {
             continue;
         }
         let metric = serde_json::from_value(json!({"name": "m", "provider": provider})).unwrap();
-        let question = Question {
+        let query = MetricQuery {
             metric: &metric,
             namespace: "shop",
             now: jiff::Timestamp::UNIX_EPOCH,
             range: None,
-            veil: &Veil::default(),
+            redactor: &Redactor::default(),
         };
-        check("the question", &question);
+        check("the question", &query);
         check("the metric", &metric);
     }
 }

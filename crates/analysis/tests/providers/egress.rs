@@ -1,4 +1,4 @@
-//! What the guard keeps out, in every spelling.
+//! Addresses that the egress rules refuse, in every notation.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ async fn the_refusal_names_the_address_and_the_flag() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "http://meta.shop.svc is at 169.254.169.254, an address of a cloud's metadata service, and is not dialled; whoever runs \
-         the operator can open it with --allow-egress 169.254.169.254"
+        "http://meta.shop.svc is at 169.254.169.254, an address of a cloud's metadata service, and is not dialled; an \
+         administrator of the operator can allow it with --allow-egress 169.254.169.254"
     );
 }
 
@@ -103,7 +103,7 @@ async fn the_next_address_is_tried_where_one_does_not_answer() {
     assert_eq!(reply.data, Data::Number(1.0));
 }
 
-/// Says a good address first and a bad one ever after.
+/// Resolves to a good address first, and to a bad one from then on.
 struct Rebinding {
     good: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -133,7 +133,7 @@ async fn a_name_is_resolved_once_and_cannot_change_its_mind() {
         Data::Number(1.0)
     );
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // The next request asks anew, and what it hears is looked at anew.
+    // The next request resolves again, and checks the result again.
     assert_eq!(ask(&providers, web).await.unwrap_err().kind(), "EgressRefused");
     assert_eq!(server.seen().len(), 1);
 }

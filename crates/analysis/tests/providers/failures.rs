@@ -1,18 +1,18 @@
-//! Each way not to get an answer has words of its own.
+//! Every kind of failure has its own message.
 
 use axum::body::Body;
 use axum::response::Response;
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_analysis::http::{Http, WEB_LIMIT};
-use stateward_analysis::{AskError, MapSecrets, Providers};
+use stateward_analysis::{MapSecrets, ProviderError, Providers};
 use stateward_core::analysis::Data;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::stand_in::{Names, StandIn, ask, loopback, providers, status};
 
-async fn web(url: &str) -> AskError {
+async fn web(url: &str) -> ProviderError {
     ask(&providers(), json!({"web": {"url": url}})).await.unwrap_err()
 }
 
@@ -125,7 +125,7 @@ async fn compressed_answers_are_neither_asked_for_nor_taken() {
     );
 }
 
-/// A server that says the same to everybody, and then hangs up or not.
+/// A server with a constant response, after which it closes the connection or not.
 async fn raw(answer: &'static [u8], stays: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -171,17 +171,17 @@ async fn headers_without_end_are_not_read() {
 
 #[tokio::test]
 async fn proxies_of_the_environment_are_not_heard_of() {
-    // The client reads no environment at all; that it goes straight to the address is what every other test here shows.
+    // The client does not read the environment; every other test here shows that it connects directly.
     let server = StandIn::answering(|_| "7").await;
     ask(&providers(), json!({"web": {"url": server.url("/x")}}))
         .await
         .unwrap();
-    // A proxy would have been sent an absolute address.
+    // A proxy would have received an absolute URL.
     assert_eq!(server.only().path, "/x");
 }
 
 #[rstest]
-#[case(json!({}), "provider: names nobody to ask")]
+#[case(json!({}), "provider: names no provider")]
 #[case(json!({"job": {"spec": {}}}), "provider.job: is not asked over HTTP; its Job is run instead")]
 #[case(json!({"cloudWatch": {}}), "provider.cloudWatch: is not served")]
 #[case(json!({"kayenta": {}}), "provider.kayenta: is not served")]

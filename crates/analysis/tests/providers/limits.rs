@@ -1,4 +1,4 @@
-//! What one namespace can use up of what all share.
+//! How much of the shared resources one namespace can use.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use futures::future::join_all;
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_analysis::http::{Http, Resolve};
-use stateward_analysis::{Ask, AskError, MapSecrets, Providers, Question, Veil};
+use stateward_analysis::{MapSecrets, MetricProvider, MetricQuery, ProviderError, Providers, Redactor};
 use stateward_core::analysis::{Data, Reply};
 
 use crate::stand_in::{StandIn, ask, loopback, status, with_secrets};
 
-/// Resolves on the shared blocking pool, as `getaddrinfo` does, and does not come back for any name but one.
+/// Resolves on the shared blocking pool, like `getaddrinfo`, and hangs for every name but one.
 struct Hanging {
     good: SocketAddr,
     under_way: Arc<AtomicUsize>,
@@ -30,7 +30,7 @@ impl Resolve for Hanging {
         let lookup = tokio::task::spawn_blocking(move || {
             if hangs {
                 under_way.fetch_add(1, Ordering::SeqCst);
-                // Ends when the test does.
+                // Ends with the test.
                 let _ = gate.lock().map(|gate| gate.recv());
             }
             vec![good]
@@ -39,16 +39,16 @@ impl Resolve for Hanging {
     }
 }
 
-async fn ask_from(providers: &Providers, namespace: &str, provider: Value) -> Result<Reply, AskError> {
+async fn ask_from(providers: &Providers, namespace: &str, provider: Value) -> Result<Reply, ProviderError> {
     let metric = serde_json::from_value(json!({"name": "errors", "provider": provider})).unwrap();
-    let question = Question {
+    let query = MetricQuery {
         metric: &metric,
         namespace,
         now: "2026-11-16T06:00:00Z".parse().unwrap(),
         range: None,
-        veil: &Veil::default(),
+        redactor: &Redactor::default(),
     };
-    providers.ask(&question).await
+    providers.query(&query).await
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn lookups_that_hang_in_one_namespace_fail_no_metric_of_another() {
             Http::new(loopback()).resolver(resolver),
             MapSecrets::default(),
         ));
-        // They give up in time, and their lookups go on.
+        // The queries time out, but their lookups continue.
         let questions = (0..2 * THREADS).map(|index| {
             let web = json!({"web": {"url": format!("http://{index}.hostile/"), "timeoutSeconds": 1}});
             let providers = providers.clone();
@@ -123,7 +123,7 @@ fn secrets(address: &str) -> MapSecrets {
         )
 }
 
-/// Small on the wire, large once it is a tree.
+/// Small as text, large as a tree.
 #[rstest]
 #[case::objects(r#"{"":0},"#, "[", "{}]")]
 #[case::numbers("0,", "[", "0]")]

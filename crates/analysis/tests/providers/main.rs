@@ -1,5 +1,4 @@
-//! The providers against servers on this machine: stand-ins that look at what they are asked and answer as the real ones do, and
-//! one real Prometheus.
+//! The providers against local servers: stand-ins that check requests and respond like the real ones, and one real Prometheus.
 
 #![allow(clippy::unwrap_used, reason = "a test may end where it cannot go on")]
 

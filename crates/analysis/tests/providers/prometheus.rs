@@ -1,4 +1,4 @@
-//! Prometheus, by a stand-in that looks at what it is asked.
+//! Prometheus, with a stand-in that checks requests.
 
 use serde_json::{Value, json};
 use stateward_analysis::Range;

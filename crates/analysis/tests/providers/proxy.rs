@@ -1,4 +1,4 @@
-//! A proxy that is chosen by a flag, and what the guard still keeps out.
+//! A proxy configured by a flag, and what the egress rules still refuse.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::stand_in::{Names, ask, loopback, status};
 use crate::tls::serve;
 
-/// What a proxy does with a request for a tunnel.
+/// How a proxy responds to CONNECT.
 #[derive(Clone, Copy)]
 enum Tunnel {
     To(SocketAddr),
     Refused,
 }
 
-/// A proxy that answers `7` to a plain request, and the heads of the requests that it saw.
+/// A proxy that answers `7` to a plain request, and the headers of the requests it received.
 async fn proxy(tunnel: Tunnel) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let socket = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ async fn proxy(tunnel: Tunnel) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 
 fn through(socket: SocketAddr, egress: Egress) -> Http {
     let proxy = format!("http://me:pw@{socket}").parse().unwrap();
-    // Names are the proxy's to resolve: here nobody has one.
+    // The proxy resolves names: the client's resolver has none.
     Http::new(egress).resolver(Names::default()).proxy(Some(proxy))
 }
 

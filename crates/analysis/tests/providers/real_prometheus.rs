@@ -1,17 +1,17 @@
-//! The real thing: what a stand-in cannot know.
+//! A real Prometheus, for what a stand-in cannot show.
 
 use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, RealPrometheus};
-use stateward_analysis::{Ask, AskError, Providers, Question, Range, Veil};
+use stateward_analysis::{MetricProvider, MetricQuery, ProviderError, Providers, Range, Redactor};
 use stateward_clock::Clock;
 use stateward_core::analysis::{Data, Reply};
 
 use crate::stand_in::providers;
 
-async fn ask(providers: &Providers, metric: Value, back: Option<i64>) -> Result<Reply, AskError> {
+async fn ask(providers: &Providers, metric: Value, back: Option<i64>) -> Result<Reply, ProviderError> {
     let metric = serde_json::from_value(json!({"name": "m", "provider": {"prometheus": metric}})).unwrap();
     let now = Clock::wall().now();
-    let question = Question {
+    let query = MetricQuery {
         metric: &metric,
         namespace: "shop",
         now,
@@ -20,9 +20,9 @@ async fn ask(providers: &Providers, metric: Value, back: Option<i64>) -> Result<
             end: now,
             step: jiff::SignedDuration::from_secs(1),
         }),
-        veil: &Veil::default(),
+        redactor: &Redactor::default(),
     };
-    providers.ask(&question).await
+    providers.query(&query).await
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_real_prometheus_is_asked_and_understood() {
     let Some(prometheus) = RealPrometheus::start(&exporter).await.unwrap() else {
         return;
     };
-    // The steps of a subquery are whole seconds, so the first samples may be too new for one.
+    // The steps of a subquery are aligned to whole seconds, so the first samples may be too new for one.
     prometheus.has("sum_over_time(errors[30s:1s])").await.unwrap();
     let providers = providers().default_prometheus(Some(prometheus.address()));
     let query = |query: &str| json!({"query": query});
@@ -53,7 +53,7 @@ async fn a_real_prometheus_is_asked_and_understood() {
     };
     assert!(ratio.len() == 1 && ratio[0].is_nan());
 
-    // A subquery gives a matrix, and so does a range.
+    // A subquery and a range both return a matrix.
     let Data::Numbers(subquery) = data("errors{pod=\"db-0\"}[30s:1s]").await else {
         panic!("numbers")
     };

@@ -1,4 +1,4 @@
-//! Where answers send us: every hop is looked at, and nothing goes along to strangers.
+//! Redirects: every hop is checked, and nothing is sent along to other origins.
 
 use rstest::rstest;
 use serde_json::json;
@@ -120,7 +120,7 @@ async fn a_post_becomes_a_get_or_stays_as_it_was(
     assert_eq!(server.seen()[1].body, body);
 }
 
-/// An answer to no question, such as no data, would count.
+/// A response to a request without the query, such as no data, would count.
 #[rstest]
 #[case(302, "RedirectRefused")]
 #[case(303, "RedirectRefused")]
@@ -159,6 +159,6 @@ async fn a_redirection_to_nowhere_is_told() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{}: redirected without being told where to", server.url(""))
+        format!("{}: redirected without a location", server.url(""))
     );
 }

@@ -1,4 +1,4 @@
-//! Secrets of a cluster: one GET for each, in the run's namespace, every time.
+//! Secrets of a cluster: one GET each, in the run's namespace, every time.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use stateward_analysis::{KubeSecrets, Providers};
 
 use crate::stand_in::{Seen, StandIn, ask, loopback, status};
 
-/// An API server that knows one Secret.
+/// An API server with one Secret.
 async fn api_server(address: String) -> StandIn {
     StandIn::answering(move |seen: &Seen| {
         let data = |text: &str| STANDARD.encode(text);

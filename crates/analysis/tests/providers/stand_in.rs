@@ -1,4 +1,4 @@
-//! A server that notes what it is asked and answers as it is told, and the few words that make a test a sentence.
+//! A server that records requests and gives configured responses, and helpers for tests.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,10 +14,12 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
 use serde_json::{Value, json};
 use stateward_analysis::http::{Http, Resolve};
-use stateward_analysis::{Ask, AskError, Egress, MapSecrets, Providers, Question, Range, Veil};
+use stateward_analysis::{
+    Egress, MapSecrets, MetricProvider, MetricQuery, ProviderError, Providers, Range, Redactor,
+};
 use stateward_core::analysis::Reply;
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -45,7 +47,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
-/// Pairs as they are compared.
+/// Pairs with owned strings, for comparison.
 pub(crate) fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs
         .iter()
@@ -53,7 +55,7 @@ pub(crate) fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A server on this machine. It ends with the test's runtime.
+/// A local server. It ends with the test's runtime.
 pub(crate) struct StandIn {
     pub(crate) socket: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -104,7 +106,7 @@ impl StandIn {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The one request that arrived.
+    /// The only request received.
     pub(crate) fn only(&self) -> Seen {
         let mut seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
@@ -117,7 +119,7 @@ pub(crate) fn status(status: u16, body: impl Into<Body>) -> Response {
     Response::builder().status(status).body(body.into()).unwrap()
 }
 
-/// A response that sends on.
+/// A redirect.
 pub(crate) fn redirect(code: u16, to: &str) -> Response {
     Response::builder()
         .status(code)
@@ -126,7 +128,7 @@ pub(crate) fn redirect(code: u16, to: &str) -> Response {
         .unwrap()
 }
 
-/// Names that lead where a test wants them.
+/// A resolver with names that a test sets.
 #[derive(Clone, Default)]
 pub(crate) struct Names(pub(crate) HashMap<String, Vec<SocketAddr>>);
 
@@ -147,7 +149,7 @@ impl Resolve for Names {
     }
 }
 
-/// This machine is open to the tests.
+/// Egress rules that allow loopback.
 pub(crate) fn loopback() -> Egress {
     Egress {
         allow: vec!["127.0.0.1".parse().unwrap()],
@@ -163,7 +165,7 @@ pub(crate) fn with_secrets(secrets: MapSecrets) -> Providers {
     Providers::new(Http::new(loopback()), secrets)
 }
 
-pub(crate) async fn ask(providers: &Providers, provider: Value) -> Result<Reply, AskError> {
+pub(crate) async fn ask(providers: &Providers, provider: Value) -> Result<Reply, ProviderError> {
     ask_for_range(providers, provider, None).await
 }
 
@@ -172,24 +174,24 @@ pub(crate) async fn ask_for_range(
     providers: &Providers,
     provider: Value,
     range: Option<Range>,
-) -> Result<Reply, AskError> {
-    ask_hiding(providers, provider, range, &Veil::default()).await
+) -> Result<Reply, ProviderError> {
+    ask_hiding(providers, provider, range, &Redactor::default()).await
 }
 
-/// The same, where `veil` has secrets that the provider does not know.
+/// With secrets in `redactor` that the provider does not know.
 pub(crate) async fn ask_hiding(
     providers: &Providers,
     provider: Value,
     range: Option<Range>,
-    veil: &Veil,
-) -> Result<Reply, AskError> {
+    redactor: &Redactor,
+) -> Result<Reply, ProviderError> {
     let metric = serde_json::from_value(json!({"name": "errors", "provider": provider})).unwrap();
-    let question = Question {
+    let query = MetricQuery {
         metric: &metric,
         namespace: "shop",
         now: "2026-11-16T06:00:00Z".parse().unwrap(),
         range,
-        veil,
+        redactor,
     };
-    providers.ask(&question).await
+    providers.query(&query).await
 }

@@ -1,4 +1,4 @@
-//! Certificates: trusted, not trusted, and not looked at.
+//! Certificates: trusted, untrusted, and not verified.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! Graphite, Datadog, New Relic, InfluxDB, Wavefront and SkyWalking, each by a stand-in that looks at what it is asked and
-//! answers in the shape that its documentation has.
+//! Graphite, Datadog, New Relic, InfluxDB, Wavefront and SkyWalking, each with a stand-in that checks requests and responds in the
+//! documented format.
 
 use rstest::rstest;
 use serde_json::{Value, json};
 use stateward_analysis::http::Http;
-use stateward_analysis::{MapSecrets, Providers, Veil};
+use stateward_analysis::{MapSecrets, Providers, Redactor};
 use stateward_core::analysis::Data;
 
 use crate::stand_in::{
@@ -337,7 +337,7 @@ async fn influxdb_tells_what_is_wrong(#[case] code: u16, #[case] body: &'static 
     );
 }
 
-/// It is always https, so it has a name and an authority here.
+/// Wavefront always uses https, so the test needs a name and a certificate authority.
 async fn wavefront(body: Value) -> (StandIn, Providers) {
     let authority = Authority::new().unwrap();
     let answer = move |_: &Seen| status(200, body.to_string());
@@ -443,7 +443,7 @@ async fn skywalking_may_have_nothing_or_trouble(
     );
 }
 
-/// An arg from a Secret that the provider repeats at the place where its words are cut short.
+/// A secret arg that the provider repeats where its message is truncated.
 const CUT_SECRET: &str = "Xq7s3cr3tXq7";
 
 fn words_that_are_cut_in_a_secret() -> String {
@@ -451,9 +451,9 @@ fn words_that_are_cut_in_a_secret() -> String {
 }
 
 async fn nothing_of_a_cut_secret_is_shown(providers: &Providers, metric: Value) {
-    let veil = Veil::default();
-    veil.add(CUT_SECRET);
-    let shown = match ask_hiding(providers, metric, None, &veil).await {
+    let redactor = Redactor::default();
+    redactor.add(CUT_SECRET);
+    let shown = match ask_hiding(providers, metric, None, &redactor).await {
         Ok(reply) => format!("{:?}", reply.notes),
         Err(error) => error.to_string(),
     };

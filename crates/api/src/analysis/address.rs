@@ -1,8 +1,8 @@
-//! The addresses that metrics are asked at, as far as they are written in their templates.
+//! The metric provider addresses that templates contain.
 
 use super::{Authentication, Metric};
 
-/// The addresses of a metric that are not in a Secret, by their fields below `provider`.
+/// The addresses of a metric that are not in a Secret, with their fields below `provider`.
 pub fn addresses(metric: &Metric) -> Vec<(&'static str, &str)> {
     let provider = &metric.provider;
     let prometheus = provider.prometheus.as_ref();
@@ -42,13 +42,13 @@ fn token_url(authentication: Option<&Authentication>) -> Option<&str> {
     Some(oauth2.token_url.as_str())
 }
 
-/// The host of a URL, or of a host with a port, as it is written; `None` where it waits for an arg.
+/// The host of a URL, or of a host with a port, as written; `None` if it contains an unresolved arg.
 pub fn host(url: &str) -> Option<&str> {
     let host = written_host(url);
     (!host.contains("{{")).then_some(host)
 }
 
-/// As [`host`], whatever it waits for.
+/// Like [`host`], but keeps unresolved args.
 pub fn written_host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

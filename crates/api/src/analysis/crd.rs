@@ -11,7 +11,7 @@ pub fn definitions() -> [CustomResourceDefinition; 3] {
     let age = || column("Age", "date", ".metadata.creationTimestamp");
     let mut run = AnalysisRun::crd();
     for version in &mut run.spec.versions {
-        // As Argo's is: see the module's doc.
+        // No status subresource, like Argo's definition: see the module's doc.
         version.subresources = None;
         version.additional_printer_columns = Some(vec![
             column("Status", "string", ".status.phase"),

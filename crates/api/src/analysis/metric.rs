@@ -1,4 +1,4 @@
-//! One metric: what to ask, how often, and what the answers mean.
+//! A metric: its query, its interval, and how to judge its values.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -10,77 +10,77 @@ use super::Provider;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metric {
-    /// Its name, which no other metric of the run has.
+    /// The name of the metric, unique within the run.
     pub name: String,
-    /// The time from one measurement to the next, such as `30s`. Without it there is one measurement.
+    /// The time between two measurements, such as `30s`. Without it there is one measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// How long after the beginning of the run the first measurement is made.
+    /// The delay from the start of the run to the first measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_delay: Option<String>,
-    /// How many measurements are made. Without it: one, or with an interval as many as there is time for.
+    /// The number of measurements. Default: 1, or unlimited if `interval` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub count: Option<IntOrString>,
-    /// Makes a measurement successful.
+    /// The expression that makes a measurement successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_condition: Option<String>,
-    /// Makes a measurement failed. Where both conditions are given and neither holds, it is inconclusive.
+    /// The expression that makes a measurement failed. If both conditions are set and neither holds, the measurement is inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_condition: Option<String>,
-    /// How many measurements may fail; 0 unless given. -1: any number, where `consecutiveSuccessLimit` is given.
+    /// How many measurements may fail. Default: 0. -1 means any number, and requires `consecutiveSuccessLimit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub failure_limit: Option<IntOrString>,
-    /// How many measurements may be inconclusive; 0 unless given.
+    /// How many measurements may be inconclusive. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub inconclusive_limit: Option<IntOrString>,
-    /// How many measurements in a row may end in an error; 4 unless given.
+    /// How many consecutive measurements may end in an error. Default: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub consecutive_error_limit: Option<IntOrString>,
-    /// How many successful measurements in a row are enough.
+    /// How many consecutive successful measurements make the metric successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub consecutive_success_limit: Option<IntOrString>,
-    /// Whom to ask, and what.
+    /// The metric provider and the query.
     pub provider: Provider,
-    /// What an answer counts as that has nothing to judge. Stateward's own.
+    /// How to judge answers without a usable value. A Stateward extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswerPolicy>,
 }
 
-/// What an answer counts as that has nothing to judge. Without a word here, it goes to the conditions if one of them asks about
-/// just that (`len`, `isNil`, `default`, `??` for empty ones, `isNaN` and `isInf` for such numbers), and is an error if the one
-/// that would make it good does not.
+/// How to judge answers without a usable value. By default such an answer goes to the conditions if one of them tests for this case
+/// (`len`, `isNil`, `default`, `??` for empty ones, `isNaN` and `isInf` for such numbers), and is an error if the condition that would
+/// make it successful does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerPolicy {
-    /// No series, no value.
+    /// No series or no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<Reading>,
-    /// A number that is none, as a division of nothing by nothing gives.
+    /// NaN, such as the result of dividing zero by zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nan: Option<Reading>,
-    /// A number without bounds.
+    /// An infinite number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infinite: Option<Reading>,
-    /// Values that are five minutes old or older.
+    /// Values that are at least five minutes old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<Reading>,
-    /// No answer in time. An error unless given.
+    /// No answer within the timeout. Default: Error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Unanswered>,
-    /// No answer for any other reason: nobody there, a refusal, nonsense. An error unless given.
+    /// No answer for any other reason: connection refused, an error response or an invalid body. Default: Error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Unanswered>,
 }
 
-/// What an answer counts as.
+/// How to judge an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Reading {
-    /// An error, of which `consecutiveErrorLimit` allows some.
+    /// An error, counted against `consecutiveErrorLimit`.
     Error,
     /// A failed measurement.
     Failed,
@@ -88,14 +88,14 @@ pub enum Reading {
     Inconclusive,
     /// A successful measurement.
     Successful,
-    /// What the conditions say.
+    /// Evaluate the conditions.
     Judge,
 }
 
-/// What a question counts as that was not answered. Never a success.
+/// How to judge a query without an answer. Never successful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Unanswered {
-    /// An error, of which `consecutiveErrorLimit` allows some.
+    /// An error, counted against `consecutiveErrorLimit`.
     Error,
     /// A failed measurement.
     Failed,

@@ -1,8 +1,8 @@
-//! `AnalysisTemplate`, `ClusterAnalysisTemplate` and `AnalysisRun`: what to measure, and what was measured.
+//! `AnalysisTemplate`, `ClusterAnalysisTemplate` and `AnalysisRun`: what to measure, and the results.
 //!
-//! The fields are Argo Rollouts', so that templates written for it apply as they are. What is ours on top (`answers` and
-//! `caCertificate`) says so. An AnalysisRun has no status subresource because Argo's has none: either operator can work with
-//! either one's definition.
+//! The fields are those of Argo Rollouts, so that templates written for it apply unchanged. Stateward extensions (`answers` and
+//! `caCertificate`) are marked. An AnalysisRun has no status subresource because Argo's has none: each operator can work with the
+//! other's definition.
 
 pub mod address;
 mod crd;
@@ -27,14 +27,14 @@ pub use self::run::{
 };
 pub use crate::rolloutplugin::{FieldRef, MetricRef, Retention, TemplateRef};
 
-/// The label by which operators share a cluster: each takes only the runs that carry its name. Argo Rollouts leaves alone
-/// whatever carries one that is not its own.
+/// The label by which operators share a cluster: each manages only the runs with its own name. Argo Rollouts ignores objects labelled
+/// with another name.
 pub const INSTANCE_LABEL: &str = "argo-rollouts.argoproj.io/controller-instance-id";
 
-/// Our name in [`INSTANCE_LABEL`].
+/// The name of Stateward in [`INSTANCE_LABEL`].
 pub const INSTANCE: &str = "stateward";
 
-/// What to measure.
+/// A template of metrics to measure.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "argoproj.io",
@@ -51,21 +51,21 @@ pub struct AnalysisTemplateSpec {
     /// The metrics to measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// What the metrics need to be told, as `{{args.name}}`.
+    /// The args of the metrics, used as `{{args.name}}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arg>,
-    /// Metrics that are measured without a say.
+    /// Metrics that are measured but do not affect the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<MetricRef>,
-    /// How many measurements are kept.
+    /// How many measurements to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurement_retention: Vec<Retention>,
-    /// Templates whose metrics and args are taken in.
+    /// Templates whose metrics and args are included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<TemplateRef>,
 }
 
-/// What to measure, for every namespace.
+/// A template of metrics to measure, for all namespaces.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "argoproj.io",
@@ -79,25 +79,25 @@ pub struct AnalysisTemplateSpec {
 #[serde(transparent)]
 pub struct ClusterAnalysisTemplateSpec(pub AnalysisTemplateSpec);
 
-/// A value that a template asks for, or that a run was given.
+/// An arg of a template, or its value in a run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Arg {
-    /// Its name.
+    /// The name of the arg.
     pub name: String,
-    /// The value itself. In a template: the value unless another one is given.
+    /// The value. In a template: the default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Where it comes from.
+    /// Where to read the value from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ArgSource>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArgSource {
-    /// A key of a Secret in the run's namespace. It is read when it is needed, and written down nowhere.
+    /// A key of a Secret in the run's namespace. The value is read when needed and never stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_ref: Option<SecretKeyRef>,
     /// A field of the object that is rolled out.
@@ -110,6 +110,6 @@ pub struct ArgSource {
 pub struct SecretKeyRef {
     /// The name of the Secret.
     pub name: String,
-    /// The key in it.
+    /// The key in the Secret.
     pub key: String,
 }

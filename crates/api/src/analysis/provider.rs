@@ -1,4 +1,4 @@
-//! Whom a metric is asked of. The fields are Argo Rollouts'.
+//! Metric providers. The fields are those of Argo Rollouts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Whom to ask: exactly one.
+/// The metric provider to query. Exactly one field must be set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
-    /// A Prometheus, or whatever answers like one.
+    /// Prometheus, or a server with the same API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prometheus: Option<Prometheus>,
-    /// An HTTP endpoint that answers in JSON or text.
+    /// An HTTP endpoint that returns JSON or text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
-    /// A Job: it succeeds or it fails.
+    /// A Job, which succeeds or fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
     /// Datadog.
@@ -39,14 +39,14 @@ pub struct Provider {
     /// Wavefront.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wavefront: Option<Wavefront>,
-    /// Kayenta. Kept as it is, and not served.
+    /// Kayenta. Preserved, but not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::anything")]
     pub kayenta: Option<Value>,
     /// SkyWalking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skywalking: Option<SkyWalking>,
-    /// Metric plugins. Kept as they are, and not served.
+    /// Metric plugins. Preserved, but not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::anything")]
     pub plugin: Option<Value>,
@@ -56,96 +56,96 @@ pub struct Provider {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Prometheus {
-    /// Its URL. The operator's own default unless given.
+    /// The URL of Prometheus. Default: the operator's own default address.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// In PromQL.
+    /// The query, in PromQL.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    /// How to be let in.
+    /// How to authenticate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
-    /// Seconds to wait for the answer; 30 unless given.
+    /// Seconds to wait for the answer. Default: 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<i64>,
-    /// Do not check its certificate.
+    /// Do not verify the server's certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
-    /// Sent along.
+    /// Headers of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<Header>,
-    /// Ask for a range of time, not for an instant.
+    /// Run a range query instead of an instant query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_query: Option<RangeQuery>,
-    /// The certificate authority to trust, in PEM. Stateward's own.
+    /// The certificate authority to trust, in PEM format. A Stateward extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
 }
 
-/// A range of time.
+/// The time range of a query.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RangeQuery {
-    /// An expression such as `now() - duration("5m")`.
+    /// The start, as an expression such as `now() - duration("5m")`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start: String,
-    /// An expression such as `now()`.
+    /// The end, as an expression such as `now()`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub end: String,
-    /// The distance of two values, such as `1m`.
+    /// The time between two values, such as `1m`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
 }
 
-/// How to be let in: one of these.
+/// How to authenticate: one of these.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authentication {
-    /// Sign requests as AWS wants it.
+    /// Sign requests with AWS Signature Version 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sigv4: Option<Sigv4>,
-    /// Ask for a token first.
+    /// Request an OAuth2 token with client credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
-    /// A name and a password.
+    /// A user name and a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basic_auth: Option<BasicAuth>,
 }
 
-/// Signing as AWS wants it.
+/// AWS Signature Version 4.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sigv4 {
-    /// The region.
+    /// The AWS region.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub region: String,
-    /// A profile of the credentials file.
+    /// The profile in the credentials file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// A role to take on.
+    /// The role to assume.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub role_arn: String,
 }
 
-/// Client credentials.
+/// OAuth2 client credentials.
 #[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OAuth2 {
-    /// Where to ask for the token.
+    /// The URL of the token endpoint.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub token_url: String,
-    /// Who asks.
+    /// The client ID.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_id: String,
-    /// And the secret.
+    /// The client secret.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_secret: String,
-    /// For what.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
 
-/// Without the secret.
+/// Omits the client secret.
 impl fmt::Debug for OAuth2 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth2")
@@ -154,10 +154,10 @@ impl fmt::Debug for OAuth2 {
     }
 }
 
-/// A name and a password.
+/// A user name and a password.
 #[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct BasicAuth {
-    /// The name.
+    /// The user name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub username: String,
     /// The password.
@@ -165,7 +165,7 @@ pub struct BasicAuth {
     pub password: String,
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for BasicAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BasicAuth")
@@ -174,16 +174,16 @@ impl fmt::Debug for BasicAuth {
     }
 }
 
-/// A header.
+/// An HTTP header.
 #[derive(Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Header {
-    /// Its name.
+    /// The name of the header.
     pub key: String,
-    /// Its value.
+    /// The value of the header.
     pub value: String,
 }
 
-/// Without the value, which may be a token.
+/// Omits the value, which may be a token.
 impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Header")
@@ -192,38 +192,38 @@ impl fmt::Debug for Header {
     }
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Web {
-    /// Where to.
+    /// The URL of the request.
     pub url: String,
-    /// GET, POST or PUT; GET unless given.
+    /// The method: GET, POST or PUT. Default: GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Sent along.
+    /// Headers of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<Header>,
-    /// Sent with POST and PUT.
+    /// The body of a POST or PUT request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// The same as JSON.
+    /// The body of a POST or PUT request, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::any_value")]
     pub json_body: Option<Value>,
-    /// The part of the answer that counts, such as `{$.data.ok}`.
+    /// The JSONPath of the value to use, such as `{$.data.ok}`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub json_path: String,
-    /// Seconds to wait for the answer; 10 unless given.
+    /// Seconds to wait for the answer. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// Do not check its certificate.
+    /// Do not verify the server's certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
-    /// How to be let in.
+    /// How to authenticate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
-    /// The certificate authority to trust, in PEM. Stateward's own.
+    /// The certificate authority to trust, in PEM format. A Stateward extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
 }
@@ -231,11 +231,11 @@ pub struct Web {
 /// A Job.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Job {
-    /// Its labels and annotations.
+    /// Labels and annotations of the Job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::anything")]
     pub metadata: Option<Value>,
-    /// What to run.
+    /// The spec of the Job.
     #[schemars(schema_with = "crate::schema::anything")]
     pub spec: Value,
 }
@@ -244,39 +244,39 @@ pub struct Job {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Datadog {
-    /// How far back; 5m unless given.
+    /// The time range of the query, up to now. Default: 5m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
     /// The query.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    /// Several, by name.
+    /// Several queries, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queries: BTreeMap<String, String>,
-    /// What to make of them.
+    /// The formula that combines the queries.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub formula: String,
-    /// v1 or v2; v1 unless given.
+    /// The version of the Datadog API: v1 or v2. Default: v1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// How values become one.
+    /// How to aggregate the values to one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub aggregator: String,
-    /// Where its keys are.
+    /// The Secret with the Datadog keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
-    /// How long to wait; 10s unless given.
+    /// How long to wait for the answer. Default: 10s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_timeout: Option<String>,
 }
 
-/// A Secret.
+/// A reference to a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct SecretRef {
-    /// Its name.
+    /// The name of the Secret.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// It is in the run's namespace. Others are never read.
+    /// The Secret is in the run's namespace. Other Secrets are never read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub namespaced: bool,
 }
@@ -284,12 +284,12 @@ pub struct SecretRef {
 /// A query to New Relic.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct NewRelic {
-    /// The Secret with its keys.
+    /// The Secret with the New Relic keys.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// In NRQL.
+    /// The query, in NRQL.
     pub query: String,
-    /// Seconds to wait for the answer; 5 unless given.
+    /// Seconds to wait for the answer. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<i64>,
 }
@@ -298,7 +298,7 @@ pub struct NewRelic {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudWatch {
-    /// How far back; 5m unless given.
+    /// The time range of the queries, up to now. Default: 5m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
     /// The queries.
@@ -310,23 +310,23 @@ pub struct CloudWatch {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudWatchQuery {
-    /// Its name among the others.
+    /// The ID of the query, unique within the list.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// What to make of others.
+    /// An expression over the results of other queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// Its title.
+    /// The label of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What to ask for.
+    /// The statistic to query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_stat: Option<CloudWatchStat>,
-    /// Seconds.
+    /// The period in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub period: Option<IntOrString>,
-    /// Whether its values are answered.
+    /// Whether the query returns data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_data: Option<bool>,
 }
@@ -334,43 +334,43 @@ pub struct CloudWatchQuery {
 /// A statistic.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct CloudWatchStat {
-    /// Of which metric.
+    /// The metric that the statistic is computed from.
     #[serde(default)]
     pub metric: CloudWatchMetric,
-    /// Seconds.
+    /// The period in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub period: Option<IntOrString>,
-    /// Which one.
+    /// The name of the statistic.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stat: String,
-    /// In which unit.
+    /// The unit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
 }
 
-/// A metric of CloudWatch's.
+/// A CloudWatch metric.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudWatchMetric {
-    /// What tells it from others.
+    /// The dimensions that identify the metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dimensions: Vec<CloudWatchDimension>,
-    /// Its name.
+    /// The name of the metric.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub metric_name: String,
-    /// Whose it is.
+    /// The CloudWatch namespace of the metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// What tells a metric from others.
+/// A dimension of a CloudWatch metric.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct CloudWatchDimension {
-    /// Its name.
+    /// The name of the dimension.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its value.
+    /// The value of the dimension.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
 }
@@ -378,7 +378,7 @@ pub struct CloudWatchDimension {
 /// A query to Graphite.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Graphite {
-    /// Its URL.
+    /// The URL of Graphite.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// The query.
@@ -389,10 +389,10 @@ pub struct Graphite {
 /// A query to InfluxDB.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct InfluxDb {
-    /// The Secret with its keys.
+    /// The Secret with the InfluxDB keys.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// In Flux.
+    /// The query, in Flux.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
 }
@@ -400,7 +400,7 @@ pub struct InfluxDb {
 /// A query to Wavefront.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Wavefront {
-    /// Its host.
+    /// The host of Wavefront.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// The query.
@@ -411,13 +411,13 @@ pub struct Wavefront {
 /// A query to SkyWalking.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct SkyWalking {
-    /// Its URL.
+    /// The URL of SkyWalking.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// In GraphQL.
+    /// The query, in GraphQL.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    /// How far back; 5m unless given.
+    /// The time range of the query, up to now. Default: 5m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
 }

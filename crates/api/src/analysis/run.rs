@@ -1,4 +1,4 @@
-//! One analysis: the metrics as they are measured, and what came of it.
+//! An analysis run: its metrics and their results.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arg, Metric, MetricRef, Retention};
 
-/// An analysis that runs, or ran.
+/// An analysis run.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "argoproj.io",
@@ -27,62 +27,62 @@ pub struct AnalysisRunSpec {
     /// The metrics to measure.
     #[serde(default)]
     pub metrics: Vec<Metric>,
-    /// Values for the metrics.
+    /// Values for the metrics' args.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arg>,
-    /// Ends the run before its time.
+    /// Ends the run early.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminate: bool,
-    /// Metrics that are measured without a say.
+    /// Metrics that are measured but do not affect the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<MetricRef>,
-    /// How many measurements are kept.
+    /// How many measurements to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurement_retention: Vec<Retention>,
-    /// How long the run is kept when it is over.
+    /// How long to keep a finished run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_strategy: Option<TtlStrategy>,
 }
 
-/// How long a run is kept when it is over. What is said of its outcome goes before what is said of all.
+/// How long to keep a finished run. The limit for its outcome takes precedence over the limit for any outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TtlStrategy {
-    /// However it ended.
+    /// Seconds after the run finished, for any outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_after_completion: Option<i32>,
-    /// When it was not successful.
+    /// Seconds after the run finished without success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_after_failure: Option<i32>,
-    /// When it was successful.
+    /// Seconds after the run finished successfully.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_after_success: Option<i32>,
 }
 
-/// Where a run, a metric or a measurement stands.
+/// The phase of a run, a metric or a measurement.
 ///
-/// In the order in which the worst is the last.
+/// Ordered from best to worst.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
 )]
 pub enum Phase {
-    /// It went well.
+    /// The result is good.
     Successful,
-    /// Something is being measured, or will be.
+    /// Measurements are running or scheduled.
     Running,
-    /// Nothing was measured yet.
+    /// Nothing has been measured yet.
     #[default]
     Pending,
-    /// It cannot be told.
+    /// The result is neither good nor bad.
     Inconclusive,
-    /// It could not be measured.
+    /// The measurement failed with an error.
     Error,
-    /// It went wrong.
+    /// The result is bad.
     Failed,
 }
 
 impl Phase {
-    /// Whether it is over.
+    /// Whether the phase is final.
     pub fn is_over(self) -> bool {
         match self {
             Self::Successful | Self::Inconclusive | Self::Error | Self::Failed => true,
@@ -91,93 +91,93 @@ impl Phase {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnalysisRunStatus {
-    /// Where it stands.
+    /// The phase of the run.
     #[serde(default)]
     pub phase: Phase,
-    /// Why.
+    /// A human-readable explanation of the phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When it began.
+    /// When the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// Each metric.
+    /// The results of each metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric_results: Vec<MetricResult>,
-    /// How many metrics ended how.
+    /// The number of metrics by phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_summary: Option<Summary>,
-    /// The same of those without a say.
+    /// The number of dry-run metrics by phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run_summary: Option<Summary>,
 }
 
-/// How many metrics ended how.
+/// The number of metrics by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Summary {
-    /// All of them, also those that have not ended.
+    /// All metrics, including those that have not finished.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: i32,
-    /// Successful ones.
+    /// Successful metrics.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub successful: i32,
-    /// Failed ones.
+    /// Failed metrics.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
-    /// Inconclusive ones.
+    /// Inconclusive metrics.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inconclusive: i32,
-    /// Those that could not be measured.
+    /// Metrics that ended in an error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: i32,
 }
 
-/// What came of a metric.
+/// The result of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricResult {
-    /// The metric.
+    /// The name of the metric.
     pub name: String,
-    /// Where it stands.
+    /// The phase of the metric.
     #[serde(default)]
     pub phase: Phase,
-    /// Why.
+    /// A human-readable explanation of the phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The last measurements.
+    /// The most recent measurements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
-    /// Measurements that were no errors.
+    /// Measurements that did not end in an error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: i32,
-    /// Successful ones.
+    /// Successful measurements.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub successful: i32,
-    /// Failed ones.
+    /// Failed measurements.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
-    /// Inconclusive ones.
+    /// Inconclusive measurements.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inconclusive: i32,
-    /// Errors.
+    /// Measurements that ended in an error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: i32,
-    /// Errors since the last answer.
+    /// Consecutive errors up to the last measurement.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_error: i32,
-    /// Successful ones since the last that was not.
+    /// Consecutive successful measurements up to the last one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_success: i32,
-    /// It has no say.
+    /// The metric does not affect the result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// What the provider notes, such as the query with its args filled in.
+    /// Notes of the metric provider, such as the query with its args filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
@@ -186,25 +186,25 @@ pub struct MetricResult {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Measurement {
-    /// Where it stands.
+    /// The phase of the measurement.
     #[serde(default)]
     pub phase: Phase,
-    /// Why.
+    /// A human-readable explanation of the phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When it began.
+    /// When the measurement started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the measurement finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// The answer.
+    /// The measured value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// What the provider notes, such as the name of its Job.
+    /// Notes of the metric provider, such as the name of its Job.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// When to look after it again.
+    /// When to check the measurement again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<Timestamp>,
 }

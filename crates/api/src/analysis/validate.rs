@@ -1,6 +1,6 @@
-//! What makes metrics valid, beyond their schema and including it.
+//! Validation of metrics: the rules of their schema and those beyond it.
 //!
-//! Where a field still holds `{{args.name}}`, what it will be is not known, and it is passed over.
+//! A field that still contains `{{args.name}}` is skipped, because its value is not known yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{Metric, Provider};
 use crate::duration;
 use crate::problem::{Problem, Problems};
 
-/// The providers that are asked, by their fields.
+/// The supported providers, by field.
 const SERVED: [&str; 9] = [
     "prometheus",
     "web",
@@ -24,13 +24,13 @@ const SERVED: [&str; 9] = [
     "skywalking",
 ];
 
-/// As many metrics as a run may have.
+/// The maximum number of metrics of a run.
 pub const MOST_METRICS: usize = 100;
 
-/// The shortest time from one measurement to the next.
+/// The minimum interval between two measurements.
 const SHORTEST_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// Everything that is wrong with the metrics at `path`.
+/// All problems of the metrics at `path`.
 pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
     let mut problems = Problems::default();
     number_of_metrics(metrics.len(), path, &mut problems);
@@ -50,7 +50,7 @@ pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
     problems.0
 }
 
-/// What is wrong with how many metrics there are.
+/// Problems with the number of metrics.
 pub fn count_problems(metrics: usize, path: &str) -> Vec<Problem> {
     let mut problems = Problems::default();
     number_of_metrics(metrics, path, &mut problems);
@@ -67,7 +67,7 @@ fn number_of_metrics(metrics: usize, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Everything that is wrong with the metric at `path`, by itself.
+/// All problems of the metric at `path`, considered alone.
 pub fn metric_problems(metric: &Metric, path: &str) -> Vec<Problem> {
     let mut problems = Problems::default();
     if metric.name.is_empty() {
@@ -77,7 +77,7 @@ pub fn metric_problems(metric: &Metric, path: &str) -> Vec<Problem> {
     problems.0
 }
 
-/// Everything that is wrong with the labels and annotations at `path` that a run is to have.
+/// All problems of a run's labels and annotations at `path`.
 pub fn metadata_problems(
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
@@ -105,7 +105,7 @@ pub fn metadata_problems(
     problems.0
 }
 
-/// `app.kubernetes.io/name`, or a name alone.
+/// `app.kubernetes.io/name`, or a name without a prefix.
 fn is_qualified_name(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -128,12 +128,12 @@ fn is_label_value(value: &str) -> bool {
         && value.chars().last().is_none_or(end)
 }
 
-/// Whether a text waits for its args.
+/// Whether a text contains unresolved args.
 pub fn is_open(text: &str) -> bool {
     text.contains("{{")
 }
 
-/// A whole number, also as a text. `None` for what is none.
+/// A whole number, also as a string; `None` for anything else.
 pub fn whole_number(number: &IntOrString) -> Option<i32> {
     match number {
         IntOrString::Int(number) => Some(*number),
@@ -142,18 +142,18 @@ pub fn whole_number(number: &IntOrString) -> Option<i32> {
 }
 
 impl Metric {
-    /// The time from one measurement to the next; `None` where there is one measurement only.
+    /// The time between two measurements; `None` if there is only one measurement.
     pub fn interval(&self) -> Option<SignedDuration> {
         self.interval.as_deref().and_then(go_duration)
     }
 
-    /// How long after the beginning of the run it is first measured.
+    /// The delay from the start of the run to the first measurement.
     pub fn initial_delay(&self) -> SignedDuration {
         let delay = self.initial_delay.as_deref().and_then(go_duration);
         delay.unwrap_or(SignedDuration::ZERO)
     }
 
-    /// How many measurements are made; `None` for as many as there is time for.
+    /// The number of measurements; `None` if only the run's duration limits it.
     pub fn effective_count(&self) -> Option<i32> {
         match limit(self.count.as_ref(), 0) {
             0 if self.interval.is_some() => None,
@@ -162,22 +162,22 @@ impl Metric {
         }
     }
 
-    /// How many may fail; `None` for any number.
+    /// How many measurements may fail; `None` for any number.
     pub fn failures_allowed(&self) -> Option<i32> {
         Some(limit(self.failure_limit.as_ref(), 0)).filter(|limit| *limit >= 0)
     }
 
-    /// How many may be inconclusive.
+    /// How many measurements may be inconclusive.
     pub fn inconclusive_allowed(&self) -> i32 {
         limit(self.inconclusive_limit.as_ref(), 0)
     }
 
-    /// How many may end in an error in a row.
+    /// How many consecutive measurements may end in an error.
     pub fn errors_allowed(&self) -> i32 {
         limit(self.consecutive_error_limit.as_ref(), 4)
     }
 
-    /// How many successful ones in a row are enough, if any number is.
+    /// How many consecutive successful measurements suffice, if limited.
     pub fn successes_wanted(&self) -> Option<i32> {
         Some(limit(self.consecutive_success_limit.as_ref(), 0)).filter(|limit| *limit > 0)
     }
@@ -244,7 +244,7 @@ impl Metric {
 }
 
 impl Provider {
-    /// The fields that are given.
+    /// The provider fields that are set.
     fn given(&self) -> Vec<&'static str> {
         let Self {
             prometheus,
@@ -282,10 +282,7 @@ impl Provider {
 
     fn check(&self, path: &str, problems: &mut Problems) {
         match self.given().as_slice() {
-            [] => problems.add(
-                path,
-                format!("names nobody to ask; there is {}", SERVED.join(", ")),
-            ),
+            [] => problems.add(path, format!("names no provider; there is {}", SERVED.join(", "))),
             [one] if !SERVED.contains(one) => problems.add(
                 format!("{path}.{one}"),
                 format!("is not served; there is {}", SERVED.join(", ")),
@@ -336,12 +333,12 @@ impl super::Web {
     }
 }
 
-/// Argo's durations have no plain numbers, and none of these goes back in time.
+/// Argo's durations do not include plain numbers, and none of these may be negative.
 fn go_duration(text: &str) -> Option<SignedDuration> {
     duration::go(text).filter(|duration| !duration.is_negative())
 }
 
-/// What is no number is a problem and was told.
+/// Validation reports an invalid number; this uses the default for it.
 fn limit(number: Option<&IntOrString>, otherwise: i32) -> i32 {
     number.and_then(whole_number).unwrap_or(otherwise)
 }
@@ -376,7 +373,7 @@ mod tests {
     #[case(json!({"count": "many"}), r#"spec.metrics[0].count: "many" is not a whole number from 0 up"#)]
     #[case(json!({"count": 3}), "spec.metrics[0].interval: is missing; more than one measurement needs the time between them")]
     #[case(json!({"failureLimit": -1}), "spec.metrics[0].failureLimit: -1 allows any number of failures; that needs a consecutiveSuccessLimit above 0")]
-    #[case(json!({"provider": {}}), "spec.metrics[0].provider: names nobody to ask; there is prometheus, web, job, datadog, newRelic, graphite, influxdb, wavefront, skywalking")]
+    #[case(json!({"provider": {}}), "spec.metrics[0].provider: names no provider; there is prometheus, web, job, datadog, newRelic, graphite, influxdb, wavefront, skywalking")]
     #[case(json!({"provider": {"kayenta": {}}}), "spec.metrics[0].provider.kayenta: is not served; there is prometheus, web, job, datadog, newRelic, graphite, influxdb, wavefront, skywalking")]
     #[case(json!({"provider": {"prometheus": {"query": "up"}, "web": {"url": "x"}}}), "spec.metrics[0].provider: has prometheus and web; a metric is asked of one")]
     #[case(json!({"provider": {"web": {"url": "x", "method": "BREW"}}}), r#"spec.metrics[0].provider.web.method: "BREW" is not GET, POST or PUT"#)]

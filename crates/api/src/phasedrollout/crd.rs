@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition: the types' schema, with what attributes cannot say.
+//! The CustomResourceDefinition: the types' schema, plus what attributes cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition,
@@ -26,9 +26,9 @@ pub fn definition() -> CustomResourceDefinition {
                 "caCertificate and insecureSkipVerify are given: a certificate is checked or it is not",
             );
         }
-        // What the operator would refuse is refused here: such an object would only release nothing.
+        // Reject here what the operator would reject: such an object could only release the StatefulSet.
         if let Some(url) = at(schema, &["spec", "check", "query", "url"]) {
-            // What the rule costs is judged by the longest.
+            // The API server estimates the cost of the rule from the maximum length.
             url.max_length = Some(2048);
             let address = ADDRESS.replace('\\', r"\\");
             url.x_kubernetes_validations = rule(

@@ -1,7 +1,6 @@
-//! `PhasedRollout`: one pod after the other, and before each of them Prometheus is asked whether it is safe.
+//! `PhasedRollout`: updates one pod after the other, and queries Prometheus before each pod.
 //!
-//! The fields are those of sts-plus-operator, of its first version and of its later ones, so that objects written for it apply
-//! as they are.
+//! The fields are those of all versions of sts-plus-operator, so that objects written for it apply unchanged.
 
 mod crd;
 mod validate;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use self::crd::definition;
 use crate::rollout::RolloutStatus;
 
-/// PhasedRollout rolls a StatefulSet pod by pod, with checks before each pod and after the last.
+/// PhasedRollout rolls out a StatefulSet pod by pod, with checks before each pod and after the last.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "sts.plus",
@@ -29,51 +28,51 @@ use crate::rollout::RolloutStatus;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PhasedRolloutSpec {
-    /// The name of the StatefulSet to roll, in the same namespace.
+    /// The name of the StatefulSet to roll out, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub target_ref: String,
-    /// Leave the StatefulSet to Kubernetes: its own rolling update goes on without any check until this is false again, also
-    /// while `paused` is true.
+    /// Leave the StatefulSet to Kubernetes: its own rolling update continues without any check until this is false again, even while
+    /// `paused` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_check: Option<bool>,
-    /// Another name of skipCheck.
+    /// Alias of skipCheck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_rolling_update: Option<bool>,
-    /// What is asked before each pod and after the last.
+    /// The check to run before each pod and after the last.
     pub check: Check,
-    /// Stops the rollout where it is: no further pod is released until it is false again, unless `skipCheck` leaves them to Kubernetes.
-    /// Abort works all the same.
+    /// Stops the rollout at the current point: no further pods are released until it is false again, unless `skipCheck` leaves them to
+    /// Kubernetes. Abort still works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// What becomes of a rollout whose checks fail, whose new pod is broken, or that does not get on: `Hold` it where it is, or
-    /// `Rollback` and return every pod to the version before. `Hold` unless given.
+    /// What to do when checks fail, a new pod is broken, or the rollout makes no progress: `Hold` the rollout, or `Rollback` every pod to
+    /// the previous version. Default: `Hold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// Seconds without progress after which a rollout counts as failed. Checks do not count. 600 unless given.
+    /// Seconds without progress after which a rollout counts as failed. Time spent on checks does not count. Default: 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub progress_deadline_seconds: Option<i32>,
 }
 
 impl PhasedRolloutSpec {
-    /// Whether the StatefulSet is left to Kubernetes, under either of its names.
+    /// Whether the StatefulSet is left to Kubernetes, from the field or its alias.
     pub fn skips_checks(&self) -> bool {
         self.skip_check == Some(true) || self.standard_rolling_update == Some(true)
     }
 }
 
-/// Keeps an object until sts-plus-operator has let go of its StatefulSet: whoever bears it was managed by that one.
+/// The finalizer of sts-plus-operator, which keeps an object until that operator has released its StatefulSet.
 pub const PEER_FINALIZER: &str = "sts.plus/finalizer";
 
 impl PhasedRollout {
-    /// Whether sts-plus-operator has managed it. Its finalizer says so until somebody replaces the object without it.
+    /// Whether sts-plus-operator has managed the object: its finalizer shows that, and the status if the finalizer was removed.
     pub fn is_taken_over(&self) -> bool {
         let mut finalizers = self.metadata.finalizers.iter().flatten();
         let remembered = self.status.as_ref().is_some_and(|status| status.taken_over);
         remembered || finalizers.any(|finalizer| finalizer == PEER_FINALIZER)
     }
 
-    /// Which answer is a success.
+    /// Which query result counts as success.
     pub fn success_on(&self) -> SuccessOn {
         let otherwise = if self.is_taken_over() {
             SuccessOn::Data
@@ -84,41 +83,41 @@ impl PhasedRollout {
     }
 }
 
-/// What becomes of a rollout that fails.
+/// What to do with a failed rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum FailurePolicy {
-    /// It stays where it is and says so.
+    /// Hold the rollout and report the failure.
     #[default]
     Hold,
-    /// Every pod returns to the version before.
+    /// Roll every pod back to the previous version.
     Rollback,
 }
 
-/// What is asked before each pod and after the last.
+/// The check to run before each pod and after the last.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Check {
-    /// Seconds from the moment when all pods are available to the first check, for Prometheus to gather fresh data.
+    /// Seconds between all pods becoming available and the first check, for Prometheus to collect fresh data.
     #[serde(default = "default_seconds")]
     #[schemars(range(min = 0))]
     pub initial_delay_seconds: i32,
-    /// Seconds from one check to the next.
+    /// Seconds between two checks.
     #[serde(default = "default_seconds")]
     #[schemars(range(min = 1))]
     pub period_seconds: i32,
-    /// After so many checks in a row that did not succeed the rollout fails. Without it, it waits for as long as they do not.
+    /// How many consecutive checks may fail before the rollout fails. Without it, the rollout waits until checks succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tries: Option<i32>,
-    /// So many checks in a row have to succeed.
+    /// How many consecutive checks must succeed.
     #[serde(default = "default_threshold")]
     #[schemars(range(min = 1))]
     pub success_threshold: i32,
-    /// Which answer lets the rollout go on: `NoData`, as with alerts, or `Data`. `NoData` unless given; `Data` for an object that
-    /// sts-plus-operator has managed, because that is how it took answers.
+    /// Which query result lets the rollout continue: `NoData`, as with alerts, or `Data`. Default: `NoData`; `Data` for an object that
+    /// sts-plus-operator has managed, because that operator read results this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_on: Option<SuccessOn>,
-    /// What is asked, and whom.
+    /// The query to run.
     pub query: Query,
 }
 
@@ -130,71 +129,71 @@ fn default_threshold() -> i32 {
     3
 }
 
-/// Which answer is a success.
+/// Which query result counts as success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum SuccessOn {
-    /// None: the query describes what must not be, as that of an alert does.
+    /// An empty result: the query describes what must not happen, like that of an alert.
     NoData,
-    /// Some: the query describes what must be.
+    /// A non-empty result: the query describes what must be the case.
     Data,
 }
 
-/// A query to a Prometheus.
+/// A query to Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Query {
-    /// In PromQL.
+    /// The expression, in PromQL.
     #[schemars(length(min = 1))]
     pub expr: String,
-    /// Where the Prometheus is, without `/api/v1/query`; `http` where no scheme is given.
+    /// The URL of Prometheus, without `/api/v1/query`. Default scheme: `http`.
     #[schemars(length(min = 1))]
     pub url: String,
-    /// A Secret of this namespace with the key `token`, or with `username` and `password`.
+    /// A Secret in the same namespace with the key `token`, or with `username` and `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_ref: Option<String>,
-    /// Do not check its certificate.
+    /// Do not verify the server's certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_verify: bool,
-    /// The certificate authority to trust, in PEM.
+    /// The certificate authority to trust, in PEM format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
-    /// Seconds to wait for the answer; 5 unless given.
+    /// Seconds to wait for the answer. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 300))]
     pub timeout_seconds: Option<i32>,
 }
 
-/// Where a phased rollout stands. Everything the operator remembers is here.
+/// The status of a phased rollout, including everything the operator remembers.
 ///
 /// `phase` is `Updated`, `Rolling`, `Paused`, `Failed`, `Suspended`, `ErrorSTSNotFound`, `ErrorCannotManage` or `Progressing`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PhasedRolloutStatus {
-    /// What every rollout tells.
+    /// The status fields that all rollout kinds share.
     #[serde(flatten)]
     pub rollout: RolloutStatus,
-    /// Which answer is a success: `NoData` or `Data`.
+    /// Which query result counts as success: `NoData` or `Data`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_on: Option<SuccessOn>,
-    /// sts-plus-operator has managed it: without `spec.check.successOn` answers mean what they meant there.
+    /// sts-plus-operator has managed the object: without `spec.check.successOn`, results are read as that operator read them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
-    /// The revision that is rolled out, or was last.
+    /// The revision that is being rolled out, or was last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,
-    /// When that began.
+    /// When that rollout started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_start_time: Option<Timestamp>,
-    /// When every pod was there. Absent while it is on its way.
+    /// When every pod was updated. Absent during the rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_end_time: Option<Timestamp>,
-    /// The pod that is rolled, and the checks before the next. Absent while nothing is rolled.
+    /// The pod that is being rolled, and the checks before the next one. Absent if no rollout is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rolling_pod_status: Option<RollingPodStatus>,
 }
 
-/// The pod that is rolled, and the checks before the next.
+/// The pod that is being rolled, and the checks before the next one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingPodStatus {
@@ -202,46 +201,46 @@ pub struct RollingPodStatus {
     /// `ChecksFailed`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// The partition that is in force.
+    /// The current partition.
     pub partition: i32,
-    /// The gate that the checks are for.
+    /// The gate that the checks belong to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub gate: String,
-    /// Tells what is asked: answers to another question count for nothing.
+    /// Identifies the query: results of another query do not count.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub question: String,
-    /// When the initial delay began. Spelled as it always was.
+    /// When the initial delay started. Misspelled, as in sts-plus-operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analisys_start_time: Option<Timestamp>,
-    /// When the last check was made.
+    /// When the last check ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check_time: Option<Timestamp>,
-    /// Checks in a row that succeeded.
+    /// Consecutive successful checks.
     pub consecutive_successful_checks: i32,
-    /// Checks in a row that did not.
+    /// Consecutive failed checks.
     pub consecutive_failed_checks: i32,
-    /// All that did not.
+    /// All failed checks.
     pub total_failed_checks: i32,
-    /// How many more in a row may not succeed before the rollout fails. Absent without maxTries.
+    /// How many more consecutive checks may fail before the rollout fails. Absent without maxTries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries_left: Option<i32>,
-    /// What the last check came to.
+    /// The result of the last check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_check: Option<LastCheck>,
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LastCheck {
     /// `Successful`, `Failed` or `Error`.
     pub verdict: String,
-    /// In one word: `NoData`, `DataReturned`, `ConnectionRefused`, `Timeout`, …
+    /// A one-word reason: `NoData`, `DataReturned`, `ConnectionRefused`, `Timeout`, …
     pub reason: String,
-    /// What was answered: `no data`, `3 series`, `2 series with 60 samples`.
+    /// A summary of the answer: `no data`, `3 series`, `2 series with 60 samples`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub answer: String,
-    /// In a sentence.
+    /// A human-readable explanation.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! What makes a PhasedRollout's spec valid, beyond its schema and including it.
+//! Validation of a PhasedRollout's spec: the rules of its schema and those beyond it.
 
 use url::{ParseError, Url};
 
@@ -7,14 +7,14 @@ use crate::names::{OBJECT_NAME, is_object_name};
 use crate::problem::{Problem, Problems};
 
 impl PhasedRollout {
-    /// Everything that is wrong with the spec; nothing, when it can be carried out.
+    /// All problems of the spec; empty if it is valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.spec.check(&mut problems);
         problems.0
     }
 
-    /// What is wrong with the reference to the workload.
+    /// Problems of the workload reference.
     pub fn reference_problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         check_name("spec.targetRef", &self.spec.target_ref, &mut problems);
@@ -83,7 +83,7 @@ impl Query {
             problems.add("spec.check.query.expr", "is empty; it takes a query in PromQL");
         }
         if let Some(objection) = objection(&self.url) {
-            // Not the text: it may hold a password.
+            // Without the text, which may contain a password.
             problems.add(
                 "spec.check.query.url",
                 format!("{objection}; it takes an address such as http://prometheus:9090/prefix or prometheus:9090"),
@@ -108,7 +108,7 @@ impl Query {
     }
 }
 
-/// What is wrong with the address of a Prometheus; nothing that the schema would let pass.
+/// What is wrong with the address of a Prometheus; `None` for what the schema accepts.
 fn objection(url: &str) -> Option<String> {
     if !is_address(url) {
         return Some("is not the address of a Prometheus".into());
@@ -130,7 +130,7 @@ fn objection(url: &str) -> Option<String> {
         _ if url.trim_end_matches('/').ends_with("/api/v1/query") => {
             Some("ends in /api/v1/query, which is put behind it by itself".into())
         }
-        // What else is wrong is told when it is asked: the gate stands until then, and so does the guard.
+        // Other errors are reported when the query is sent: the gate blocks until then, and so does the guard.
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition: the types' schema, with what attributes cannot say.
+//! The CustomResourceDefinition: the types' schema, plus what attributes cannot express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaPropsOrArray,

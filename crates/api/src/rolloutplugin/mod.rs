@@ -1,4 +1,4 @@
-//! `RolloutPlugin`: steps of weights, pauses and analysis over a workload that a resource plugin knows.
+//! `RolloutPlugin`: steps of weights, pauses and analysis for a workload that a resource plugin supports.
 
 mod crd;
 mod validate;
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 pub use self::crd::definition;
 use crate::rollout::RolloutStatus;
 
-/// How long a rollout may go without progress, unless it says otherwise.
+/// The default time a rollout may go without progress.
 pub const DEFAULT_DEADLINE_SECONDS: i32 = 600;
 
-/// RolloutPlugin rolls a workload to a new version in steps.
+/// RolloutPlugin rolls out a new version of a workload in steps.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "argoproj.io",
@@ -30,45 +30,45 @@ pub const DEFAULT_DEADLINE_SECONDS: i32 = 600;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutPluginSpec {
-    /// The workload to roll. It is in the same namespace.
+    /// The workload to roll out, in the same namespace.
     pub workload_ref: WorkloadRef,
-    /// The resource plugin that knows the workload.
+    /// The resource plugin for the kind of the workload.
     pub plugin: PluginRef,
-    /// How to roll it.
+    /// How to roll out the workload.
     #[serde(default)]
     pub strategy: Strategy,
-    /// Stops the rollout where it is: no further pod is released until it is false again. Abort works all the same.
+    /// Stops the rollout at the current point: no further pods are released until it is false again. Abort still works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Seconds without progress after which a rollout counts as failed. Paused time does not count. 600 unless given.
+    /// Seconds without progress after which a rollout counts as failed. Paused time does not count. Default: 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub progress_deadline_seconds: Option<i32>,
-    /// Abort a failed rollout and return every pod to the stable version, instead of holding it where it is.
+    /// Abort a failed rollout and roll every pod back to the stable version, instead of holding the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_deadline_abort: Option<bool>,
-    /// What becomes of the rollout when a new pod crashes again and again, cannot get its image, runs out of memory or cannot be
-    /// started: `Abort` and return every pod to the stable version, `Hold` it where it is, or `Wait` for the deadline. As
-    /// progressDeadlineAbort says unless given.
+    /// What to do when a new pod keeps crashing, cannot pull its image, runs out of memory or cannot be started: `Abort` and roll every
+    /// pod back to the stable version, `Hold` the rollout, or `Wait` for the deadline. Default: `Abort` if progressDeadlineAbort is true,
+    /// otherwise `Hold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_pods: Option<BrokenPods>,
-    /// How many analysis runs are kept.
+    /// How many analysis runs to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<AnalysisHistory>,
 }
 
-/// What becomes of a rollout whose new pod is broken.
+/// What to do with a rollout whose new pod is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum BrokenPods {
-    /// Every pod returns to the stable version.
+    /// Roll every pod back to the stable version.
     Abort,
-    /// It stays where it is and says so.
+    /// Hold the rollout and report the broken pod.
     Hold,
-    /// It may get well until the deadline.
+    /// Wait until the deadline for the pod to recover.
     Wait,
 }
 
-/// A workload, by name.
+/// A reference to a workload.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRef {
@@ -78,109 +78,109 @@ pub struct WorkloadRef {
     pub kind: String,
     /// The name of the workload.
     pub name: String,
-    /// The namespace of this object, if given at all: workloads of other namespaces are not touched.
+    /// If set, must be the namespace of this object: workloads of other namespaces are not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// A resource plugin, and what to tell it.
+/// A resource plugin and its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct PluginRef {
     /// `statefulset`, also called `statefulset-plugin` and `argoproj/statefulset`.
     pub name: String,
-    /// For the plugin. `timeoutSeconds` and `timeoutAbort` are other names of `progressDeadlineSeconds` and
+    /// Settings of the plugin. `timeoutSeconds` and `timeoutAbort` are aliases of `progressDeadlineSeconds` and
     /// `progressDeadlineAbort`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::anything")]
     pub config: Option<Map<String, Value>>,
 }
 
-/// How to roll.
+/// The rollout strategy.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Strategy {
-    /// A few pods at a time.
+    /// Update a few pods at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
 }
 
-/// A few pods at a time.
+/// Update a few pods at a time.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Canary {
-    /// In this order. After the last one the remaining pods follow.
+    /// The steps, in order. After the last step the remaining pods follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub steps: Vec<Step>,
-    /// Runs beside the steps and aborts the rollout when it fails.
+    /// Background analysis: runs during the steps and aborts the rollout if it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<BackgroundAnalysis>,
 }
 
-/// One step: exactly one of its fields.
+/// A step. Exactly one field must be set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// The percentage of pods to have on the new version.
+    /// The percentage of pods to update to the new version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub set_weight: Option<i32>,
-    /// Wait, for a while or until somebody promotes.
+    /// Wait for a duration, or until a user promotes the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
-    /// Ask, and go on when the answers are good.
+    /// Run an analysis, and continue if it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
 }
 
-/// A wait.
+/// A pause.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Pause {
-    /// Seconds, or a duration such as `5m`. Without it the pause lasts until somebody promotes.
+    /// Seconds, or a duration such as `5m`. Without it the pause lasts until a user promotes the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::int_or_string")]
     pub duration: Option<IntOrString>,
 }
 
-/// Analysis in a step.
+/// The analysis of a step.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
-    /// What to measure.
+    /// The templates with the metrics to measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<TemplateRef>,
-    /// Values for the templates.
+    /// Values for the templates' args.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Argument>,
-    /// Metrics that are measured without a say.
+    /// Metrics that are measured but do not affect the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<MetricRef>,
-    /// How many measurements are kept.
+    /// How many measurements to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurement_retention: Vec<Retention>,
-    /// Labels and annotations of the run.
+    /// Labels and annotations for the analysis run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis_run_metadata: Option<RunMetadata>,
 }
 
-/// Analysis beside the steps.
+/// Analysis that runs in the background during the steps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackgroundAnalysis {
-    /// What to measure, and how.
+    /// The templates and their args.
     #[serde(flatten)]
     pub analysis: Analysis,
-    /// The step with which it begins.
+    /// The index of the step at which the background analysis starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub starting_step: Option<i32>,
 }
 
-/// An AnalysisTemplate or ClusterAnalysisTemplate.
+/// A reference to an AnalysisTemplate or ClusterAnalysisTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateRef {
-    /// Its name.
+    /// The name of the template.
     pub template_name: String,
-    /// It is a ClusterAnalysisTemplate.
+    /// Whether the template is a ClusterAnalysisTemplate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cluster_scope: bool,
 }
@@ -189,29 +189,29 @@ pub struct TemplateRef {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Argument {
-    /// Its name.
+    /// The name of the arg.
     pub name: String,
-    /// The value itself.
+    /// The value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Where it comes from.
+    /// Where to read the value from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ArgumentSource>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArgumentSource {
     /// A field of this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<FieldRef>,
-    /// `Stable` or `Latest`: the revision.
+    /// The revision to use as the value: `Stable` or `Latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template_hash_value: Option<String>,
 }
 
-/// A field, by path.
+/// A reference to a field, by path.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldRef {
@@ -219,25 +219,25 @@ pub struct FieldRef {
     pub field_path: String,
 }
 
-/// A metric, by name.
+/// A reference to metrics, by name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricRef {
-    /// Its name; a regular expression.
+    /// The name of the metric; a regular expression.
     pub metric_name: String,
 }
 
-/// How many measurements of a metric are kept.
+/// How many measurements of a metric to keep.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Retention {
-    /// Its name; a regular expression.
+    /// The name of the metric; a regular expression.
     pub metric_name: String,
-    /// How many.
+    /// The number of measurements to keep.
     pub limit: i32,
 }
 
-/// Labels and annotations of an analysis run.
+/// Labels and annotations for an analysis run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct RunMetadata {
     /// Labels.
@@ -248,22 +248,22 @@ pub struct RunMetadata {
     pub annotations: std::collections::BTreeMap<String, String>,
 }
 
-/// How many finished analysis runs are kept.
+/// How many finished analysis runs to keep.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnalysisHistory {
-    /// Successful ones. 5 unless given.
+    /// Number of successful runs to keep. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub successful_run_history_limit: Option<i32>,
-    /// All others. 5 unless given.
+    /// Number of all other runs to keep. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub unsuccessful_run_history_limit: Option<i32>,
 }
 
 impl RolloutPluginSpec {
-    /// Seconds without progress after which a rollout counts as failed, under either of its names.
+    /// Seconds without progress after which a rollout counts as failed, from the field or its alias.
     pub fn deadline_seconds(&self) -> i64 {
         let config = self
             .plugin
@@ -276,7 +276,7 @@ impl RolloutPluginSpec {
             .unwrap_or(DEFAULT_DEADLINE_SECONDS.into())
     }
 
-    /// Whether a failed rollout is aborted, under either of its names.
+    /// Whether a failed rollout is aborted, from the field or its alias.
     pub fn aborts_on_failure(&self) -> bool {
         let config = self
             .plugin

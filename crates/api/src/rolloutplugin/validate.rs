@@ -1,4 +1,4 @@
-//! What makes a RolloutPlugin's spec valid, beyond its schema and including it.
+//! Validation of a RolloutPlugin's spec: the rules of its schema and those beyond it.
 
 use std::fmt;
 
@@ -8,15 +8,14 @@ use crate::names::{OBJECT_NAME, is_object_name};
 use crate::problem::{Problem, Problems};
 
 impl RolloutPlugin {
-    /// Everything that is wrong with the spec; nothing, when it can be carried out.
+    /// All problems of the spec; empty if it is valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.spec.check(self.metadata.namespace.as_deref(), &mut problems);
         problems.0
     }
 
-    /// What is wrong with the reference to the workload and with the name of its plugin; nothing, when it is known which workload
-    /// is meant.
+    /// Problems of the workload reference and of the plugin name; empty if both identify a workload.
     pub fn reference_problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.spec
@@ -25,13 +24,13 @@ impl RolloutPlugin {
     }
 }
 
-/// The names of the StatefulSet plugin that is built in.
+/// The names of the built-in StatefulSet plugin.
 const BUILT_IN: [&str; 3] = ["statefulset", "statefulset-plugin", "argoproj/statefulset"];
 
-/// What it can be told.
+/// The supported keys of its configuration.
 const CONFIG: [&str; 2] = ["timeoutSeconds", "timeoutAbort"];
 
-/// The most that a number of seconds may be: what the field of the spec can hold.
+/// The largest number of seconds that the spec's field can hold.
 const LONGEST: i64 = i32::MAX as i64;
 
 impl RolloutPluginSpec {
@@ -93,7 +92,7 @@ impl RolloutPluginSpec {
                 problems.add(field, format!("{value:?} is not {right}"));
             }
         }
-        // Not in the schema: where that was tightened, an object from before could not even lose its finalizer.
+        // Not in the schema: if the schema were tightened, an existing invalid object could not even lose its finalizer.
         if !is_object_name(&target.name) {
             problems.add(
                 "spec.workloadRef.name",
@@ -185,7 +184,7 @@ impl RolloutPluginSpec {
     }
 }
 
-/// A setting that is given under both of its names has to have one value: which one was meant is not ours to guess.
+/// A setting given under both of its names must have one value; the operator does not guess which one is meant.
 fn one_value<T: PartialEq + fmt::Display>(
     (field, ours): (&str, Option<T>),
     (key, theirs): (&str, T),

@@ -1,11 +1,11 @@
-//! Several rollouts at once, and none at all: `-l`, `--all`, `--dry-run`.
+//! Several rollouts at once, and none: `-l`, `--all`, `--dry-run`.
 
 use insta::assert_snapshot;
 use stateward_cli::Exit;
 
 use crate::world::World;
 
-/// Each is bound to the revision that was seen of it.
+/// Each command is bound to the revision that was read.
 #[tokio::test(start_paused = true)]
 async fn those_that_need_nothing_are_skipped_and_told() {
     let world = World::with_operator().await;

@@ -1,4 +1,4 @@
-//! `explain`: every way to wait, in words.
+//! `explain`: every reason to wait.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn every_verb_names_the_same_end_of_a_pause() {
     }
 }
 
-/// Pasted, they act on the rollout that they were printed for.
+/// When pasted, they act on the rollout that they were printed for.
 #[tokio::test(start_paused = true)]
 async fn commands_say_which_cluster_and_namespace_they_are_for() {
     let world = World::with_operator_in("prod").await;

@@ -1,4 +1,4 @@
-//! `get` and `list`: what is there, in every form.
+//! `get` and `list`, in every output format.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn rollouts_are_shown_as_a_table_and_one_as_a_tree() {
     );
 }
 
-/// What the status says is not about the latest template, spec or command any more.
+/// The status describes an older template, spec or command.
 #[rstest]
 #[case::a_template(&["set image db db=db:v3"])]
 #[case::a_spec(&["pause db --timeout 0"])]
@@ -253,7 +253,7 @@ async fn a_manifest_names_what_is_meant() {
     );
 }
 
-/// Whoever may read one kind only, or has only one installed, can name its rollouts as everybody else does.
+/// With access to only one kind, or with only one installed, its rollouts are named as usual.
 #[tokio::test(start_paused = true)]
 async fn one_kind_is_enough_to_be_named() {
     let world = World::with_operator().await;

@@ -1,4 +1,4 @@
-//! What people read before they type: the help of every verb, completion, and versions.
+//! The help of every verb, completion, and versions.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! `history` and `diff`: what was, and what is new.
+//! `history` and `diff`: past revisions, and the changes of the new one.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! A cluster whose every free-form string carries what a terminal would interpret: none of it reaches stdout or stderr.
+//! A cluster whose free-form strings all contain terminal control sequences: none of them reaches stdout or stderr.
 
 use rstest::rstest;
 use stateward_cli::Style;
 
 use crate::world::{FORGED, Hostile, PAYLOAD, Said, World};
 
-/// What is typed. Each is typed at a rollout that stands at a pause.
+/// The commands, each run on a rollout that is paused.
 const LINES: [&str; 27] = [
     "get",
     "get -o wide",
@@ -36,7 +36,7 @@ const LINES: [&str; 27] = [
     "get web",
 ];
 
-/// What is for machines: data, but no terminal is told anything by it either.
+/// Commands with output for tools, which must not control a terminal either.
 const DATA: [&str; 9] = [
     "get db -o json",
     "get db -o yaml",
@@ -49,7 +49,7 @@ const DATA: [&str; 9] = [
     "version -o yaml",
 ];
 
-/// On a terminal whose locale is UTF-8, and on one that takes U+009B in it for a control character.
+/// A terminal with a UTF-8 locale, and one that treats U+009B in it as a control character.
 const COLOUR: Style = Style {
     colour: true,
     ascii: false,
@@ -120,7 +120,7 @@ async fn no_control_character_of_a_cluster_reaches_a_terminal(
             reached.push(line);
         }
     }
-    // What never shows a string of the cluster shows nothing here.
+    // Commands that never show a string of the cluster show nothing here.
     let expected: &[&str] = match hostile {
         Hostile::FreeText => &["get -o wide", "get db", "status db", "history db", "diff db"],
         Hostile::EveryString | Hostile::NamesToo => &["get -o wide", "get db", "history db", "version"],

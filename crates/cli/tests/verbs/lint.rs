@@ -1,4 +1,4 @@
-//! `lint`: manifests and what is wrong with them, without a cluster.
+//! `lint`: the problems of manifests, without a cluster.
 
 use insta::assert_snapshot;
 
@@ -6,11 +6,11 @@ use crate::world::World;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verbs/manifests");
 
-/// What is looked at by itself.
+/// Each of these files is checked on its own.
 const RENDERED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verbs/rendered");
 
 async fn transcript(lines: &[&str]) -> String {
-    // No cluster is asked.
+    // No cluster is contacted.
     let world = World::bare();
     let mut seen = String::new();
     for line in lines {

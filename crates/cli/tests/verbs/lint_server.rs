@@ -1,4 +1,4 @@
-//! `lint` and the embedded API server say the same of built-in kinds: what the server cannot read is an error, what it takes is none.
+//! `lint` agrees with the embedded API server about built-in kinds: what the server rejects is an error, what it accepts is not.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Objects of kinds that charts have and whose fields the embedded server validates, with where they are created. Everything about them
-/// is right.
+/// Valid objects of kinds that charts contain and whose fields the embedded server validates, with the paths to create them at.
 fn objects() -> Vec<(&'static str, Value)> {
     let pod = json!({
         "metadata": {"labels": {"app": "db"}, "annotations": {"a/b": "c"}},
@@ -110,7 +109,7 @@ fn objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Everything that can be made of an object by changing one place in it.
+/// All variants of an object with one change.
 fn changed(object: &Value) -> Vec<Value> {
     let mut places = Vec::new();
     find_places(object, String::new(), &mut places);
@@ -162,7 +161,7 @@ fn find_places(value: &Value, at: String, found: &mut Vec<String>) {
     };
     for (name, value) in inner {
         let place = format!("{at}/{name}");
-        // Which kind it is decides where it is sent.
+        // The kind determines where an object is sent.
         if !["/apiVersion", "/kind"].contains(&place.as_str()) {
             found.push(place.clone());
             find_places(value, place, found);
@@ -170,7 +169,7 @@ fn find_places(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Which of these have an error: each is a document on a line of its own.
+/// Which of these have an error: each is a document on its own line.
 async fn wrong(world: &World, objects: &[Value]) -> Vec<bool> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("objects.yaml");
@@ -208,7 +207,7 @@ async fn what_the_server_cannot_read_is_an_error_and_what_it_takes_is_none() {
                     unread += 1;
                     is_wrong
                 }
-                // What fields mean to each other is the server's alone.
+                // Only the server checks relations between fields.
                 422 => true,
                 other => panic!("{other}: {body}"),
             };

@@ -1,7 +1,7 @@
-//! The verbs against the embedded cluster, in virtual time, with an operator beside them or without.
+//! The verbs against the embedded cluster, in virtual time, with or without an operator.
 //!
-//! What is typed and what is answered is kept as snapshots: `INSTA_UPDATE=always cargo test -p stateward-cli` writes them anew, and
-//! the diff says what has changed for people.
+//! Commands and their output are snapshots: `INSTA_UPDATE=always cargo test -p stateward-cli` updates them, and the diff shows what
+//! changes for users.
 
 #![allow(clippy::disallowed_methods, reason = "tests name their own objects")]
 #![allow(

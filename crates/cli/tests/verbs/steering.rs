@@ -1,4 +1,4 @@
-//! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: what comes of them.
+//! `promote`, `abort`, `retry`, `pause`, `resume` and `status`: their effects.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn a_rollout_is_seen_promoted_and_seen_to_its_end() {
             .contains("db leaves the pause of step 2 of 4; step 3 of 4 is next: 60% to "),
         "{promoted:?}"
     );
-    // The second pause ends by itself after five minutes.
+    // The second pause ends after five minutes.
     let ended = world.run("status db --watch --timeout 1h").await;
     assert_eq!(ended.exit, Exit::Done, "{ended:?}");
     assert!(
@@ -76,7 +76,7 @@ async fn promote_full_skips_every_step() {
     assert_eq!(world.run("status db -w").await.exit, Exit::Done);
 }
 
-/// Nothing is recommended that makes it worse, and no step is shown as passed that was not.
+/// No suggestion makes it worse, and no unfinished step is shown as finished.
 #[tokio::test(start_paused = true)]
 async fn a_broken_version_is_promoted_fully_by_force_only() {
     let world = World::with_operator().await;
@@ -103,7 +103,7 @@ async fn a_broken_version_is_promoted_fully_by_force_only() {
     );
 }
 
-/// What the command line cannot see, the operator refuses, in words that can be pasted.
+/// The operator refuses what the command line cannot see, with a message that can be pasted.
 #[tokio::test(start_paused = true)]
 async fn a_skip_past_a_pod_that_is_not_ready_is_refused() {
     let world = World::with_operator().await;
@@ -221,7 +221,7 @@ async fn a_revision_that_is_not_the_one_is_refused() {
     assert_eq!(world.version().await, before);
 }
 
-/// Each has its own revisions: what is meant for one must not hit another, nor go unheard.
+/// Each rollout has its own revisions: a command for one must not act on another, nor be ignored.
 #[tokio::test(start_paused = true)]
 async fn a_revision_is_of_one_rollout() {
     let world = World::with_operator().await;
@@ -285,7 +285,7 @@ async fn one_of_several_that_is_not_there_is_not_found() {
     }
 }
 
-/// They go on side by side: what is said comes as it happens, and it ends when the last one has.
+/// They run concurrently: events are printed as they happen, and it ends with the last rollout.
 #[tokio::test(start_paused = true)]
 async fn several_are_watched_at_the_same_time() {
     let world = World::with_operator().await;
@@ -350,7 +350,7 @@ async fn without_an_operator_it_says_that_nobody_answers() {
     assert_eq!(again.exit, Exit::Error);
 }
 
-/// As a pipeline that has a person promote: it goes on when the first pods are new and well.
+/// Like a pipeline in which a user promotes: it continues when the first pods are updated and Ready.
 #[tokio::test(start_paused = true)]
 async fn a_watch_goes_on_until_the_phase_that_a_pipeline_waits_for() {
     let mut world = World::with_operator().await;
@@ -377,7 +377,7 @@ async fn a_watch_goes_on_until_the_phase_that_a_pipeline_waits_for() {
             .starts_with("db: Paused: step 2 of 4")
     );
 
-    // The pause of the version before is not that of the next.
+    // The pause of the previous revision is not that of the next.
     world.image("v3").await;
     let paused = world.run(line).await;
     assert_eq!(paused.exit, Exit::Done, "{paused:?}");
@@ -457,7 +457,7 @@ async fn a_watch_that_takes_too_long_times_out() {
 async fn a_template_that_was_just_changed_never_passes_for_rolled_out() {
     let world = World::with_operator().await;
     world.image("v2").await;
-    // At once: the operator may not have looked yet.
+    // Immediately: the operator may not have seen the change yet.
     let said = world.run("status db").await;
     assert!(matches!(said.exit, Exit::Progressing | Exit::Paused), "{said:?}");
 }
@@ -501,7 +501,7 @@ async fn a_cluster_without_the_definition_says_what_to_install() {
     }
 }
 
-/// Its checks cannot be made, because nobody may be asked there.
+/// Its checks cannot run, because queries to that address are refused.
 #[tokio::test(start_paused = true)]
 async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     let world = World::with_operator().await;
@@ -596,8 +596,7 @@ async fn a_phased_rollout_is_seen_and_steered_as_any_other() {
     );
 }
 
-/// An API server that takes requests and never answers holds nobody up for longer than they have said.
-/// Also after scaling up, where pod 1 stays new and the pods above it are replaced before pod 0, and after a gate that was skipped.
+/// Also after scaling up, where pod 1 stays updated and the pods above it are replaced before pod 0, and after a skipped gate.
 #[tokio::test(start_paused = true)]
 async fn the_message_and_the_tree_name_the_same_gate() {
     let world = World::with_operator().await;
@@ -646,7 +645,7 @@ async fn a_timeout_covers_every_request() {
     assert_snapshot!(seen);
 }
 
-/// Whoever has read of one version, and pastes what stood there minutes later, means that one.
+/// A command that was printed for one revision and pasted minutes later applies to that revision only.
 #[rstest]
 #[case("status db", "promote")]
 #[case("get db", "promote")]
@@ -672,7 +671,7 @@ async fn what_was_printed_for_one_version_is_refused_for_the_next(#[case] look: 
     assert_eq!(world.version().await, before);
 }
 
-/// What the status speaks of is not what the set asks for any more, and nobody is there to say no.
+/// The status describes an older revision than the StatefulSet's, and no operator is there to refuse.
 #[tokio::test(start_paused = true)]
 async fn what_is_meant_for_a_version_that_was_overtaken_is_refused() {
     let mut world = World::with_operator().await;
@@ -697,7 +696,7 @@ async fn what_is_meant_for_a_version_that_was_overtaken_is_refused() {
     assert_snapshot!(seen);
 }
 
-/// A command, or a template, that may have been taken or not.
+/// A command or a template change that may or may not have been made.
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_and_not_answered_is_not_known() {
     let world = World::with_operator().await;
@@ -718,7 +717,7 @@ async fn what_was_asked_for_and_not_answered_is_not_known() {
     assert_snapshot!(seen);
 }
 
-/// Whoever may not read the set cannot know whether its latest template was looked at.
+/// Without read access to the StatefulSet, it is unknown whether the operator has seen its latest template.
 #[tokio::test(start_paused = true)]
 async fn a_set_that_cannot_be_read_is_never_a_success() {
     let mut world = World::with_operator().await;
@@ -734,7 +733,7 @@ async fn a_set_that_cannot_be_read_is_never_a_success() {
     );
 }
 
-/// Every command as it is typed and answered.
+/// Every command with its output.
 #[tokio::test(start_paused = true)]
 async fn every_command_has_its_transcript() {
     let world = World::with_operator().await;

@@ -1,4 +1,4 @@
-//! `undo`, `restart`, `set image`: what is put into the template, and what comes of it.
+//! `undo`, `restart`, `set image`: changes of the template and their effects.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use stateward_cli::Exit;
 
 use crate::world::World;
 
-/// Rule 7: the template put back to the stable version returns every pod at once.
+/// Rule 7: restoring the stable template rolls every pod back at once.
 #[tokio::test(start_paused = true)]
 async fn undo_in_the_middle_returns_every_pod_at_once() {
     let world = World::with_operator().await;
@@ -68,7 +68,7 @@ async fn what_was_turned_down_is_taken_out_of_the_template_and_not_put_back() {
     );
 }
 
-/// Whoever pastes a command later must not hit a newer version.
+/// A command that is pasted later must not act on a newer revision.
 #[tokio::test(start_paused = true)]
 async fn a_change_for_another_revision_changes_nothing() {
     let world = World::with_operator().await;
@@ -106,7 +106,7 @@ async fn a_change_for_another_revision_changes_nothing() {
     assert_eq!(said.exit, Exit::Done, "{said:?}");
 }
 
-/// Another template than the one that was seen is never overwritten.
+/// A template other than the one that was read is never overwritten.
 #[tokio::test(start_paused = true)]
 async fn a_change_for_what_has_moved_on_changes_nothing() {
     let world = World::with_operator().await;
@@ -145,7 +145,7 @@ async fn a_restart_goes_through_the_steps() {
     assert_snapshot!(world.transcript(&["restart db", "diff db"]).await);
 }
 
-/// S000-05: the change of an image starts a rollout.
+/// S000-05: a change of the image starts a rollout.
 #[tokio::test(start_paused = true)]
 async fn an_image_begins_a_rollout() {
     let world = World::with_operator().await;
@@ -195,7 +195,7 @@ async fn a_phased_rollout_has_its_template_changed_as_any_other() {
     );
 }
 
-/// Without an operator's guard Kubernetes would roll every pod at once.
+/// Without an operator's guard Kubernetes would replace all pods.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_changed_that_nobody_guards() {
     let mut world = World::with_operator().await;

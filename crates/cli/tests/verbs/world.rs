@@ -1,4 +1,4 @@
-//! A cluster with a five-pod set and its rollout, and somebody who types commands.
+//! A cluster with a StatefulSet of five pods and its rollout, and a user who runs commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use stateward_analysis::{Ask, AskError, Question};
+use stateward_analysis::{MetricProvider, MetricQuery, ProviderError};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_cli::{Exit, Session, Style, Verb};
@@ -23,7 +23,7 @@ use stateward_kubelet::{Behaviour, Behaviours, Kubelet, Match, Running};
 
 pub(crate) struct World {
     clock: Clock,
-    /// Where its objects are; the context's own is always `default`.
+    /// The namespace of its objects; the context's own is always `default`.
     namespace: &'static str,
     client: Client,
     operator: Option<tokio::task::JoinHandle<()>>,
@@ -32,39 +32,39 @@ pub(crate) struct World {
     _kubelet: Running,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
-    /// It is heard, and never answered.
+    /// Received, and never answered.
     Unanswered,
-    /// The connection is lost under way.
+    /// The connection is lost before the answer.
     Broken,
-    /// The server itself has waited for too long.
+    /// The server itself timed out.
     GivenUp,
 }
 
-/// Which strings of a cluster carry [`PAYLOAD`].
+/// Which strings of a cluster contain [`PAYLOAD`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hostile {
-    /// Those that users write as they like: messages, reasons, annotations, images, arguments.
+    /// Strings that users choose freely: messages, reasons, annotations, images, arguments.
     FreeText,
-    /// All but those that the machinery needs: names, kinds, phases.
+    /// All but those that programs depend on: names, kinds, phases.
     EveryString,
     /// Names as well.
     NamesToo,
-    /// The server refuses everything, in such words.
+    /// The server rejects everything, with such messages.
     Refusals,
-    /// The server refuses writes.
+    /// The server rejects writes.
     RefusedWrites,
 }
 
-/// A colour that is not ours, C1, a carriage return, bidirectional controls, a bell, a forged line.
+/// A foreign colour, C1, a carriage return, bidirectional controls, a bell, a forged line.
 pub(crate) const PAYLOAD: &str = "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}\r\u{202e}\u{2066}\u{200f}\u{2028}\u{8}\u{db}31m\nFORGED\tline";
 
-/// How the forged line begins.
+/// The start of the forged line.
 pub(crate) const FORGED: &str = "FORGED";
 
-/// What users write as they like.
+/// The fields that users choose freely.
 const FREE: [&str; 9] = [
     "message",
     "reason",
@@ -77,7 +77,7 @@ const FREE: [&str; 9] = [
     "args",
 ];
 
-/// What the machinery reads.
+/// The fields that programs depend on.
 const MACHINERY: [&str; 10] = [
     "apiVersion",
     "kind",
@@ -91,7 +91,7 @@ const MACHINERY: [&str; 10] = [
     "plugin",
 ];
 
-/// Values that are checked where objects are read.
+/// Fields that are validated when objects are read.
 const ENUMERATED: [&str; 6] = [
     "NoData",
     "Parallel",
@@ -105,11 +105,11 @@ impl Hostile {
     fn rewrite(self, key: &str, value: &mut serde_json::Value) {
         use serde_json::Value;
         match value {
-            // Words of an enumeration: an object with others is not understood, and nothing of it would be shown.
+            // Enumerations: an object with other values fails to deserialize, and nothing of it would be shown.
             _ if ["pauseConditions", "noData", "onNoData", "metrics"].contains(&key) => {}
             Value::String(text) if ENUMERATED.contains(&text.as_str()) => {}
             Value::Object(fields) => {
-                // The reason of a Status says which error it is.
+                // The reason of a Status identifies the error.
                 let is_status = fields.get("kind").is_some_and(|kind| kind == "Status");
                 fields
                     .iter_mut()
@@ -133,7 +133,7 @@ impl Hostile {
         }
     }
 
-    /// An answer of the server, or a part of one: a list, an object, or one event of a watch.
+    /// A response, or a part of one: a list, an object, or one event of a watch.
     fn rewritten(self, bytes: &[u8]) -> Vec<u8> {
         let text = String::from_utf8_lossy(bytes);
         let line = |line: &str| match serde_json::from_str(line) {
@@ -148,7 +148,7 @@ impl Hostile {
     }
 }
 
-/// What a command said, and how it ended.
+/// The output of a command, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) exit: Exit,
@@ -156,13 +156,13 @@ pub(crate) struct Said {
     pub(crate) talk: String,
 }
 
-/// No answer of a Prometheus is ever complete.
+/// A Prometheus whose responses are always incomplete.
 struct BrokenPrometheus;
 
 #[async_trait::async_trait]
-impl Ask for BrokenPrometheus {
-    async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
-        Err(AskError::Connection {
+impl MetricProvider for BrokenPrometheus {
+    async fn query(&self, _: &MetricQuery<'_>) -> Result<Reply, ProviderError> {
+        Err(ProviderError::Connection {
             origin: "http://127.0.0.1:9090".into(),
             what: "the connection was closed before the answer was complete".into(),
         })
@@ -177,7 +177,7 @@ struct Line {
 }
 
 impl World {
-    /// A cluster and nothing in it.
+    /// An empty cluster.
     pub(crate) fn bare() -> Self {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap(), 1.0);
         let cluster = Cluster::start(Options::at(clock.clone()));
@@ -197,12 +197,12 @@ impl World {
         }
     }
 
-    /// With an operator that has taken hold of the set.
+    /// With an operator that has adopted the StatefulSet.
     pub(crate) async fn with_operator() -> Self {
         Self::with_operator_in("default").await
     }
 
-    /// With everything in this namespace.
+    /// With all objects in this namespace.
     pub(crate) async fn with_operator_in(namespace: &'static str) -> Self {
         let mut world = Self::bare();
         world.namespace = namespace;
@@ -268,7 +268,7 @@ impl World {
         world
     }
 
-    /// Adds a set of two pods under a PhasedRollout, and gives it another version.
+    /// Adds a StatefulSet with two pods and its PhasedRollout, and changes the image.
     pub(crate) async fn phase_web(&self) {
         let set: StatefulSet = serde_json::from_value(json!({
             "metadata": {"name": "web"},
@@ -321,7 +321,7 @@ impl World {
         }
     }
 
-    /// Gives the set another image.
+    /// Changes the image of the StatefulSet.
     pub(crate) async fn image(&self, tag: &str) {
         let containers = json!([{"name": "db", "image": format!("db:{tag}")}]);
         let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
@@ -331,14 +331,14 @@ impl World {
             .unwrap();
     }
 
-    /// Gives a set another number of pods.
+    /// Scales a StatefulSet.
     pub(crate) async fn scale(&self, set: &str, replicas: i32) {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         let params = PatchParams::default();
         self.sets().patch(set, &params, &patch).await.unwrap();
     }
 
-    /// Changes the set's template.
+    /// Changes the template of the StatefulSet.
     pub(crate) async fn template(&self, template: serde_json::Value) {
         let patch = json!({"spec": {"template": template}});
         self.sets()
@@ -347,7 +347,7 @@ impl World {
             .unwrap();
     }
 
-    /// Gives the set an annotation.
+    /// Adds an annotation to the StatefulSet.
     pub(crate) async fn annotate_set(&self, key: &str, value: &str) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.sets()
@@ -365,7 +365,7 @@ impl World {
         pods.into_iter().map(image).collect()
     }
 
-    /// The rollout as it was before any operator saw it.
+    /// Recreates the rollout without a status.
     pub(crate) async fn recreate_rollout(&self) {
         let params = PatchParams::default();
         let mut object = self.rollouts().get("db").await.unwrap();
@@ -383,7 +383,7 @@ impl World {
             .unwrap();
     }
 
-    /// Types a command while somebody else changes the template between its look and its write.
+    /// Runs a command while another client changes the template between its read and its write.
     pub(crate) async fn run_while_the_template_changes(&self, line: &str, tag: &'static str) -> Said {
         let sets = self.sets();
         let meddling = self.client_that(move || {
@@ -399,7 +399,7 @@ impl World {
         self.run_on(meddling, line, Style::default(), None).await
     }
 
-    /// A client that lets something happen before each patch.
+    /// A client that runs `before` before each patch.
     fn client_that<F, Fut>(&self, before: F) -> Client
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -418,7 +418,7 @@ impl World {
         Client::new(service, "default")
     }
 
-    /// Types commands while the server answers so to everything about a resource.
+    /// Runs commands while the server gives this response to every request for a resource.
     pub(crate) async fn transcript_where(
         &self,
         resource: &'static str,
@@ -450,7 +450,7 @@ impl World {
         seen
     }
 
-    /// Types a command while requests of this method fare so.
+    /// Runs a command while requests of this method have this fate.
     pub(crate) async fn run_while(&self, method: http::Method, fate: Fate, line: &str) -> Said {
         let inner = self.client.clone();
         let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
@@ -477,7 +477,7 @@ impl World {
         self.run_on(client, line, Style::default(), None).await
     }
 
-    /// What the server answers to a new object that it is to check strictly and not to keep.
+    /// The server's response to a new object in a strict dry run.
     pub(crate) async fn dry_run(&self, path: &str, object: &serde_json::Value) -> (u16, String) {
         let request = http::Request::post(format!("{path}?dryRun=All&fieldValidation=Strict"))
             .header(http::header::CONTENT_TYPE, "application/json")
@@ -505,12 +505,12 @@ impl World {
         self.rollouts().patch("db", &params, &patch).await.unwrap();
     }
 
-    /// How pods with this image behave.
+    /// Sets the behaviour of pods with this image.
     pub(crate) fn program(&self, image: &str, behaviour: Behaviour) {
         self.behaviours.program(Match::image(image), behaviour);
     }
 
-    /// Another rollout, for this set.
+    /// Creates another rollout for this StatefulSet.
     pub(crate) async fn another_rollout(&self, name: &str, set: &str) {
         let mut object = self.rollouts().get("db").await.unwrap();
         object.metadata = kube::api::ObjectMeta {
@@ -525,7 +525,7 @@ impl World {
             .unwrap();
     }
 
-    /// Gives the rollout a label.
+    /// Adds a label to the rollout.
     pub(crate) async fn label(&self, label: &str) {
         let (key, value) = label.split_once('=').unwrap();
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
@@ -533,7 +533,7 @@ impl World {
         self.rollouts().patch("db", &params, &patch).await.unwrap();
     }
 
-    /// Adds a Lease of the name that the operator's has, renewed that long ago.
+    /// Adds a Lease with the name of the operator's, renewed this long ago.
     pub(crate) async fn lease(&self, namespace: &str, labels: serde_json::Value, ago: Duration) {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let it = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -557,12 +557,12 @@ impl World {
         self.rollouts().get("db").await.unwrap().resource_version()
     }
 
-    /// Types a command.
+    /// Runs a command.
     pub(crate) async fn run(&self, line: &str) -> Said {
         self.run_with(line, Style::default(), None).await
     }
 
-    /// Types a command, and interrupts it after a while.
+    /// Runs a command, and interrupts it after a while.
     pub(crate) async fn run_for(&self, line: &str, patience: Duration) -> Said {
         self.run_with(line, Style::default(), Some(patience)).await
     }
@@ -628,7 +628,7 @@ impl World {
         Said { exit, out, talk }
     }
 
-    /// Types a command at a cluster whose strings are hostile.
+    /// Runs a command on a cluster with hostile strings.
     pub(crate) async fn run_hostile(
         &self,
         hostile: Hostile,
@@ -676,7 +676,7 @@ impl World {
         self.run_at(client, line, style, patience, terminal).await
     }
 
-    /// Types commands one after the other; gives back all that can be seen.
+    /// Runs commands one after the other; returns their output.
     pub(crate) async fn transcript(&self, lines: &[&str]) -> String {
         let mut seen = String::new();
         for line in lines {
@@ -688,7 +688,7 @@ impl World {
 }
 
 impl Said {
-    /// As a terminal shows it, with talk and data told apart and the exit code below.
+    /// The output as on a terminal, with messages and data marked, and the exit code.
     pub(crate) fn shown(&self, line: &str) -> String {
         let mut shown = format!("$ stateward {line}\n");
         let (out, talk) = (without_uids(&self.out), without_uids(&self.talk));
@@ -705,7 +705,7 @@ impl Said {
     }
 }
 
-/// Nobody reads them, and every cluster has others.
+/// UIDs differ in every cluster.
 fn without_uids(text: &str) -> String {
     let is_uid = |word: &str| {
         let lengths: Vec<_> = word.split('-').map(str::len).collect();
@@ -728,7 +728,7 @@ fn without_uids(text: &str) -> String {
     out
 }
 
-/// The words of a line, as a shell splits them; single quotes hold together.
+/// Splits a line into words like a shell; single quotes group words.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {

@@ -1,4 +1,4 @@
-//! Nothing that a client can send makes the server fall over.
+//! No object that a client can send makes the server panic.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The cases that were recorded: resource and object.
+/// The recorded cases: resource and object.
 static CASES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     let files = RECORDED
         .iter()
@@ -74,7 +74,7 @@ fn replace(value: &mut Value, mut path: impl Iterator<Item = usize>, by: Value) 
     }
 }
 
-/// The element at a number that may be far too large.
+/// The element at an index modulo the length.
 trait CycleTo<'v>: Iterator<Item = &'v mut Value> + Sized {
     fn cycle_to(self, step: usize) -> Option<&'v mut Value> {
         let mut all: Vec<_> = self.collect();

@@ -31,7 +31,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     protect(object, "kubernetes.io/pvc-protection");
 }
 
-/// StorageObjectInUseProtection admission: what is in use goes only once it is not.
+/// StorageObjectInUseProtection admission: an object in use is deleted only once it is no longer used.
 pub(super) fn protect(object: &mut Value, finalizer: &str) {
     let Some(metadata) = made(object, "metadata") else {
         return;
@@ -43,10 +43,10 @@ pub(super) fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// `dataSource` and `dataSourceRef` are two spellings of one thing; whichever was given fills the other.
+/// `dataSource` and `dataSourceRef` are two fields for the same thing; whichever was given fills the other.
 pub(super) fn normalize_data_sources(object: &mut Value) {
     let Some(spec) = part(object, "spec") else { return };
-    // The older of the two only ever named claims and snapshots; anything else in it is dropped.
+    // The older of the two can name only claims and snapshots; anything else in it is dropped.
     let source = (
         text(&spec["dataSource"], "apiGroup"),
         text(&spec["dataSource"], "kind"),

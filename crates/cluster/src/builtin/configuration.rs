@@ -7,7 +7,7 @@ use super::fields::{copy, each, fill_text, made, set, text, unset};
 
 pub(super) fn default_secret(object: &mut Value) {
     fill_text(object, "type", "Opaque");
-    // Plain text goes into the data and is not kept.
+    // Plain text goes into the data and is not stored.
     let Some(Value::Object(plain)) = unset(object, "stringData") else {
         return;
     };
@@ -26,7 +26,7 @@ pub(super) fn prepare_update_secret(old: &Value, new: &mut Value) {
     }
 }
 
-/// Of a reference to a secret only its name is kept.
+/// Of a reference to a secret only its name is stored.
 pub(super) fn prepare_service_account(object: &mut Value) {
     for secret in each(object, "secrets") {
         if let Value::Object(fields) = secret {

@@ -1,4 +1,4 @@
-//! What the server fills into a container.
+//! The defaults of a container.
 
 use crate::json::{Map, Value};
 
@@ -46,7 +46,7 @@ pub(super) fn container(container: &mut Value) {
     }
 }
 
-/// Images that can change under their tag are pulled always.
+/// Images whose tag can change are always pulled.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     if image::tag(image) == Some("latest") {
         "Always"
@@ -80,7 +80,7 @@ fn http_get(handler: &mut Value) {
     }
 }
 
-/// Requests that are not set are what the limits are. Only pods get this, never templates.
+/// Requests default to the limits. Only for pods, never for templates.
 pub(super) fn requests_from_limits(container: &mut Value) {
     let Some(resources) = part(container, "resources") else {
         return;
@@ -94,7 +94,7 @@ pub(super) fn requests_from_limits(container: &mut Value) {
     }
 }
 
-/// On the host's network a container port is a host port.
+/// On the host network a container port is a host port.
 pub(super) fn host_ports(container: &mut Value) {
     for port in each(container, "ports") {
         let Some(number) = port["containerPort"].as_i64().filter(|number| *number != 0) else {

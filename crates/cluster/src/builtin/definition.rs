@@ -33,7 +33,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     store_version(object);
 }
 
-/// Notes that objects may be stored in the version that is now the storage version.
+/// Records that objects may be stored in the current storage version.
 pub(super) fn store_version(object: &mut Value) {
     let storage = items(&object["spec"], "versions")
         .iter()

@@ -1,4 +1,4 @@
-//! Fields of pods that are behind a feature gate which is off in v1.36: the server drops them unless they are stored already.
+//! Fields of pods behind a feature gate that is off in v1.36: the server drops them unless they are stored already.
 
 use crate::json::Value;
 
@@ -7,7 +7,7 @@ use super::fields::{each, has, items, part, unset};
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 const PROJECTIONS: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
 
-/// Where a workload keeps the spec of its pods.
+/// The path of a workload's pod spec.
 fn path(resource: &str) -> Option<&'static str> {
     match resource {
         "statefulsets.apps" | "deployments.apps" | "daemonsets.apps" | "replicasets.apps" | "jobs.batch" => {
@@ -19,7 +19,7 @@ fn path(resource: &str) -> Option<&'static str> {
     }
 }
 
-/// The spec of a workload's pods, to change.
+/// The spec of a workload's pods, mutable.
 pub(super) fn template_spec<'v>(resource: &str, object: &'v mut Value) -> Option<&'v mut Value> {
     object.pointer_mut(path(resource)?)
 }
@@ -31,7 +31,7 @@ pub(super) fn template_spec_of<'v>(resource: &str, object: &'v Value) -> &'v Val
         .unwrap_or(&Value::Null)
 }
 
-/// Drops what is behind a closed gate and not in use in `old`.
+/// Drops fields behind a disabled gate unless `old` uses them.
 pub(super) fn drop_disabled(spec: &mut Value, old: &Value) {
     if !has(old, "schedulingGroup") {
         unset(spec, "schedulingGroup");

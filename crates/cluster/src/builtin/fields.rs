@@ -1,14 +1,14 @@
-//! Reading and filling the fields of JSON that may have any shape.
+//! Reads and sets the fields of JSON of any shape.
 //!
-//! After decoding, absent, null and (for strings) empty all mean "not set", as they do in Go. Nothing here panics on a
-//! value of the wrong type: it is read as not set, and what cannot be filled is left alone.
+//! After decoding, absent, null and (for strings) empty all mean "not set", as in Go. Nothing here panics on a value of the wrong type: it
+//! reads as not set, and setting a field of it does nothing.
 
 use crate::json::{Map, Value};
 
 /// Sets a field that is absent or null.
 pub(super) fn fill(at: &mut Value, name: &str, default: impl Into<Value>) {
     if let Value::Object(fields) = at {
-        // Looked at first: whoever asks to write a field gets a map of its own.
+        // Check first: mutable access copies a shared map.
         if fields.get(name).is_none_or(Value::is_null) {
             fields.insert(name.into(), default.into());
         }
@@ -22,22 +22,22 @@ pub(super) fn fill_text(at: &mut Value, name: &str, default: &str) {
     }
 }
 
-/// Sets a field, whatever it was.
+/// Sets a field, whatever its value was.
 pub(super) fn set(at: &mut Value, name: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = at {
         fields.insert(name.into(), value.into());
     }
 }
 
-/// Takes a field away.
+/// Removes a field.
 pub(super) fn unset(at: &mut Value, name: &str) -> Option<Value> {
     at.as_object_mut()?.remove(name)
 }
 
-/// Makes a field what it is in another object, absent included.
+/// Copies a field from another object, including its absence.
 pub(super) fn copy(from: &Value, to: &mut Value, name: &str) {
     match from.get(name) {
-        // Most of what is copied is what is there already, and comparing costs less than making it anew.
+        // Most fields are equal already, and comparing costs less than copying.
         Some(value) if to.get(name) == Some(value) => {}
         Some(value) => set(to, name, value.clone()),
         None => {
@@ -46,18 +46,18 @@ pub(super) fn copy(from: &Value, to: &mut Value, name: &str) {
     }
 }
 
-/// An inner object that is there.
+/// An inner object, if there is one.
 pub(super) fn part<'v>(at: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     at.get_mut(name).filter(|inner| inner.is_object())
 }
 
-/// An inner object, made if it is not there. `None` where there is no room for one.
+/// An inner object, created if it is missing. `None` if its parent is not an object.
 pub(super) fn made<'v>(at: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     fill(at, name, Map::new());
     part(at, name)
 }
 
-/// The elements of a list, none if it is not there.
+/// The elements of a list, none if it is missing.
 pub(super) fn each<'v>(at: &'v mut Value, name: &str) -> impl Iterator<Item = &'v mut Value> {
     at.get_mut(name)
         .and_then(Value::as_array_mut)
@@ -65,12 +65,12 @@ pub(super) fn each<'v>(at: &'v mut Value, name: &str) -> impl Iterator<Item = &'
         .flatten()
 }
 
-/// The elements of a list, none if it is not there.
+/// The elements of a list, none if it is missing.
 pub(super) fn items<'v>(at: &'v Value, name: &str) -> &'v [Value] {
     at[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The entries of a map by key, none if it is not there.
+/// The entries of a map by key, none if it is missing.
 pub(super) fn entries<'v>(at: &'v Value, name: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
     at[name]
         .as_object()
@@ -79,27 +79,27 @@ pub(super) fn entries<'v>(at: &'v Value, name: &str) -> impl Iterator<Item = (&'
         .map(|(key, value)| (key.as_str(), value))
 }
 
-/// A string, empty if it is not there.
+/// A string, empty if it is missing.
 pub(super) fn text<'v>(at: &'v Value, name: &str) -> &'v str {
     at[name].as_str().unwrap_or_default()
 }
 
-/// A whole number, if it is there.
+/// A whole number, if there is one.
 pub(super) fn int(at: &Value, name: &str) -> Option<i64> {
     at[name].as_i64()
 }
 
-/// A flag, false if it is not there.
+/// A bool, false if it is missing.
 pub(super) fn flag(at: &Value, name: &str) -> bool {
     at[name].as_bool().unwrap_or_default()
 }
 
-/// Whether a field is there at all.
+/// Whether a field is set.
 pub(super) fn has(at: &Value, name: &str) -> bool {
     !at[name].is_null()
 }
 
-/// Whether two values are the same to Go's semantic equality: absent, null and empty lists or maps are one thing.
+/// Whether two values are equal by Go's semantic equality: absent, null and empty lists or maps are the same.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         _ if left.shares(right) => true,

@@ -1,10 +1,10 @@
-//! Holds the built-in kinds against answers of a real server.
+//! Compares the built-in kinds with answers of a real server.
 //!
-//! `testdata/*.json` are cases with what Kubernetes v1.36.3 answered to them as server-side dry runs. To record them
-//! again, for another version or after adding a case without an answer: run `kubectl proxy` against a control plane that
-//! has the ServiceAccount admission plugin off, POST each `given` to its resource with `?dryRun=All` (for a case with
-//! `old`: POST that for real, PUT `before` to its status if there is one, PUT `given` with `?dryRun=All` to the case's
-//! endpoint, and keep what was stored before as `stored`), and write back the object as `answer` or the Status' `causes`.
+//! `testdata/*.json` are cases with the answers of Kubernetes v1.36.3 to them as server-side dry runs. To record them again, for another
+//! version or after adding a case without an answer: run `kubectl proxy` against a control plane that has the ServiceAccount admission
+//! plugin off, POST each `given` to its resource with `?dryRun=All` (for a case with `old`: POST that for real, PUT `before` to its status
+//! if there is one, PUT `given` with `?dryRun=All` to the case's endpoint, and keep what was stored before as `stored`), and write back the
+//! object as `answer` or the Status' `causes`.
 
 use crate::json::{Value, json};
 
@@ -44,7 +44,7 @@ fn cases() -> Vec<(String, Value)> {
     all
 }
 
-/// Reads an object as the server would: with the type that its apiVersion and kind name.
+/// Decodes an object like the server: with the type that its apiVersion and kind name.
 fn read(object: &Value) -> Value {
     let (group, version) = text(object, "apiVersion")
         .rsplit_once('/')
@@ -61,7 +61,7 @@ fn is_namespaced(resource: &str) -> bool {
     !super::metadata::is_cluster_scoped(resource)
 }
 
-/// What we make of a case: the object as it would be stored, and what is wrong with it.
+/// Our result for a case: the object as it would be stored, and its errors.
 fn ours(case: &Value) -> (Value, Vec<FieldError>) {
     let resource = text(case, "resource");
     let answered = &case["answer"]["metadata"];
@@ -70,7 +70,7 @@ fn ours(case: &Value) -> (Value, Vec<FieldError>) {
         created => created,
     };
     let uid = match text(answered, "uid") {
-        // A refused Job shows the identity it would have had.
+        // A rejected Job shows the UID that it would have had.
         "" if has(case, "uid") => text(case, "uid"),
         "" => "00000000-0000-4000-8000-000000000000",
         uid => uid,
@@ -114,7 +114,7 @@ fn ours(case: &Value) -> (Value, Vec<FieldError>) {
     (object, errors)
 }
 
-/// Hands out what the real server handed out.
+/// Allocates the values that the real server allocated.
 fn allocate(service: &mut Value, spec: &Value) {
     if wants_address(service) {
         give_address(service, spec["clusterIP"].as_str().unwrap_or("10.0.0.9"));
@@ -173,9 +173,9 @@ fn accepted_objects_are_stored_as_the_real_server_stores_them() {
     );
 }
 
-/// The server appends a diff of its internal types to some messages and prints whole templates in others; we do not.
+/// The server appends a diff of its internal types to some messages and prints whole templates in others; ours does not.
 fn cut_internals(case: &mut Value) {
-    // But for claims, whose specs are small.
+    // Except for claims, whose specs are small.
     if text(case, "resource") == "persistentvolumeclaims" {
         return;
     }

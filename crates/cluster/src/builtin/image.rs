@@ -1,7 +1,6 @@
 //! The tag of an image reference, which decides when it is pulled.
 
-/// The tag that `image` asks for: `latest` when it names neither tag nor digest, `None` when there is only a digest or
-/// when it is no valid reference at all.
+/// The tag of `image`: `latest` if it has neither tag nor digest, `None` if it has only a digest or is not a valid reference.
 pub(super) fn tag(image: &str) -> Option<&str> {
     let (named, digest) = match image.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),
@@ -92,7 +91,7 @@ fn is_tag(tag: &str) -> bool {
 }
 
 fn is_digest(digest: &str) -> bool {
-    // Upstream knows these three algorithms and the length of each.
+    // Upstream supports these three algorithms, each with its length.
     let Some((algorithm, hex)) = digest.split_once(':') else {
         return false;
     };

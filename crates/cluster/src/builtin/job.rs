@@ -1,17 +1,17 @@
-//! Jobs, and the CronJobs that make them.
+//! Jobs, and the CronJobs that create them.
 
 use crate::json::{Value, json};
 
 use super::fields::{each, entries, fill, fill_text, flag, has, made, part, set, text};
 use super::pod_defaults::template;
 
-/// Both spellings of each label: clients still select by the old ones.
+/// Both forms of each label: clients still select by the old ones.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
 pub(super) fn default(object: &mut Value) {
     let Some(spec) = made(object, "spec") else { return };
-    // Completions stay open for a work queue, which is a Job with parallelism alone.
+    // A Job with parallelism alone is a work queue, whose completions stay unset.
     if !has(spec, "parallelism") {
         fill(spec, "completions", 1);
     }
@@ -34,7 +34,7 @@ pub(super) fn default(object: &mut Value) {
     nested(spec);
 }
 
-/// What a CronJob's template gets too, which is not a Job yet.
+/// The defaults that a CronJob's template gets too.
 fn nested(spec: &mut Value) {
     template(spec);
     for rule in part(spec, "podFailurePolicy")
@@ -58,7 +58,7 @@ pub(super) fn default_cron_job(object: &mut Value) {
     }
 }
 
-/// Gives the Job a selector that matches no other Job's pods. Needs the uid, so it comes after system metadata.
+/// Gives the Job a selector that matches no other Job's pods. Needs the UID, so it comes after system metadata.
 pub(super) fn prepare_create(object: &mut Value) {
     let (name, uid) = (
         text(&object["metadata"], "name").to_owned(),
@@ -87,8 +87,8 @@ fn generate_selector(spec: &mut Value, name: &str, uid: &str) {
     }
 }
 
-/// A Job without labels has those of its template. Upstream defaults this on every read, so the generated labels are
-/// among them: it comes after preparing, not with the other defaults.
+/// A Job without labels gets those of its template. Upstream defaults this on every read, so the generated labels are among them: it comes
+/// after preparing, not with the other defaults.
 pub(super) fn take_labels(object: &mut Value) {
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     if let Some(metadata) = made(object, "metadata").filter(|_| labels.is_object())

@@ -11,7 +11,7 @@ pub(super) fn default_range(object: &mut Value) {
     let Some(spec) = made(object, "spec") else { return };
     for limit in each(spec, "limits") {
         if text(limit, "type") == "Container" {
-            // A default limit is the most there is; a default request is that limit, or the least there is.
+            // A default limit is the maximum; a default request is that limit, or the minimum.
             fill_from(limit, "default", "max");
             fill_from(limit, "defaultRequest", "default");
             fill_from(limit, "defaultRequest", "min");

@@ -1,4 +1,4 @@
-//! Metadata: what the server keeps for itself, and what names, labels and references may look like.
+//! Metadata: the fields that the server owns, and the rules for names, labels and references.
 
 use crate::json::Value;
 use jiff::Timestamp;
@@ -7,12 +7,12 @@ use super::Context;
 use super::fields::{copy, has, made, part, set, text, unset};
 use crate::resource;
 
-/// Seconds are all that metadata keeps of a time.
+/// Metadata stores times in whole seconds.
 pub(super) fn timestamp(now: Timestamp) -> String {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// Gives a new object its identity and takes away what only the server may say.
+/// Sets the system metadata of a new object and removes what only the server may set.
 pub(super) fn prepare_create(object: &mut Value, context: &Context<'_>) {
     let Some(metadata) = made(object, "metadata") else {
         return;
@@ -30,12 +30,12 @@ pub(super) fn set_generation(object: &mut Value, generation: i64) {
     }
 }
 
-/// Writers never set the generation.
+/// A client cannot set the generation.
 pub(super) fn prepare_update(old: &Value, new: &mut Value) {
     keep(old, new, "generation");
 }
 
-/// What no update can change or take away: identity, birth and death.
+/// Keeps what no update can change or remove: identity, creation and deletion.
 pub(super) fn keep_system_fields(old: &Value, new: &mut Value) {
     let before = &old["metadata"];
     let Some(metadata) = part(new, "metadata") else {
@@ -54,14 +54,14 @@ pub(super) fn keep_system_fields(old: &Value, new: &mut Value) {
     }
 }
 
-/// Takes one metadata field from the stored object.
+/// Copies one metadata field from the stored object.
 pub(super) fn keep(old: &Value, new: &mut Value, name: &str) {
     if let Some(metadata) = part(new, "metadata") {
         copy(&old["metadata"], metadata, name);
     }
 }
 
-/// Whether objects of this kind live outside namespaces.
+/// Whether objects of this kind are cluster-scoped.
 pub(super) fn is_cluster_scoped(resource: &str) -> bool {
     resource::builtin(resource).is_some_and(|resource| !resource.namespaced)
 }

@@ -1,14 +1,14 @@
-//! What the server knows about each built-in kind: what it fills in, what it resets, what it refuses.
+//! The server's rules for each built-in kind: defaults, resets and validation.
 //!
-//! Flows in: an object that `types::decode` has read, and the resource it belongs to (`statefulsets.apps`, `pods`).
-//! Flows out: the object as it would be stored, or the field errors that the real server answers with, in its order. Every
-//! function is pure: no clock, no store, no chance. Whatever needs other objects (quotas, address allocation, owners)
-//! belongs to the server, not here; only [`crate::status::FieldError`] is imported from it.
+//! Flows in: an object that `types::decode` has read, and the resource it belongs to (`statefulsets.apps`, `pods`). Flows out: the object
+//! as it would be stored, or the field errors that the real server answers with, in its order. Every function is pure: no clock, no store,
+//! no randomness. Rules that need other objects (quotas, address allocation, owners) belong to the server, not here; only
+//! [`crate::status::FieldError`] is imported from it.
 //!
-//! A write goes through [`default`], then [`prepare_create`] or [`prepare_update`], then [`validate_create`] or
-//! [`validate_update`] (`validation`). A kind that is not listed gets the rules that hold for all: system metadata and its validation.
+//! A write goes through [`default`], then [`prepare_create`] or [`prepare_update`], then [`validate_create`] or [`validate_update`]
+//! (`validation`). A kind that is not listed gets the rules for all: system metadata and its validation.
 //!
-//! Facts are those of Kubernetes v1.36.3; `golden.rs` holds them against answers recorded from it.
+//! The rules are those of Kubernetes v1.36.3; `golden.rs` compares them with recorded answers.
 
 #[cfg(test)]
 mod arbitrary;
@@ -56,28 +56,28 @@ use problems::Problems;
 
 pub(crate) use service::{give_address, give_node_ports, wants_address};
 
-/// Feature gates that change what is stored.
+/// Feature gates that affect stored objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gates {
     /// `MaxUnavailableStatefulSet`, off by default in v1.36.
     pub(crate) max_unavailable_statefulset: bool,
 }
 
-/// What a write takes from outside the object.
+/// The inputs of a write besides the object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'c> {
-    /// The identity a new object gets; not used by updates.
+    /// The UID of a new object; not used by updates.
     pub(crate) uid: &'c str,
     pub(crate) now: Timestamp,
     pub(crate) gates: Gates,
 }
 
-/// Where an update came in.
+/// The endpoint of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Main,
     Status,
-    /// The object with the replicas that a Scale asked for; otherwise as [`Endpoint::Main`].
+    /// The object with the replicas from a Scale; otherwise like [`Endpoint::Main`].
     Scale,
 }
 
@@ -91,7 +91,7 @@ impl Endpoint {
     }
 }
 
-/// Fills what the writer left out. Idempotent.
+/// Sets defaults. Idempotent.
 pub(crate) fn default(resource: &str, object: &mut Value) {
     match resource {
         "pods" => pod_defaults::pod(object),
@@ -122,7 +122,7 @@ pub(crate) fn default(resource: &str, object: &mut Value) {
     }
 }
 
-/// The same for an object that is stored as `old`: what of it is the same was filled when it was written.
+/// Sets the defaults of an object that is stored as `old`: parts that are unchanged have theirs already.
 pub(crate) fn default_changed(resource: &str, old: &Value, new: &mut Value) {
     let is_same = new["spec"].is_object() && new["spec"].shares(&old["spec"]);
     match resource {
@@ -132,12 +132,12 @@ pub(crate) fn default_changed(resource: &str, old: &Value, new: &mut Value) {
     }
 }
 
-/// As [`prepare_create`] for what comes into being through its status, which only Services do: they get no address.
+/// Like [`prepare_create`] for an object created through its status, which works only for Services: they get no address.
 pub(crate) fn prepare_create_by_status(service: &mut Value) {
     service::forget_status(service);
 }
 
-/// Makes a new object what its creator may make it: system metadata is the server's, and so is the status.
+/// Resets what the creator of an object may not set: system metadata and the status are the server's.
 pub(crate) fn prepare_create(resource: &str, object: &mut Value, context: &Context<'_>) {
     metadata::prepare_create(object, context);
     if let Some(spec) = disabled::template_spec(resource, object) {
@@ -169,7 +169,7 @@ pub(crate) fn prepare_create(resource: &str, object: &mut Value, context: &Conte
     stored::as_protobuf(resource, object);
 }
 
-/// Makes a changed object what this endpoint may make it: what belongs to another endpoint is taken from `old`.
+/// Resets what this endpoint may not change: those fields are copied from `old`.
 pub(crate) fn prepare_update(
     resource: &str,
     old: &Value,
@@ -223,7 +223,7 @@ fn prepare_main(resource: &str, old: &Value, new: &mut Value, context: &Context<
 }
 
 fn prepare_status(resource: &str, old: &Value, new: &mut Value, context: &Context<'_>) {
-    // Labels that are missing come from the template that was sent, which is then dropped.
+    // Missing labels come from the template that was sent, which is then dropped.
     if resource == "jobs.batch" {
         job::take_labels(new);
     }
@@ -236,7 +236,7 @@ fn prepare_status(resource: &str, old: &Value, new: &mut Value, context: &Contex
     }
 }
 
-/// Whether the server counts the changes of this kind.
+/// Whether this kind has a generation.
 fn has_generation(resource: &str) -> bool {
     matches!(
         resource,
@@ -254,17 +254,17 @@ fn has_generation(resource: &str) -> bool {
     )
 }
 
-/// Whether this is a built-in kind that lives here.
+/// Whether this is a built-in kind with rules here.
 fn is_known(resource: &str) -> bool {
     resource::builtin(resource).is_some() || resource == "scales.autoscaling"
 }
 
-/// Whether the status of this kind has its own endpoint.
+/// Whether this kind has a status subresource.
 fn has_status(resource: &str) -> bool {
     resource::builtin(resource).is_some_and(|resource| resource.subresource("status").is_some())
 }
 
-/// Whether an update may come without a resourceVersion; the server then takes the stored one.
+/// Whether an update may omit the resourceVersion; the server then uses the stored one.
 pub(crate) fn allows_unconditional_update(resource: &str) -> bool {
     !matches!(
         resource,
@@ -274,19 +274,19 @@ pub(crate) fn allows_unconditional_update(resource: &str) -> bool {
     )
 }
 
-/// What is wrong with a new object, in the real server's order.
+/// The errors of a new object, in the real server's order.
 pub(crate) fn validate_create(resource: &str, object: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     validation::create(resource, object, &mut problems);
-    // What all kinds share is only looked at when the kind itself has nothing to say.
+    // The shared rules are checked only if the kind's own rules report nothing.
     if problems.is_empty() {
         validation::metadata::of_any(resource, &Value::Null, object, &mut problems);
     }
     problems.into_errors()
 }
 
-/// What is wrong with a changed object, in the real server's order. What the kind and the server both look at is named
-/// twice, as it is there.
+/// The errors of a changed object, in the real server's order. Errors that both the kind's own and the shared rules find are reported
+/// twice, as on the real server.
 pub(crate) fn validate_update(
     resource: &str,
     old: &Value,
@@ -300,7 +300,7 @@ pub(crate) fn validate_update(
     problems.into_errors()
 }
 
-/// What is wrong with a Scale that a client wrote.
+/// The errors of a Scale.
 pub(crate) fn validate_scale(scale: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     scale::validate(scale, &mut problems);

@@ -5,7 +5,7 @@ use crate::json::{Value, json};
 use super::fields::{copy, fill_text, items, made, set, text};
 
 pub(super) fn default(object: &mut Value) {
-    // Without a name yet there is nothing to label; the server asks again once it has made one.
+    // Without a name there is nothing to label; the server calls this again once it has generated one.
     let name = text(&object["metadata"], "name").to_owned();
     if !name.is_empty()
         && let Some(labels) = made(object, "metadata").and_then(|metadata| made(metadata, "labels"))

@@ -22,7 +22,7 @@ pub(super) fn default(object: &mut Value) {
         round_list(status.get_mut("allocatable"));
     }
     let Some(spec) = part(object, "spec") else { return };
-    // The old singular field is the first of the list; where both are given and differ, it wins.
+    // The old singular field is the first of the list; if both are set and differ, it wins.
     let single = text(spec, "podCIDR").to_owned();
     let first = items(spec, "podCIDRs").first().cloned();
     if !single.is_empty() && first.as_ref() != Some(&Value::from(single.as_str())) {
@@ -32,7 +32,7 @@ pub(super) fn default(object: &mut Value) {
     }
 }
 
-/// TaintNodesByCondition admission: a new node takes no pods until something says that it is ready.
+/// TaintNodesByCondition admission: a new node takes no pods until it is ready.
 pub(super) fn prepare_create(object: &mut Value) {
     let Some(spec) = made(object, "spec") else { return };
     let mut taints = items(spec, "taints").to_vec();
@@ -46,6 +46,6 @@ pub(super) fn prepare_create(object: &mut Value) {
 }
 
 pub(super) fn validate(object: &Value, problems: &mut Problems) {
-    // Upstream puts taints under metadata, where they once were.
+    // Upstream reports taints under metadata, their former place.
     taints(&At::new("metadata.taints"), &object["spec"], problems);
 }

@@ -31,7 +31,7 @@ pub(super) fn prepare_create(object: &mut Value, now: Timestamp) {
     protect(object, "kubernetes.io/pv-protection");
 }
 
-/// The server notes when a volume changes its phase, unless the writer does.
+/// The server records when a volume changes its phase, unless the client does.
 pub(super) fn prepare_status(old: &Value, new: &mut Value, now: Timestamp) {
     const CHANGED: &str = "lastPhaseTransitionTime";
     let before = &old["status"];

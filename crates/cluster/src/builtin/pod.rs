@@ -1,4 +1,4 @@
-//! What the server makes of a pod when it is written: its first status, its class, its tolerations.
+//! The server's changes to a pod at a write: its first status, its QoS class, its tolerations.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -7,16 +7,16 @@ use super::disabled::drop_disabled;
 use super::fields::{copy, each, fill, fill_text, has, int, items, made, part, set, text, unset};
 use super::{metadata, qos};
 
-/// How long a pod stays on a node that is not ready or not reachable.
+/// How long a pod stays on a node that is not ready or unreachable.
 const TOLERATION_SECONDS: i64 = 300;
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 pub(super) fn prepare_create(object: &mut Value, now: Timestamp) {
-    // A class that the creator names is kept, right or wrong.
+    // A class set by the client is kept, right or wrong.
     let given = text(&object["status"], "qosClass").to_owned();
     let labels = object["metadata"]["labels"].clone();
     let Some(spec) = made(object, "spec") else { return };
-    // Priority admission, for a cluster whose only classes are the system's own.
+    // Priority admission, for a cluster with only the system's own classes.
     fill(spec, "priority", 0);
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
     tolerate_node_trouble(spec);
@@ -57,7 +57,7 @@ fn tolerate_node_trouble(spec: &mut Value) {
     }
 }
 
-/// `matchLabelKeys` become part of the selector they stand beside, with the values of this pod.
+/// `matchLabelKeys` become part of the selector next to them, with the values of this pod.
 fn apply_label_keys(spec: &mut Value, labels: &Value) {
     for constraint in each(spec, "topologySpreadConstraints") {
         extend_selector(constraint, labels);
@@ -100,7 +100,7 @@ fn extend_selector(term: &mut Value, labels: &Value) {
 
 pub(super) fn prepare_update(old: &Value, new: &mut Value) {
     let Some(spec) = part(new, "spec") else { return };
-    // An update that leaves the priority out keeps it.
+    // An update that omits the priority keeps it.
     for name in ["priority", "preemptionPolicy"] {
         if !has(spec, name) {
             copy(&old["spec"], spec, name);
@@ -110,7 +110,7 @@ pub(super) fn prepare_update(old: &Value, new: &mut Value) {
     drop_disabled(spec, &old["spec"]);
 }
 
-/// The status endpoint keeps what kubelets have got wrong before: owners, class and observed generations.
+/// The status endpoint keeps fields that kubelets have overwritten wrongly: owners, class and observed generations.
 pub(super) fn prepare_status(old: &Value, new: &mut Value) {
     metadata::keep(old, new, "ownerReferences");
     if let Some(metadata) = part(new, "metadata") {
@@ -139,7 +139,7 @@ fn keep_generation(before: &Value, now: &mut Value) {
     }
 }
 
-/// The old singular `podIP` is the first of the list; where both are given and differ, it wins.
+/// The old singular `podIP` is the first of the list; if both are set and differ, it wins.
 fn addresses(status: &mut Value) {
     let single = text(status, "podIP").to_owned();
     let first = items(status, "podIPs")

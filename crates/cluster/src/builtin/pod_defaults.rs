@@ -1,7 +1,7 @@
-//! What the server fills into a pod and into a pod template.
+//! The defaults of a pod and of a pod template.
 //!
-//! Revision hashes are made of templates, so these must give the very bytes that the real server gives. A pod gets more
-//! than a template: requests from limits, service links and host ports appear on pods only.
+//! Revision hashes are computed from templates, so these defaults must equal the real server's byte for byte. A pod gets more than a
+//! template: requests from limits, service links and host ports appear only on pods.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// Fills a Pod.
+/// Sets the defaults of a Pod.
 pub(super) fn pod(object: &mut Value) {
     all_but_spec(object);
     let Some(spec) = made(object, "spec") else { return };
-    // No room for a negative period in a pod; a template may keep one.
+    // A pod cannot have a negative period; a template may keep one.
     if int(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         set(spec, "terminationGracePeriodSeconds", 1);
     }
@@ -39,7 +39,7 @@ pub(super) fn pod(object: &mut Value) {
     pod_spec(spec);
 }
 
-/// Fills what a Pod is beside its spec.
+/// Sets the defaults of a Pod outside its spec.
 pub(super) fn all_but_spec(object: &mut Value) {
     drop_old_annotations(object);
     let Some(status) = part(object, "status") else {
@@ -59,7 +59,7 @@ pub(super) fn all_but_spec(object: &mut Value) {
     round_resources(status);
 }
 
-/// Fills the pod template inside `at`, where workloads keep it.
+/// Sets the defaults of the pod template inside `at`.
 pub(super) fn template(at: &mut Value) {
     let Some(template) = made(at, "template") else {
         return;
@@ -70,7 +70,7 @@ pub(super) fn template(at: &mut Value) {
     }
 }
 
-/// Init containers were annotations once; those are not kept.
+/// Init containers were once annotations; those are dropped.
 fn drop_old_annotations(object: &mut Value) {
     let Some(metadata) = part(object, "metadata") else {
         return;
@@ -84,7 +84,7 @@ fn drop_old_annotations(object: &mut Value) {
     }
 }
 
-/// Fills what pods and templates have in common.
+/// Sets the defaults that pods and templates share.
 fn pod_spec(spec: &mut Value) {
     fill_text(spec, "dnsPolicy", "ClusterFirst");
     fill_text(spec, "restartPolicy", "Always");
@@ -120,7 +120,7 @@ fn round_resources(at: &mut Value) {
     }
 }
 
-/// Fills pod-level requests where pod-level resources are given: from the containers, then from the pod's limits.
+/// Sets pod-level requests if there are pod-level resources: from the containers, then from the pod's limits.
 fn pod_resources(spec: &mut Value) {
     if !spec["resources"].is_object() {
         return;
@@ -161,8 +161,8 @@ fn fill_list(at: &mut Value, name: &str, amounts: Vec<(String, Value)>) {
     }
 }
 
-/// What all containers of a pod need together. Sidecars run beside everything that starts after them; other init
-/// containers run one at a time.
+/// The total of all containers of a pod. Sidecars run concurrently with everything that starts after them; other init containers run one at
+/// a time.
 fn of_all_containers(spec: &Value, list: &str) -> BTreeMap<String, Value> {
     let mut total = BTreeMap::new();
     for container in items(spec, "containers") {

@@ -1,4 +1,4 @@
-//! Collecting what is wrong, and saying where.
+//! Collects validation errors with their field paths.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::json::Value;
 use super::fields::int;
 use crate::status::FieldError;
 
-/// Where a field is: `spec.containers[0].name`. A chain back to the root, because most fields are well and nobody asks.
+/// The path of a field: `spec.containers[0].name`. A chain back to the root, because most fields are valid and their path is never printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     above: Option<&'a At<'a>>,
@@ -64,7 +64,7 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// What was found wrong so far.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<FieldError>);
 
@@ -94,12 +94,12 @@ impl Problems {
             .push(FieldError::invalid(at.to_string(), &value.into(), detail));
     }
 
-    /// For a value that is shown in a way JSON would not show it.
+    /// For a value whose text is not JSON.
     pub(super) fn invalid_as(&mut self, at: &At, shown: &str, detail: &str) {
         self.0.push(FieldError::invalid_as(at.to_string(), shown, detail));
     }
 
-    /// One problem for each complaint about a value.
+    /// One error for each complaint about a value.
     pub(super) fn invalid_for(&mut self, at: &At, value: &str, complaints: Vec<String>) {
         for complaint in complaints {
             self.invalid(at, value, &complaint);
@@ -110,7 +110,7 @@ impl Problems {
         self.0.push(FieldError::duplicate(at.to_string(), &value.into()));
     }
 
-    /// For a value that is shown in a way JSON would not show it.
+    /// For a value whose text is not JSON.
     pub(super) fn duplicate_as(&mut self, at: &At, shown: &str) {
         self.0.push(FieldError::duplicate_as(at.to_string(), shown));
     }
@@ -133,13 +133,13 @@ impl Problems {
             .push(FieldError::not_supported(at.to_string(), &value.into(), allowed));
     }
 
-    /// For a value that is shown in a way JSON would not show it.
+    /// For a value whose text is not JSON.
     pub(super) fn not_supported_as(&mut self, at: &At, shown: &str, allowed: &[&str]) {
         self.0
             .push(FieldError::not_supported_as(at.to_string(), shown, allowed));
     }
 
-    /// A choice that must be made: required when empty, otherwise one of `allowed`.
+    /// A required choice: an error if it is empty or not one of `allowed`.
     pub(super) fn choice(&mut self, at: &At, value: &str, allowed: &[&str]) {
         if value.is_empty() {
             self.required(at, "");
@@ -148,14 +148,14 @@ impl Problems {
         }
     }
 
-    /// A number of `object` that must not be negative, if it is there.
+    /// A number of `object` that must not be negative, if it is set.
     pub(super) fn non_negative(&mut self, at: &At, object: &Value, name: &str) {
         if let Some(number) = int(object, name).filter(|number| *number < 0) {
             self.invalid(&at.field(name), number, NEGATIVE);
         }
     }
 
-    /// A number of `object` that must be within bounds, if it is there.
+    /// A number of `object` that must be within bounds, if it is set.
     pub(super) fn in_range(&mut self, at: &At, object: &Value, name: &str, low: i64, high: i64) {
         if let Some(number) = int(object, name).filter(|number| !(low..=high).contains(number)) {
             self.invalid(&at.field(name), number, &between(low, high));
@@ -170,7 +170,7 @@ pub(super) fn between(low: i64, high: i64) -> String {
     format!("must be between {low} and {high}, inclusive")
 }
 
-/// Fields that Go writes before others because its structs say so, however deep they are.
+/// Fields that Go writes before others because of the order in its structs, at any depth.
 const FIRST: [&str; 12] = [
     "matchLabels",
     "matchExpressions",

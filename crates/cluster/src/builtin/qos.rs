@@ -9,7 +9,7 @@ use stateward_schema::Quantity;
 
 type Totals = BTreeMap<String, Quantity>;
 
-/// The class of a pod: Guaranteed when everything has a limit that is its request, BestEffort when nothing asks for anything.
+/// The class of a pod: Guaranteed if every limit is set and equals its request, BestEffort if there are no requests or limits.
 pub(super) fn class(spec: &Value) -> &'static str {
     let (mut requests, mut limits) = (Totals::new(), Totals::new());
     let mut guaranteed = true;
@@ -36,7 +36,7 @@ pub(super) fn class(spec: &Value) -> &'static str {
     }
 }
 
-/// Adds what counts for the class; answers whether both CPU and memory were there.
+/// Adds the resources that count for the class; returns whether both CPU and memory were set.
 fn add(totals: &mut Totals, resources: &Value, list: &str) -> bool {
     let counted = entries(resources, list)
         .map(|(name, amount)| (name, Quantity::of(amount.as_str())))

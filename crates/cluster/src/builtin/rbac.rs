@@ -20,7 +20,7 @@ pub(super) fn default_binding(object: &mut Value) {
     }
 }
 
-/// Checks a Role, or a ClusterRole, which may also speak of URLs.
+/// Checks a Role, or a ClusterRole, which may also have URLs.
 pub(super) fn validate_role(resource: &str, object: &Value, problems: &mut Problems) {
     validation::metadata::of_kind(resource, object, problems);
     let is_namespaced = resource.starts_with("roles.");

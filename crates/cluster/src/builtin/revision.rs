@@ -15,7 +15,7 @@ pub(super) fn validate(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// A new revision must hold something.
+/// A new revision must have data.
 pub(super) fn validate_data(object: &Value, problems: &mut Problems) {
     match &object["data"] {
         Value::Null => problems.required(&At::new("data"), "data is mandatory"),

@@ -1,4 +1,4 @@
-//! Scales: what a client writes to change the replicas of something.
+//! Scales: the object that a client writes to change the replicas of a workload.
 
 use crate::json::Value;
 

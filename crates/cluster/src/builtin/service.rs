@@ -1,7 +1,7 @@
 //! Services.
 //!
-//! Addresses and node ports are allocated by the server: it asks [`wants_address`] and hands out what it likes with
-//! [`give_address`] and [`give_node_ports`], after preparing and before validating.
+//! The server allocates addresses and node ports: it calls [`wants_address`] and sets them with [`give_address`] and [`give_node_ports`],
+//! after preparing and before validating.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::fields::{
     copy, each, entries, fill, fill_text, flag, has, int, items, made, part, same, set, text, unset,
 };
 
-/// How long a client sticks to a pod, in seconds: three hours.
+/// How long client affinity lasts, in seconds: three hours.
 const AFFINITY_SECONDS: i64 = 10_800;
 
 pub(super) fn default(object: &mut Value) {
@@ -62,13 +62,13 @@ fn copy_port(port: &mut Value) {
     set(port, "targetPort", number);
 }
 
-/// Whether traffic from outside the cluster may come in.
+/// Whether the Service accepts traffic from outside the cluster.
 fn is_external(spec: &Value) -> bool {
     matches!(text(spec, "type"), "LoadBalancer" | "NodePort")
         || (text(spec, "type") == "ClusterIP" && !items(spec, "externalIPs").is_empty())
 }
 
-/// Nobody tells a new Service where its traffic comes in.
+/// The creator cannot set the load balancer status.
 pub(super) fn forget_status(object: &mut Value) {
     set(object, "status", json!({"loadBalancer": {}}));
 }
@@ -83,7 +83,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     families(&Value::Null, spec);
 }
 
-/// Settles the address families of a server that has IPv4 only.
+/// Sets the address families for a server that has only IPv4.
 fn families(old: &Value, spec: &mut Value) {
     if text(spec, "type") == "ExternalName" {
         return;
@@ -91,7 +91,7 @@ fn families(old: &Value, spec: &mut Value) {
     let is_free = text(spec, "clusterIP") == "None" && entries(spec, "selector").next().is_none();
     if !has(spec, "ipFamilyPolicy") {
         match &old["ipFamilyPolicy"] {
-            // A headless service without a selector may point anywhere, so it speaks both families.
+            // A headless service without a selector may point anywhere, so it has both families.
             Value::Null => set(
                 spec,
                 "ipFamilyPolicy",
@@ -132,7 +132,7 @@ pub(super) fn prepare_update(old: &Value, new: &mut Value) {
     }
 }
 
-/// An update that leaves out what was allocated keeps it.
+/// An update that omits allocated fields keeps them.
 fn keep_allocated(before: &Value, spec: &mut Value) {
     if wants_cluster_ip(before) && wants_cluster_ip(spec) {
         if text(spec, "clusterIP").is_empty() {
@@ -161,7 +161,7 @@ fn keep_allocated(before: &Value, spec: &mut Value) {
     }
 }
 
-/// Keeps `clusterIP` and `clusterIPs` in step for clients that know only the first.
+/// Keeps `clusterIP` and `clusterIPs` consistent for clients that know only the first.
 fn normalize_addresses(before: &Value, spec: &mut Value) {
     let same_list = same(&before["clusterIPs"], &spec["clusterIPs"]);
     let (old, new) = (text(before, "clusterIP"), text(spec, "clusterIP").to_owned());
@@ -175,7 +175,7 @@ fn normalize_addresses(before: &Value, spec: &mut Value) {
     }
 }
 
-/// A change of type takes away what only the old type had and the writer left as it was.
+/// A change of type removes fields that only the old type had, if the client left them unchanged.
 fn drop_what_the_type_had(before: &Value, spec: &mut Value) {
     let unchanged = |spec: &Value, name: &str| same(&before[name], &spec[name]);
     if wants_cluster_ip(before) && !wants_cluster_ip(spec) {
@@ -228,12 +228,12 @@ fn node_ports(spec: &Value) -> impl Iterator<Item = i64> {
         .filter(|port| *port != 0)
 }
 
-/// Whether a prepared Service still needs an address of the cluster.
+/// Whether a prepared Service needs a cluster IP.
 pub(crate) fn wants_address(service: &Value) -> bool {
     wants_cluster_ip(&service["spec"]) && text(&service["spec"], "clusterIP").is_empty()
 }
 
-/// Gives a Service its address.
+/// Sets the cluster IP of a Service.
 pub(crate) fn give_address(service: &mut Value, address: &str) {
     if let Some(spec) = part(service, "spec") {
         set(spec, "clusterIP", address);
@@ -241,7 +241,7 @@ pub(crate) fn give_address(service: &mut Value, address: &str) {
     }
 }
 
-/// Gives a Service the node ports it still needs, taken from `next`.
+/// Sets the missing node ports of a Service, taken from `next`.
 pub(crate) fn give_node_ports(service: &mut Value, mut next: impl FnMut() -> u16) {
     let Some(spec) = part(service, "spec").filter(|spec| wants_node_ports(spec)) else {
         return;
@@ -256,7 +256,7 @@ pub(crate) fn give_node_ports(service: &mut Value, mut next: impl FnMut() -> u16
     {
         return;
     }
-    // One number serves all protocols of a port.
+    // One node port serves all protocols of a port.
     let mut known: BTreeMap<i64, i64> = items(spec, "ports")
         .iter()
         .filter_map(|port| {

@@ -1,4 +1,4 @@
-//! StatefulSets: what is filled in and what is dropped.
+//! StatefulSets: defaults and dropped fields.
 
 use crate::json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(super) fn default(object: &mut Value) {
             set(strategy, "type", "RollingUpdate");
             fill(strategy, "rollingUpdate", Map::new());
         }
-        // A strategy that was named without a block keeps none.
+        // A strategy with a type but without a block gets none.
         if text(strategy, "type") == "RollingUpdate"
             && let Some(rolling) = part(strategy, "rollingUpdate")
         {
@@ -30,7 +30,7 @@ pub(super) fn default(object: &mut Value) {
     fill(spec, "revisionHistoryLimit", 10);
     template(spec);
     for one in each(spec, "volumeClaimTemplates") {
-        // The kind is written into every claim template, whatever was sent (k/k#87583).
+        // The kind is set in every claim template, whatever was sent (k/k#87583).
         set(one, "apiVersion", "v1");
         set(one, "kind", "PersistentVolumeClaim");
         claim::default(one);
@@ -46,7 +46,7 @@ pub(super) fn prepare_update(old: &Value, new: &mut Value, gates: Gates) {
     max_unavailable(old, new, gates);
 }
 
-/// `maxUnavailable` is dropped while its gate is off, unless it was stored while it was on.
+/// Drops `maxUnavailable` while its gate is off, unless it was stored while the gate was on.
 fn max_unavailable(old: &Value, new: &mut Value, gates: Gates) {
     let in_use = has(&old["spec"]["updateStrategy"]["rollingUpdate"], "maxUnavailable");
     let Some(strategy) = part(new, "spec").and_then(|spec| part(spec, "updateStrategy")) else {

@@ -1,16 +1,16 @@
-//! What storing does to an object.
+//! The effects of storing an object.
 
 use crate::json::{Name, Value};
 
-/// Built-in objects are stored as protobuf, which tells no empty list from none: one that is written although it is
-/// empty reads back as null. Raw JSON inside an object is kept as it is.
+/// Built-in objects are stored as protobuf, which does not distinguish an empty list from none: an empty list reads back as null. Raw JSON
+/// inside an object is kept as it is.
 pub(super) fn as_protobuf(resource: &str, object: &mut Value) {
     as_protobuf_changed(resource, &Value::Null, object);
 }
 
 /// The same for an object that is stored as `old`.
 pub(super) fn as_protobuf_changed(resource: &str, old: &Value, object: &mut Value) {
-    // Definitions are stored as JSON.
+    // CRDs are stored as JSON.
     if resource == "customresourcedefinitions.apiextensions.k8s.io" {
         return;
     }

@@ -1,10 +1,9 @@
-//! Two texts compared line by line, in the words and by the rules of Go's difflib: the server appends such a comparison to some
-//! of its refusals.
+//! A unified diff in the format of Go's difflib: the server appends such a diff to some of its errors.
 
 use std::fmt::Write;
 use std::ops::Range;
 
-/// How many lines are shown around what differs.
+/// The number of context lines.
 const CONTEXT: usize = 3;
 
 /// A run of lines in both texts, equal or not.
@@ -84,7 +83,7 @@ fn runs(before: &[&str], after: &[&str]) -> Vec<Run> {
     runs
 }
 
-/// The longest run that both have, then the same on either side of it.
+/// The longest run that both have, then recursively on either side of it.
 fn find_same(before: &[&str], after: &[&str], left: Range<usize>, right: Range<usize>, found: &mut Vec<Run>) {
     let (mut at, mut length) = ((left.start, right.start), 0);
     for i in left.clone() {
@@ -111,7 +110,7 @@ fn find_same(before: &[&str], after: &[&str], left: Range<usize>, right: Range<u
     find_same(before, after, i + length..left.end, j + length..right.end, found);
 }
 
-/// Runs that are near to each other, with a little of what is around them.
+/// Groups of adjacent runs, with context.
 fn hunks(mut runs: Vec<Run>) -> Vec<Vec<Run>> {
     if let Some(first) = runs.first_mut().filter(|run| run.is_same) {
         let skipped = first.before.len().saturating_sub(CONTEXT);

@@ -1,4 +1,4 @@
-//! What the server fills into a volume of a pod.
+//! The defaults of a pod's volume.
 
 use crate::json::{Map, Value};
 
@@ -11,9 +11,9 @@ const FILE_MODE: i64 = 0o644;
 /// How long a projected service account token lives.
 const TOKEN_SECONDS: i64 = 3600;
 
-/// Fills one volume of a pod.
+/// Sets the defaults of one volume of a pod.
 pub(super) fn volume(volume: &mut Value) {
-    // A volume that names no source is an empty directory.
+    // A volume without a source is an empty directory.
     if volume.as_object().is_some_and(|fields| {
         fields
             .iter()
@@ -53,7 +53,7 @@ fn projection(source: &mut Value) {
     }
 }
 
-/// Fills the sources that a pod's volume and a persistent volume have in common.
+/// Sets the defaults of the sources that a pod's volume and a PersistentVolume share.
 pub(super) fn source(volume: &mut Value) {
     if let Some(path) = part(volume, "hostPath") {
         fill(path, "type", "");

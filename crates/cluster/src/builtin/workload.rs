@@ -1,11 +1,11 @@
-//! Deployments, DaemonSets and ReplicaSets: stored faithfully, with the template defaults they share.
+//! Deployments, DaemonSets and ReplicaSets: stored without a controller, with the shared template defaults.
 
 use crate::json::{Map, Value, json};
 
 use super::fields::{entries, fill, fill_text, made, same, set, text};
 use super::pod_defaults::template;
 
-/// A DaemonSet counts the changes of its template in this annotation.
+/// A DaemonSet counts its template changes in this annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn default_deployment(object: &mut Value) {
@@ -44,7 +44,7 @@ pub(super) fn default_replica_set(object: &mut Value) {
     template(spec);
 }
 
-/// The status of a workload that nothing has happened to.
+/// The initial status of a workload.
 pub(super) fn reset_status(resource: &str, object: &mut Value) {
     let status = if resource == "replicasets.apps" {
         json!({"replicas": 0})

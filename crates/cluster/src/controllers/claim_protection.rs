@@ -1,7 +1,7 @@
-//! Keeps claims that pods use, and volumes that claims use, until they are free.
+//! Protects claims that pods use, and volumes that claims use, from deletion.
 //!
-//! The server puts the finalizers on at creation; the controllers here take them off when the object is being deleted and
-//! nobody uses it, and put them back on objects that lost them.
+//! The server adds the finalizers at creation; the controllers here remove them once the object is being deleted and is not used, and
+//! restore them on objects that lost them.
 
 use crate::json::Value;
 
@@ -44,7 +44,7 @@ impl Controller for ClaimProtectionController {
         }
         match (before.as_deref(), after.as_deref()) {
             (Some(gone), None) => claims_of(gone),
-            // A pod that runs keeps its claims, so there is nothing to see.
+            // A running pod keeps its claims, so there is nothing to do.
             (_, Some(pod)) if !has_stopped(pod) && !pod::node(pod).is_empty() => Vec::new(),
             (_, Some(pod)) => claims_of(pod),
             (None, None) => Vec::new(),
@@ -99,7 +99,7 @@ impl Controller for VolumeProtectionController {
     }
 }
 
-/// The key of an object that is being deleted with the finalizer, or lives without it.
+/// The key of an object that is being deleted and has the finalizer, or is not and lacks it.
 fn unprotected(object: &Value, finalizer: &str) -> Option<Key> {
     let has = object::finalizers(object).any(|one| one == finalizer);
     (object::is_terminating(object) == has).then(|| Key::new(object::namespace(object), object::name(object)))
@@ -123,7 +123,7 @@ fn protect(
     Ok(Next::Wait)
 }
 
-/// The claims that a pod names.
+/// The claims that a pod references.
 fn claims_of(pod: &Value) -> Vec<Key> {
     let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
     let names = volumes.filter_map(|volume| claim_name(volume).or_else(|| ephemeral_claim_name(pod, volume)));
@@ -138,7 +138,7 @@ fn claim_name(volume: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The claim that is made for one pod and goes with it.
+/// The name of a claim that is created for one pod and deleted with it.
 fn ephemeral_claim_name(pod: &Value, volume: &Value) -> Option<String> {
     (!volume["ephemeral"].is_null()).then(|| {
         format!(
@@ -149,7 +149,7 @@ fn ephemeral_claim_name(pod: &Value, volume: &Value) -> Option<String> {
     })
 }
 
-/// Whether a pod keeps a claim. Ended pods do, too, as long as they are there; pods without a node do not.
+/// Whether a pod uses a claim. Finished pods do, too, as long as they exist; pods without a node do not.
 fn uses(pod: &Value, claim: &Value) -> bool {
     let is_shut_down = object::is_terminating(pod) && pod["metadata"]["deletionGracePeriodSeconds"] == 0;
     let named = |name: Option<String>| name.is_some_and(|name| name == object::name(claim));
@@ -161,7 +161,7 @@ fn uses(pod: &Value, claim: &Value) -> bool {
         })
 }
 
-/// Whether no container of a pod runs any more.
+/// Whether no container of a pod is running.
 fn has_stopped(pod: &Value) -> bool {
     let fields = [
         "initContainerStatuses",

@@ -1,6 +1,6 @@
-//! CustomResourceDefinitions: accepted, established, served; and on deletion emptied and no longer served.
+//! CustomResourceDefinitions: accepted, established, served; on deletion emptied and no longer served.
 //!
-//! Part of the API server itself on a real cluster, so it holds the server and not just access to it.
+//! Part of the API server on a real cluster, so it uses the server directly.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::Key;
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Serves what the definitions define.
+/// Serves the types of the CRDs.
 pub(crate) struct Definitions(pub(crate) Arc<Server>);
 
 impl Controller for Definitions {
@@ -37,7 +37,7 @@ impl Controller for Definitions {
                 .into_iter()
                 .collect();
         }
-        // The last instance of a definition that is going away.
+        // The last instance of a CRD that is being deleted.
         match (&change.after, change.resource.contains('.')) {
             (None, true) => vec![Key::new("", &change.resource)],
             _ => Vec::new(),
@@ -53,7 +53,7 @@ impl Controller for Definitions {
             return self.empty(&definition, access);
         }
         if !self.0.registry.serves(&definition) {
-            // Validation has read it before; one that cannot be served was never stored.
+            // It passed validation: an invalid one was never stored.
             let Some(custom) = CustomType::of_stored_crd(&definition) else {
                 return Ok(Next::Wait);
             };
@@ -74,7 +74,7 @@ impl Controller for Definitions {
 }
 
 impl Definitions {
-    /// Deletes the instances, then lets the definition go.
+    /// Deletes the instances, then removes the CRD's finalizer.
     fn empty(&self, definition: &Value, access: &dyn Access) -> Result<Next, Status> {
         let name = object::name(definition);
         let instances = access.list(name, "");

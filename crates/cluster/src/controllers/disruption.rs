@@ -1,8 +1,7 @@
-//! Pod disruption budgets: how many of an application's pods may be taken away at once.
+//! PodDisruptionBudgets: how many of an application's pods may be disrupted at once.
 //!
-//! [`DisruptionController`] keeps the numbers in a budget's status, [`eviction`] is what the server asks before it evicts a
-//! pod, and [`stale`] clears the mark of an eviction that never came to be. How many pods there should
-//! be is found out in [`expected`].
+//! [`DisruptionController`] updates a budget's status, the server calls [`eviction`] before it evicts a pod, and [`stale`] clears the
+//! condition of an eviction that did not happen. [`expected`] computes how many pods there should be.
 
 pub(crate) mod eviction;
 mod expected;
@@ -30,7 +29,7 @@ use crate::store::Key;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
-/// An evicted pod that is still there after this long is not going to be deleted.
+/// An evicted pod that still exists after this time is not expected to be deleted.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct DisruptionController;
@@ -90,13 +89,13 @@ impl Controller for DisruptionController {
     }
 }
 
-/// Why a budget's numbers could not be brought up to date.
+/// Why a budget's status could not be updated.
 enum Trouble {
     Refused(Status),
     Uncountable(String),
 }
 
-/// The budgets that a pod falls under.
+/// The budgets that cover a pod.
 pub(crate) fn covering(pod: &Value, budgets: &[Arc<Value>]) -> Vec<Arc<Value>> {
     let covers = |budget: &&Arc<Value>| {
         object::namespace(budget) == object::namespace(pod)
@@ -164,7 +163,7 @@ fn refresh(budget: &Value, access: &dyn Access) -> Result<Next, Trouble> {
     Ok(recheck.map_or(Next::Wait, |time| Next::After(moment::until(time, now))))
 }
 
-/// Allows no eviction while the numbers cannot be trusted.
+/// Allows no eviction while the counts are unknown.
 fn forbid(budget: &Value, why: &str, access: &dyn Access) -> Result<Next, Status> {
     let mut status = budget["status"].clone();
     if !status.is_object() {
@@ -185,7 +184,7 @@ fn write(budget: &Value, status: Value, access: &dyn Access) -> Result<(), Statu
         .map(drop)
 }
 
-/// The evicted pods whose deletion is still expected. Says of the others that they were not deleted.
+/// The evicted pods whose deletion is still expected. Records an event for the others.
 fn still_disrupted(budget: &Value, pods: &[Arc<Value>], access: &dyn Access, now: Timestamp) -> Map {
     let mut disrupted = Map::new();
     let noted = &budget["status"]["disruptedPods"];
@@ -223,7 +222,7 @@ fn unmanaged_message(budget: &Value) -> String {
     )
 }
 
-/// Says in the condition what the number of allowed disruptions says.
+/// Sets the condition that follows from the number of allowed disruptions.
 fn set_allowed_condition(status: &mut Value, now: Timestamp) {
     let (value, reason) = match status["disruptionsAllowed"].as_i64() {
         Some(1..) => ("True", "SufficientPods"),

@@ -1,4 +1,4 @@
-//! Small changes to an object that others write too.
+//! Small changes to an object that other clients write too.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::access::Access;
 use crate::object;
 use crate::status::Status;
 
-/// As often as client-go tries against other writers.
+/// The number of attempts at a conflict, as in client-go.
 const ATTEMPTS: usize = 5;
 
-/// What to change: the object must still have this uid.
+/// The object to change: it must still have this uid.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) resource: &'a str,
@@ -36,9 +36,9 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Works on the newest state as a patch does, again when another writer was faster. `change` says whether it did anything.
+/// Changes the newest state, like a patch, and retries at a conflict. `change` returns whether it changed anything.
 ///
-/// `None` when the object is gone.
+/// `None` if the object is gone.
 pub(crate) fn edit(
     access: &dyn Access,
     target: Target<'_>,
@@ -71,7 +71,7 @@ pub(crate) fn edit(
     }
 }
 
-/// Takes a finalizer away. Says whether it was there.
+/// Removes a finalizer. Returns whether it was there.
 pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) -> bool {
     let metadata = object::metadata_mut(object);
     let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) else {
@@ -86,7 +86,7 @@ pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) -> bool {
     changed
 }
 
-/// Adds a finalizer. Says whether it was missing.
+/// Adds a finalizer. Returns whether it was missing.
 pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     if object::finalizers(object).any(|one| one == finalizer) {
         return false;

@@ -1,4 +1,4 @@
-//! A small API server in memory and a loop that drives controllers against it, for tests.
+//! A small in-memory API server and a loop that runs controllers against it, for tests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::object;
 use crate::status::{About, Status};
 use crate::store::Key;
 
-/// Objects of any resource. Knows finalizers, graceful deletion of pods, preconditions and optimistic locking.
+/// Objects of any resource. Supports finalizers, graceful deletion of pods, preconditions and optimistic locking.
 pub(crate) struct Fake {
     state: Mutex<State>,
 }
@@ -25,7 +25,7 @@ struct State {
     objects: BTreeMap<(String, String, String), Arc<Value>>,
     changes: VecDeque<Changed>,
     events: Vec<String>,
-    /// Requests that will be refused: the verb, the resource, the name or its beginning.
+    /// Requests to reject: the verb, the resource, the name or its prefix.
     refusals: Vec<(&'static str, &'static str, &'static str, Status)>,
     requests: Vec<String>,
     history: Vec<Changed>,
@@ -92,7 +92,7 @@ impl Fake {
         self.create(resource, &namespace, object).unwrap()
     }
 
-    /// Changes an object in any way, its status too.
+    /// Changes any part of an object, including its status.
     pub(crate) fn change(
         &self,
         resource: &str,
@@ -105,12 +105,12 @@ impl Fake {
         self.state().store(resource, object);
     }
 
-    /// Takes an object away, whatever its finalizers say.
+    /// Removes an object, whatever its finalizers.
     pub(crate) fn remove(&self, resource: &str, namespace: &str, name: &str) {
         self.state().take(resource, namespace, name);
     }
 
-    /// Refuses every such request until the end of the test.
+    /// Rejects every such request until the end of the test.
     pub(crate) fn refuse(
         &self,
         verb: &'static str,
@@ -125,7 +125,7 @@ impl Fake {
         self.state().refusals.clear();
     }
 
-    /// What was recorded: `Normal SuccessfulCreate Created pod: a-1`.
+    /// The recorded events: `Normal SuccessfulCreate Created pod: a-1`.
     pub(crate) fn events(&self) -> Vec<String> {
         self.state().events.clone()
     }
@@ -155,7 +155,7 @@ impl Fake {
             .collect()
     }
 
-    /// Says a Running pod's readiness.
+    /// Sets a pod Running, with this readiness.
     pub(crate) fn run_pod(&self, namespace: &str, name: &str, ready: bool) {
         let since = moment::shown(self.now());
         self.change("pods", namespace, name, |pod| {
@@ -229,7 +229,7 @@ impl State {
             .map_or(Ok(()), |(.., status)| Err(status.clone()))
     }
 
-    /// Nothing comes into a namespace that is being deleted or was.
+    /// No object can be created in a namespace that is being deleted or was.
     fn has_room(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
         let live = self.objects.get(&Self::key("namespaces", "", namespace));
         let mut known = self
@@ -435,7 +435,7 @@ impl Access for Fake {
     }
 }
 
-/// Controllers at work on a [`Fake`], with time that only moves when told to.
+/// Controllers running on a [`Fake`], with time that advances only on request.
 pub(crate) struct Lab {
     pub(crate) fake: Fake,
     controllers: Vec<Box<dyn Controller>>,
@@ -451,7 +451,7 @@ impl Lab {
         }
     }
 
-    /// Syncs until nothing changes any more, without letting time pass. What fails is tried again a second later.
+    /// Syncs until nothing changes any more, without advancing time. Failed syncs are repeated a second later.
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
             let Some(change) = self.fake.state().changes.pop_front() else {
@@ -479,7 +479,7 @@ impl Lab {
         self.timers.push((moment::later(now, wait), number, key));
     }
 
-    /// Lets time pass, and everything happen that falls due.
+    /// Advances time, and runs everything that falls due.
     pub(crate) fn advance(&mut self, by: Duration) {
         let end = moment::later(self.fake.now(), by);
         self.settle();

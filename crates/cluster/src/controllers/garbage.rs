@@ -1,23 +1,24 @@
-//! Deletes objects whose owners are gone, and holds owners back while their dependents go or are let go.
+//! Deletes objects whose owners are gone, and keeps owners while their dependents are deleted or orphaned.
 //!
-//! [`graph`] keeps who belongs to whom, by uid, from the changes alone, so that a change costs what it touches and never a
-//! look at everything. Whether an owner is really there is always asked of the server. Keys are uids.
+//! [`graph`] maps owners to dependents, by uid, from changes alone, so that a change costs only what it touches. Whether an owner exists is
+//! always checked with the server. Keys are uids.
 //!
 //! | the object | what happens |
 //! |---|---|
 //! | is being deleted, finalizer `orphan` | its dependents lose their reference to it, then it its finalizer |
-//! | is being deleted, finalizer `foregroundDeletion` | dependents that block it go first, then its finalizer |
-//! | is being deleted otherwise | nothing: it goes by itself |
-//! | has an owner that stays | references to owners that are gone or wait for it are dropped |
+//! | is being deleted, finalizer `foregroundDeletion` | dependents that block it are deleted first, then its finalizer is removed |
+//! | is being deleted otherwise | nothing |
+//! | has an owner that stays | references to owners that are gone or wait for it are removed |
 //! | has only owners that are gone or wait for it | it is deleted |
 
 mod graph;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::json::{Value, json};
+use parking_lot::{Mutex, MutexGuard};
 
 use self::graph::{Graph, Identity, Reference};
 use super::edit::{Target, edit, remove_finalizer};
@@ -92,7 +93,7 @@ impl Controller for GarbageCollector {
     }
 }
 
-/// Whether nothing that the graph knows of an object has been touched, as in most writes.
+/// Whether a change touches nothing that the graph records, as most writes.
 fn is_no_news(before: &Value, after: &Value) -> bool {
     // A custom object may come in another version than before.
     if before["apiVersion"] != after["apiVersion"] {
@@ -106,10 +107,10 @@ fn is_no_news(before: &Value, after: &Value) -> bool {
 
 impl GarbageCollector {
     fn graph(&self) -> MutexGuard<'_, Graph> {
-        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        self.graph.lock()
     }
 
-    /// Does what the table above says for one object.
+    /// Applies the table above to one object.
     fn attend(&self, uid: &str, access: &dyn Access) -> Result<(), Status> {
         let Some((identity, live)) = self.find(uid, access) else {
             return Ok(());
@@ -127,7 +128,7 @@ impl GarbageCollector {
         Ok(())
     }
 
-    /// The object as the server has it, if it is still the same one.
+    /// The object on the server, if it is still the same one.
     fn find(&self, uid: &str, access: &dyn Access) -> Option<(Identity, Arc<Value>)> {
         let identity = self.graph().identity(uid).cloned()?;
         let live = access.get(&identity.resource, &identity.namespace, &identity.name)?;
@@ -178,7 +179,7 @@ impl GarbageCollector {
         } = match self.owners(identity, live, access) {
             Ok(owners) => owners,
             Err(Unknown::Kind(reference)) => return Err(no_such_kind(&reference)),
-            // Never becomes valid, so there is nothing to try again.
+            // It never becomes valid, so there is no retry.
             Err(Unknown::Scope) => return Ok(()),
         };
         let (uid, target) = (object::uid(live), Target::of(&identity.resource, live));
@@ -191,7 +192,7 @@ impl GarbageCollector {
             }
             let mut live = Arc::new(live.clone());
             if self.graph().has_dependent_deleting_dependents(uid) {
-                // A circle: without this each would wait for the other.
+                // A cycle: without this each would wait for the other.
                 let Some(unblocked) = edit(access, target, unblock_owners)? else {
                     return Ok(());
                 };
@@ -206,7 +207,7 @@ impl GarbageCollector {
         Ok(())
     }
 
-    /// Asks the server about every owner.
+    /// Looks up every owner on the server.
     fn owners(&self, identity: &Identity, live: &Value, access: &dyn Access) -> Result<Owners, Unknown> {
         let mut owners = Owners::default();
         for reference in owner::owners(live).map(Reference::read) {
@@ -252,21 +253,21 @@ impl GarbageCollector {
     }
 }
 
-/// The owners of an object, by what they mean for it.
+/// The owners of an object, by their effect on it.
 #[derive(Default)]
 struct Owners {
-    /// How many stay.
+    /// The number of owners that stay.
     keeping: usize,
     gone: Vec<String>,
-    /// Those that are being deleted and wait for their dependents to go first.
+    /// Owners that are being deleted and wait for their dependents.
     waiting: Vec<String>,
 }
 
-/// Why it cannot be said whether an owner is there.
+/// Why it is unknown whether an owner exists.
 enum Unknown {
-    /// No such kind is served, at least not yet.
+    /// The kind is not served, at least not yet.
     Kind(Reference),
-    /// A cluster-wide object names an owner that lives in a namespace.
+    /// A cluster-scoped object names a namespaced owner.
     Scope,
 }
 
@@ -277,7 +278,7 @@ fn no_such_kind(reference: &Reference) -> Status {
     Status::internal(format!("unable to get REST mapping for {api_version}/{kind}."))
 }
 
-/// Deletes what was looked at and nothing newer, unless what is newer has the same owners.
+/// Deletes the version that was checked, or a newer one if it has the same owners.
 fn delete(target: Target<'_>, live: &Value, policy: &str, access: &dyn Access) -> Result<(), Status> {
     let Target {
         resource,
@@ -311,7 +312,7 @@ fn delete(target: Target<'_>, live: &Value, policy: &str, access: &dyn Access) -
     })
 }
 
-/// A finalizer that is there already says how the dependents are to be treated.
+/// An existing finalizer decides how the dependents are treated.
 fn policy_of(object: &Value) -> &'static str {
     if has_finalizer(object, ORPHAN) {
         "Orphan"
@@ -342,13 +343,13 @@ fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     object::finalizers(object).any(|one| one == finalizer)
 }
 
-/// Whether the deletion that a finalizer belongs to begins with this change.
+/// Whether this change begins the deletion that a finalizer belongs to.
 fn starts(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
     let held = |object: &Value| object::is_terminating(object) && has_finalizer(object, finalizer);
     held(after) && !before.is_some_and(|before| object::uid(before) == object::uid(after) && held(before))
 }
 
-/// Says of an object that it names an owner in another namespace.
+/// Records an event that an object names an owner in another namespace.
 fn tell_stray(stray: &graph::Stray, access: &dyn Access) {
     let Identity {
         resource,

@@ -1,7 +1,7 @@
-//! Runs the controllers: one queue, one sync at a time, in the order that things happened.
+//! Runs the controllers: one queue, one sync at a time, in the order of events.
 //!
-//! kube-controller-manager runs them side by side with caches that lag. Here every read is current and the order is fixed,
-//! so that a run can be repeated; a fault plan can still hold the whole manager back.
+//! kube-controller-manager runs them concurrently with caches that lag. Here every read is current and the order is fixed, so that a run is
+//! reproducible; a fault plan can still delay the whole manager.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) async fn run(server: Arc<Server>, controllers: Vec<Box<dyn Controller
         }
         manager.wake_sleepers();
         if manager.sync_one() {
-            // Clients of this process get their turn between two syncs.
+            // Let clients in this process run between two syncs.
             tokio::task::yield_now().await;
             continue;
         }
@@ -75,7 +75,7 @@ impl Manager {
         }
     }
 
-    /// What is there already is news to a controller that has just started.
+    /// A controller that has just started handles existing objects as changed.
     fn adopt_what_is_there(&mut self) {
         for resource in self.server.registry.all() {
             let (objects, _) = self.server.store.list(&resource.shelf, None);
@@ -128,7 +128,7 @@ impl Manager {
         }
     }
 
-    /// Lets an item wait. Of several waits the one that ends first counts.
+    /// Delays an item. Of several delays the one that ends first counts.
     fn put_to_sleep(&mut self, item: Item, delay: Duration) {
         let at = self.server.now().checked_add(delay).unwrap_or(Timestamp::MAX);
         match self.wakes.get(&item) {
@@ -158,7 +158,7 @@ impl Manager {
         }
     }
 
-    /// Whether there was something to do.
+    /// Returns whether there was anything to sync.
     fn sync_one(&mut self) -> bool {
         let Some(item) = self.queue.pop_front() else {
             return false;
@@ -191,7 +191,7 @@ impl Manager {
         true
     }
 
-    /// Waits for a change or for the next sleeper; `false` when there can be no more changes.
+    /// Waits for a change or for the next sleeping item; `false` if there can be no more changes.
     async fn sleep(
         &mut self,
         feed: &mut mpsc::UnboundedReceiver<(Shelf, Arc<crate::store::Change>)>,
@@ -252,7 +252,7 @@ impl Hands {
         })
     }
 
-    /// Does a write and leaves its trace in the audit log, as a request over the wire would.
+    /// Executes a write and records it in the audit log, like a request over HTTP.
     fn write<T>(
         &self,
         verb: &str,

@@ -1,8 +1,7 @@
-//! The controllers of kube-controller-manager that stateful workloads meet, bug for bug.
+//! The controllers of kube-controller-manager that affect stateful workloads, bug for bug.
 //!
-//! Each one is told which objects changed, names the keys that this concerns, and syncs one key at a time: reads through
-//! [`Access`](crate::access::Access), writes through it, says when to look again. None of them knows the queue, the clock or
-//! HTTP.
+//! Each one receives changed objects, names the affected keys, and syncs one key at a time: it reads and writes through
+//! [`Access`](crate::access::Access), and returns when to sync again. None of them knows the queue, the clock or HTTP.
 
 pub(crate) mod claim_protection;
 mod definitions;
@@ -48,8 +47,8 @@ pub(crate) fn all(server: &Arc<Server>) -> Vec<Box<dyn Controller>> {
         Box::new(ttl_after_finished::TtlAfterFinishedController),
         Box::new(garbage::GarbageCollector::default()),
         Box::new(namespace::NamespaceController),
-        Box::new(namespace::furnish::ServiceAccountController),
-        Box::new(namespace::furnish::RootCaPublisher {
+        Box::new(namespace::bootstrap::ServiceAccountController),
+        Box::new(namespace::bootstrap::RootCaPublisher {
             certificate: server.certificate.clone(),
         }),
         Box::new(node::NodeController),
@@ -61,47 +60,47 @@ pub(crate) fn all(server: &Arc<Server>) -> Vec<Box<dyn Controller>> {
     ]
 }
 
-/// What happened to one object.
+/// A change of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Changed {
     /// `pods`, `statefulsets.apps`, …
     pub(crate) resource: Arc<str>,
     pub(crate) before: Option<Arc<Value>>,
-    /// `None` when it is gone.
+    /// `None` if it was deleted.
     pub(crate) after: Option<Arc<Value>>,
 }
 
-/// What a sync asks for.
+/// When to sync a key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing until something changes.
+    /// Not before something changes.
     Wait,
-    /// Another sync of the same key after this long, whatever happens until then.
+    /// After this time, whatever happens until then.
     After(Duration),
 }
 
 /// One controller.
 pub(crate) trait Controller: Send + Sync {
-    /// As kube-controller-manager names it in user agents and events: `statefulset-controller`.
+    /// Its name in kube-controller-manager's user agents and events: `statefulset-controller`.
     fn name(&self) -> &'static str;
 
-    /// As its events name their source, where that is another name.
+    /// The source of its events, if that name differs.
     fn event_source(&self) -> &'static str {
         self.name()
     }
 
-    /// The resources whose changes it wants to be told of; `["*"]` is all there are and will be.
+    /// The resources whose changes it receives; `["*"]` means all, including future ones.
     fn watches(&self) -> &'static [&'static str];
 
-    /// The keys that a change concerns.
+    /// The keys that a change affects.
     fn concerned(&self, change: &Changed, access: &dyn Access) -> Vec<Key>;
 
-    /// How long the keys that a change concerns wait before their sync, so that more changes can gather. Of several waits
-    /// of one key the one that ends first counts.
+    /// How long the affected keys wait before their sync, so that changes can be batched. Of several delays of one key the one that ends
+    /// first counts.
     fn delay(&self, _change: &Changed) -> Duration {
         Duration::ZERO
     }
 
-    /// Brings one key closer to what it should be. An error is tried again with growing delays.
+    /// Brings one key closer to its desired state. After an error the sync is retried with back-off.
     fn sync(&self, key: &Key, access: &dyn Access) -> Result<Next, Status>;
 }

@@ -1,4 +1,4 @@
-//! Time as objects write it: RFC 3339 in UTC, whole seconds.
+//! Timestamps in objects: RFC 3339 in UTC, whole seconds.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ pub(crate) fn shown(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The moment in a field, if there is one.
+/// The timestamp in a field, if there is one.
 pub(crate) fn read(field: &Value) -> Option<Timestamp> {
     field.as_str()?.parse().ok()
 }
 
-/// A moment as it will be read back from an object.
+/// A timestamp, truncated as in an object.
 pub(crate) fn whole_second(moment: Timestamp) -> Timestamp {
     Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }
 
-/// How long from `now` until `moment`; nothing when it has passed.
+/// How long from `now` until `moment`; zero if it has passed.
 pub(crate) fn until(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or_default()
 }
 
-/// A moment this much later; the end of time when it lies beyond that.
+/// `moment` plus `by`; the maximum timestamp on overflow.
 pub(crate) fn later(moment: Timestamp, by: Duration) -> Timestamp {
     moment.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// A number of seconds from a field, none of them negative.
+/// A number of seconds from a field; negative ones are zero.
 pub(crate) fn seconds(number: i64) -> Duration {
     Duration::from_secs(u64::try_from(number).unwrap_or_default())
 }

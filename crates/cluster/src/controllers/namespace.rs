@@ -1,10 +1,10 @@
-//! Empties namespaces that are being deleted, and furnishes new ones.
+//! Empties namespaces that are being deleted, and creates the initial objects of new ones.
 //!
-//! [`NamespaceController`] deletes what is in a namespace, pods first, tells in its conditions what is left, and then
-//! lets it go. [`furnish`] has what every new namespace gets.
+//! [`NamespaceController`] deletes the objects in a namespace, pods first, reports in its conditions what is left, and then removes its
+//! finalizer. [`bootstrap`] has the initial objects.
 
+pub(crate) mod bootstrap;
 mod conditions;
-pub(crate) mod furnish;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +26,10 @@ use crate::store::Key;
 
 const NAMESPACES: &str = "namespaces";
 
-/// The one finalizer in a namespace's spec that this controller answers for.
+/// The finalizer in a namespace's spec that belongs to this controller.
 const FINALIZER: &str = "kubernetes";
 
-/// A deletion is left alone for this long, so that other servers learn of it before the contents go.
+/// How long a deletion waits, so that other servers observe it before the contents are deleted.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long objects with finalizers are expected to stay.
@@ -81,7 +81,7 @@ impl Controller for NamespaceController {
     }
 }
 
-/// The namespace in the phase that its deletion brings.
+/// The namespace with the phase Terminating.
 fn terminating(namespace: Arc<Value>, access: &dyn Access) -> Result<Arc<Value>, Status> {
     if namespace["status"]["phase"] == "Terminating" {
         return Ok(namespace);
@@ -104,7 +104,7 @@ fn finalizers(namespace: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// Takes our finalizer away; nobody else's.
+/// Removes our finalizer only.
 fn release(name: &str, access: &dyn Access) -> Result<Next, Status> {
     let Some(namespace) = access.get(NAMESPACES, "", name) else {
         return Ok(Next::Wait);
@@ -123,7 +123,7 @@ fn release(name: &str, access: &dyn Access) -> Result<Next, Status> {
     }
 }
 
-/// Deletes everything in a namespace. Answers with the seconds after which to look again, 0 when nothing is left.
+/// Deletes everything in a namespace. Returns the seconds until the next sync, 0 if nothing is left.
 fn empty(namespace: &Value, access: &dyn Access) -> Result<i64, Status> {
     let name = object::name(namespace);
     let deleted_at = moment::read(&namespace["metadata"]["deletionTimestamp"]).unwrap_or(Timestamp::MIN);
@@ -132,7 +132,7 @@ fn empty(namespace: &Value, access: &dyn Access) -> Result<i64, Status> {
     for info in access.resources().into_iter().filter(|info| info.namespaced) {
         resources.entry(info.resource.clone()).or_insert(info);
     }
-    // Pods go first, while the policies, secrets and claims that they may need to end well are still there.
+    // Pods go first, while the policies, secrets and claims that they may need for a clean shutdown still exist.
     let pods = resources.remove(PODS);
     let estimate = pods.map_or(0, |pods| empty_of(&pods, name, deleted_at, access, &mut findings));
     let only_pods = findings.has_remaining();
@@ -148,7 +148,7 @@ fn empty(namespace: &Value, access: &dyn Access) -> Result<i64, Status> {
     if conditions.update(&findings, only_pods, access.now()) {
         let mut status = namespace["status"].clone();
         status["conditions"] = conditions.to_value();
-        // Whoever wrote in between brings us back here; the contents matter more.
+        // A concurrent write triggers another sync; the contents matter more than the status.
         let _ = access.update_status(NAMESPACES, "", name, with_status(namespace, status));
     }
     match findings.errors() {
@@ -157,7 +157,7 @@ fn empty(namespace: &Value, access: &dyn Access) -> Result<i64, Status> {
     }
 }
 
-/// Deletes all objects of one resource and notes what stays.
+/// Deletes all objects of one resource and records what stays.
 fn empty_of(
     info: &ResourceInfo,
     namespace: &str,
@@ -171,7 +171,7 @@ fn empty_of(
     } else {
         0
     };
-    // Once the longest grace has passed since the deletion it promises nothing any more.
+    // Once the grace period has passed, the estimate is no longer valid.
     let passed = access.now() >= moment::later(deleted_at, moment::seconds(estimate));
     let estimate = if passed { 0 } else { estimate };
     for object in &objects {

@@ -1,8 +1,7 @@
-//! What a cluster adds to its nodes: the old spelling of two labels, how long pods may cache secrets, and a taint for as long
-//! as the node is not ready.
+//! Additions to nodes: the deprecated form of two labels, the TTL for cached secrets, and a taint while the node is not ready.
 //!
-//! Of upstream's node controllers only what a node shows to kubectl and to the scheduler. Nobody here watches heartbeats, so a
-//! node that falls silent stays ready, and no pod is evicted from it.
+//! Of upstream's node controllers this has only what a node shows to kubectl and to the scheduler. No controller watches heartbeats, so a
+//! silent node stays ready, and no pod is evicted from it.
 
 use crate::json::{Value, json};
 
@@ -16,7 +15,7 @@ use crate::store::Key;
 const NODES: &str = "nodes";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const TTL: &str = "node.alpha.kubernetes.io/ttl";
-/// New labels and the ones they replaced, which nodes still carry.
+/// Current labels and their deprecated forms, which nodes still have.
 const LABELS: [(&str, &str); 2] = [
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
@@ -52,7 +51,7 @@ impl Controller for NodeController {
     }
 }
 
-/// Adds what is missing. Says whether something was.
+/// Adds what is missing. Returns whether anything was.
 fn complete(node: &mut Value) -> bool {
     let before = node.clone();
     for (label, old) in LABELS {
@@ -67,7 +66,7 @@ fn complete(node: &mut Value) -> bool {
     *node != before
 }
 
-/// A node that is not ready takes no new pods.
+/// Keeps new pods off a node that is not ready.
 fn taint(node: &mut Value) {
     let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let Some(ready) = conditions.clone().find(|condition| condition["type"] == "Ready") else {

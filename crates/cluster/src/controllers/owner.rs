@@ -1,4 +1,4 @@
-//! Owner references: whom an object belongs to.
+//! Owner references.
 
 use crate::json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// Whether the object with this uid manages the object.
+/// Whether the object with this uid is the controller of `object`.
 pub(crate) fn is_controlled_by(object: &Value, uid: &str) -> bool {
     controller_of(object).is_some_and(|owner| owner["uid"] == uid)
 }
@@ -27,7 +27,7 @@ pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str)
     })
 }
 
-/// Drops the references to these owners. Says whether there were any.
+/// Removes the references to these owners. Returns whether there were any.
 pub(crate) fn disown(object: &mut Value, uids: &[&str]) -> bool {
     let metadata = object::metadata_mut(object);
     let Some(references) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) else {

@@ -1,4 +1,4 @@
-//! What controllers read off a pod.
+//! The fields of pods that controllers read.
 
 use std::cmp::Ordering;
 
@@ -30,7 +30,7 @@ pub(crate) fn is_terminal(pod: &Value) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether it runs or will.
+/// Whether it is running or pending.
 pub(crate) fn is_active(pod: &Value) -> bool {
     !is_terminal(pod) && !object::is_terminating(pod)
 }
@@ -44,7 +44,7 @@ pub(crate) fn node(pod: &Value) -> &str {
     pod["spec"]["nodeName"].as_str().unwrap_or_default()
 }
 
-/// Which of two active pods goes first when there are too many: the one with less to lose.
+/// The order in which surplus active pods are deleted: the least valuable first.
 pub(crate) fn by_loss(one: &Value, other: &Value) -> Ordering {
     let unassigned = |pod: &Value| node(pod).is_empty();
     let restarts = |pod: &Value| most_restarts(pod);
@@ -62,7 +62,7 @@ pub(crate) fn by_loss(one: &Value, other: &Value) -> Ordering {
         .then_with(|| youngest_first(created(one), created(other)))
 }
 
-/// The three phases of an active pod; anything else counts as the first.
+/// The rank of an active pod's phase; anything unknown counts as the first.
 fn stage(pod: &Value) -> u8 {
     match phase(pod) {
         "Unknown" => 1,
@@ -99,7 +99,7 @@ fn most_restarts(pod: &Value) -> (i64, i64) {
     (ordinary, sidecar.unwrap_or(0))
 }
 
-/// The init containers that keep running beside the ordinary ones.
+/// The init containers that keep running next to the ordinary ones.
 pub(crate) fn sidecar_names(pod: &Value) -> impl Iterator<Item = &str> {
     let containers = pod["spec"]["initContainers"].as_array().into_iter().flatten();
     containers

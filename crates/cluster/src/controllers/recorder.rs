@@ -1,19 +1,18 @@
-//! Events about objects, as controllers record them: the same news twice is one event that counts.
+//! Events from controllers: a repeated event increases a count.
 
 mod correlate;
 
-use std::sync::{Mutex, PoisonError};
-
 use crate::json::{Value, json};
+use parking_lot::Mutex;
 
 use self::correlate::{Correlator, News};
 use crate::access::EventKind;
 use crate::object;
 use crate::server::{Caller, Change, Server, Target, WriteOptions, seconds};
 
-/// Remembers which news it has told.
+/// Remembers the recorded events.
 pub(super) struct Recorder {
-    /// Who the news come from.
+    /// The source of the events.
     component: &'static str,
     memory: Mutex<Memory>,
 }
@@ -21,7 +20,7 @@ pub(super) struct Recorder {
 #[derive(Default)]
 struct Memory {
     correlator: Correlator,
-    /// Keeps apart events of the same moment.
+    /// Distinguishes events of the same moment.
     recorded: i128,
 }
 
@@ -33,7 +32,7 @@ impl Recorder {
         }
     }
 
-    /// Tells the news, counts it, or leaves it out.
+    /// Records an event, increases its count, or drops it.
     pub(super) fn record(
         &self,
         server: &Server,
@@ -63,7 +62,7 @@ impl Recorder {
         };
         let options = WriteOptions::default();
         let now = seconds(server.now());
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         memory.recorded += 1;
         let name = format!(
             "{}.{:016x}",
@@ -101,7 +100,7 @@ impl Recorder {
             "firstTimestamp": now, "lastTimestamp": now,
             "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
         });
-        // News about an object whose namespace is going away are lost, as they are on a real cluster.
+        // Events about an object whose namespace is being deleted are lost, as on a real cluster.
         let _ = server.create(&target(""), &event, &options, caller);
     }
 }

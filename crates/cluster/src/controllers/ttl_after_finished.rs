@@ -1,4 +1,4 @@
-//! Deletes Jobs some time after they ended: `ttlSecondsAfterFinished`.
+//! Deletes Jobs some time after they finished: `ttlSecondsAfterFinished`.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -48,7 +48,7 @@ impl Controller for TtlAfterFinishedController {
     }
 }
 
-/// When the Job is to go, if it has ended and asks for that.
+/// When the Job must be deleted, if it has finished and has a TTL.
 fn expiry(job: &Value) -> Option<Timestamp> {
     if object::is_terminating(job) {
         return None;

@@ -1,13 +1,14 @@
-//! Binds claims to volumes: to the one that was made for the claim, as provisioners do with a `claimRef`, or to the one that the
-//! claim names. Volumes are Available, Bound or Released after that, and claims Pending, Bound or Lost.
+//! Binds claims to volumes: to the one created for the claim, with a `claimRef` as provisioners set it, or to the one that the claim names.
+//! Volumes become Available, Bound or Released, and claims Pending, Bound or Lost.
 //!
-//! Of upstream's volume controller only this. Nobody here searches among free volumes, has one provisioned, or reclaims one, and
-//! no events tell why a claim waits.
+//! This is only part of upstream's volume controller: it does not match free volumes, provision or reclaim them, and records no events
+//! about waiting claims.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::json::{Value, json};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::claim_protection::{CLAIMS, VOLUMES};
 use super::edit::{Target, edit, with_status};
@@ -22,10 +23,10 @@ const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Its keys are volumes, which have no namespace, and claims, which have one.
+/// Its keys are volumes, which are cluster-scoped, and claims, which are namespaced.
 #[derive(Default)]
 pub(crate) struct VolumeBinder {
-    /// The volumes that were made for a claim, whether it is there or not.
+    /// The volumes created for a claim, whether the claim exists or not.
     made: Mutex<BTreeMap<Key, BTreeSet<String>>>,
 }
 
@@ -70,7 +71,7 @@ impl Controller for VolumeBinder {
         if let Some(claim) = access.get(CLAIMS, namespace, name) {
             attend(&claim, &made, access)?;
         }
-        // What becomes of the claim decides what its volumes are.
+        // The state of the claim decides that of its volumes.
         made.iter().try_for_each(|volume| settle(volume, access))?;
         Ok(Next::Wait)
     }
@@ -78,7 +79,7 @@ impl Controller for VolumeBinder {
 
 impl VolumeBinder {
     fn made(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.lock()
     }
 
     fn note(&self, volume: &str, was_for: Option<&Key>, is_for: Option<&Key>) {
@@ -98,13 +99,13 @@ impl VolumeBinder {
     }
 }
 
-/// The claim that a volume was made for.
+/// The claim that a volume was created for.
 fn claim_of(volume: &Value) -> Option<Key> {
     let claim = &volume["spec"]["claimRef"];
     Some(Key::new(claim["namespace"].as_str()?, claim["name"].as_str()?))
 }
 
-/// The claims that want this volume and no other.
+/// The claims that name this volume.
 fn claims_that_name(volume: &str, access: &dyn Access) -> Vec<Key> {
     let mut claims = access.list(CLAIMS, "");
     claims.retain(|claim| claim["spec"]["volumeName"] == volume);
@@ -112,12 +113,12 @@ fn claims_that_name(volume: &str, access: &dyn Access) -> Vec<Key> {
     claims.iter().map(key).collect()
 }
 
-/// A text, where there is one.
+/// A string, if there is one.
 fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Gives a volume the phase that follows from its claim. One whose claim is still to be bound keeps the phase that it has.
+/// Sets the phase of a volume from its claim. If the claim is yet to be bound, the volume keeps its phase.
 fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
     let Some(volume) = access.get(VOLUMES, "", name) else {
         return Ok(());
@@ -132,7 +133,7 @@ fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
                 Some(None) => return Ok(()),
                 Some(Some(named)) if named == name => "Bound",
                 Some(Some(_)) if !is_disposable(&volume) => return unbind(&volume, access),
-                // What could not be reclaimed stays so.
+                // A volume that could not be reclaimed stays Failed.
                 _ if volume["status"]["phase"] == "Failed" => return Ok(()),
                 _ => "Released",
             }
@@ -141,7 +142,7 @@ fn settle(name: &str, access: &dyn Access) -> Result<(), Status> {
     set_phase(&volume, phase, access)
 }
 
-/// Makes a volume free whose claim has found another one; free for that claim alone, if it was made for it.
+/// Releases a volume whose claim is bound to another one; if it was created for that claim, only that claim may still bind it.
 fn unbind(volume: &Value, access: &dyn Access) -> Result<(), Status> {
     let seen = &volume["spec"]["claimRef"];
     edit(access, Target::of(VOLUMES, volume), |volume| {
@@ -162,13 +163,13 @@ fn unbind(volume: &Value, access: &dyn Access) -> Result<(), Status> {
     Ok(())
 }
 
-/// Whether a provisioner made the volume and will take it away again.
+/// Whether a provisioner created the volume and will delete it.
 fn is_disposable(volume: &Value) -> bool {
     volume["metadata"]["annotations"].get(PROVISIONED_BY).is_some()
         && volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
 }
 
-/// Binds a claim, or finds that what it was bound to is lost.
+/// Binds a claim, or marks it Lost.
 fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result<(), Status> {
     let volume = |name: &str| access.get(VOLUMES, "", name);
     let named = text(&claim["spec"]["volumeName"]);
@@ -196,7 +197,7 @@ fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result
     let volume = match named {
         Some(name) => volume(name).filter(|volume| match volume["spec"]["claimRef"].is_null() {
             true => !object::is_terminating(volume) && fits(volume, claim) && class(volume) == class(claim),
-            // Whoever names each other is not asked.
+            // A volume and a claim that name each other need no further checks.
             false => is_for(volume, claim),
         }),
         None => {
@@ -213,13 +214,13 @@ fn attend(claim: &Value, made: &BTreeSet<String>, access: &dyn Access) -> Result
     }
 }
 
-/// Whether a volume names the claim, and no earlier one of its name.
+/// Whether a volume names the claim, and not an earlier one of its name.
 fn is_for(volume: &Value, claim: &Value) -> bool {
     claim_of(volume) == Some(Key::new(object::namespace(claim), object::name(claim)))
         && text(&volume["spec"]["claimRef"]["uid"]).is_none_or(|uid| uid == object::uid(claim))
 }
 
-/// Whether a volume is what the claim asks for.
+/// Whether a volume satisfies the claim.
 fn fits(volume: &Value, claim: &Value) -> bool {
     let (offer, wish) = (&volume["spec"], &claim["spec"]);
     let modes = |spec: &Value| spec["accessModes"].as_array().cloned().unwrap_or_default();
@@ -231,7 +232,7 @@ fn fits(volume: &Value, claim: &Value) -> bool {
             >= Quantity::of(wish["resources"]["requests"]["storage"].as_str())
 }
 
-/// The class of a volume or claim; an annotation was how to say it, and counts first.
+/// The class of a volume or claim; the deprecated annotation takes precedence.
 fn class(object: &Value) -> Option<&str> {
     let annotated = &object["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
     annotated
@@ -239,7 +240,7 @@ fn class(object: &Value) -> Option<&str> {
         .map_or_else(|| text(&object["spec"]["storageClassName"]), Some)
 }
 
-/// Writes what is missing, in upstream's order: the volume first, so that no claim says it is bound to one that does not know.
+/// Writes what is missing, in upstream's order: the volume first, so that no claim is Bound to a volume that does not name it.
 fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status> {
     let (name, uid) = (object::name(volume), object::uid(claim));
     let volume = edit(access, Target::of(VOLUMES, volume), |volume| {
@@ -279,7 +280,7 @@ fn bind(volume: &Value, claim: &Value, access: &dyn Access) -> Result<(), Status
     let Some(claim) = claim else { return Ok(()) };
     let spec = &volume["spec"];
     let mut bound = json!({"phase": "Bound", "accessModes": spec["accessModes"]});
-    // From here on they are others' to change.
+    // From here on other clients may change the claim.
     if claim["status"]["phase"] != "Bound" {
         bound["capacity"] = spec["capacity"].clone();
         bound["currentVolumeAttributesClassName"] = spec["volumeAttributesClassName"].clone();
@@ -305,7 +306,7 @@ fn without_volume(phase: &str) -> Value {
     json!({"phase": phase, "accessModes": null, "capacity": null})
 }
 
-/// What was said of a volume's last phase does not go for the next.
+/// The message and reason of the previous phase do not apply to the next.
 fn set_phase(volume: &Value, phase: &str, access: &dyn Access) -> Result<(), Status> {
     if volume["status"]["phase"] == phase {
         return Ok(());
@@ -313,7 +314,7 @@ fn set_phase(volume: &Value, phase: &str, access: &dyn Access) -> Result<(), Sta
     set_status(VOLUMES, volume, json!({"phase": phase, "message": null}), access)
 }
 
-/// Changes these fields of a status, where they are different; null takes one away.
+/// Updates these fields of a status if they differ; null removes one.
 fn set_status(resource: &str, object: &Value, fields: Value, access: &dyn Access) -> Result<(), Status> {
     let mut status = object["status"].clone();
     for (name, value) in fields.as_object().into_iter().flatten() {

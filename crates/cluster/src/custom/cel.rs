@@ -1,4 +1,4 @@
-//! JSON as CEL sees it: typed by the schema, with field names that CEL can spell.
+//! JSON as CEL values: typed by the schema, with escaped field names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// A value as a rule sees it. Of a resource, only its type and its name are always visible.
+/// The CEL value of a JSON value. Of a resource's metadata, rules can access only the names.
 pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
     match value {
         Value::Object(fields) if resource || schema.embedded => {
@@ -57,7 +57,7 @@ pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
             })))
         }
         Value::Object(fields) => match schema.additional() {
-            // The keys of a map are data: they stay as they are.
+            // The keys of a map are data: they are not escaped.
             Some(known) => map(fields
                 .iter()
                 .map(|(name, value)| (name.to_string(), seen(value, known, false)))),
@@ -75,7 +75,7 @@ pub(super) fn seen(value: &Value, schema: &Schema, resource: bool) -> Cel {
     }
 }
 
-/// A field whose name is a reserved word can be selected as it is, too.
+/// A field whose name is a reserved word is also available unescaped.
 fn both_spellings(fields: impl Iterator<Item = (String, Cel)>) -> impl Iterator<Item = (String, Cel)> {
     fields.flat_map(|(name, value)| {
         let plain = RESERVED.iter().find(|word| name == format!("__{word}__"));
@@ -134,7 +134,7 @@ fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
     })
 }
 
-/// A field's name as CEL spells it; `None` when it cannot.
+/// The escaped field name; `None` if it cannot be escaped.
 pub(super) fn escaped(name: &str) -> Option<String> {
     if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
         return None;

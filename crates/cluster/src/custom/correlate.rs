@@ -1,16 +1,16 @@
-//! What a part of an object was before: the ground of ratcheting and of transition rules.
+//! Finds the old value for each part of an object, for ratcheting and transition rules.
 //!
-//! An error in a part that did not change is forgiven, so that a schema can become stricter while old objects live on.
+//! An error in an unchanged part is ignored, so that a schema can become stricter while old objects remain.
 
 use crate::json::{Name, Value};
 
 use super::schema::{ListType, Schema};
 
-/// A part of the old object that stands for the part of the new one being looked at.
+/// The part of the old object that corresponds to the current part of the new one.
 #[derive(Clone, Copy)]
 pub(super) struct Before<'v> {
     pub(super) value: &'v Value,
-    /// The structural schema here, which says how lists are matched.
+    /// The structural schema here, which defines how lists are matched.
     schema: &'v Schema,
 }
 
@@ -19,7 +19,7 @@ impl<'v> Before<'v> {
         Self { value, schema }
     }
 
-    /// The part behind a field, if both objects have it and the schema knows it.
+    /// The part at a field, if both objects have it and the schema declares it.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         Some(Self {
             value: self.value.as_object()?.get(name)?,
@@ -27,7 +27,7 @@ impl<'v> Before<'v> {
         })
     }
 
-    /// The part behind an element of the new list. Only maps can be matched by element.
+    /// The part at an element of the new list. Only map lists can be matched by element.
     pub(super) fn element(self, item: &Value) -> Option<Self> {
         let value = matching(self.schema, self.value, item)?;
         Some(Self {
@@ -36,7 +36,7 @@ impl<'v> Before<'v> {
         })
     }
 
-    /// Whether nothing changed here. Maps may have changed their order.
+    /// Whether nothing changed here. The order of map lists does not matter.
     pub(super) fn is_same(self, new: &Value) -> bool {
         match (self.value, new) {
             (Value::Array(old), Value::Array(new)) if matches!(self.schema.list, ListType::Map(_)) => {
@@ -77,7 +77,7 @@ pub(super) fn matching<'v>(schema: &Schema, old: &'v Value, item: &Value) -> Opt
         .find(|candidate| key(candidate).is_some_and(|key| key == wanted))
 }
 
-/// The old value with its sets and maps in the order of the new one, where they are equal: to a rule they are equal then.
+/// The old value with its set and map lists in the order of the new one, where they are equal: to a rule they are equal then.
 pub(super) fn aligned(old: &Value, new: &Value, schema: &Schema) -> Value {
     match (old, new) {
         (Value::Object(fields), Value::Object(new)) => {

@@ -1,7 +1,7 @@
-//! From the JSON of a custom object to what the server keeps of it.
+//! Decodes the JSON of a custom object.
 //!
-//! Fields that the schema does not know are pruned, nulls that it does not allow are dropped unless a default will fill them,
-//! and metadata, the object's own and that of embedded resources, is read as the built-in type it is.
+//! Fields that the schema does not declare are pruned, nulls that it does not allow are dropped unless a default will fill them, and
+//! metadata, the object's own and that of embedded resources, is decoded as the built-in type.
 
 use crate::json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::types::{self, Decoded};
 
 pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Why an object could not be read; the server puts `Widget in version "v1" cannot be handled as a Widget: ` before it.
+/// Why an object could not be decoded; the server prefixes it with `Widget in version "v1" cannot be handled as a Widget: `.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The object's own metadata.
@@ -27,12 +27,12 @@ pub(crate) enum Unreadable {
     },
 }
 
-/// Reads an object of a custom type.
+/// Decodes an object of a custom type.
 pub(crate) fn decode(custom: &CustomType, value: &Value) -> Result<Decoded, Unreadable> {
     read(custom, value, true)
 }
 
-/// As `decode`, for what an apply made: a null that the schema does not allow is there to be refused.
+/// Like `decode`, for the result of an apply: a null that the schema does not allow is kept, so that validation rejects it.
 pub(crate) fn decode_applied(custom: &CustomType, value: &Value) -> Result<Decoded, Unreadable> {
     read(custom, value, false)
 }
@@ -51,7 +51,7 @@ fn read(custom: &CustomType, value: &Value, drops_nulls: bool) -> Result<Decoded
         None => None,
     };
 
-    // What is as it should be is not asked to change, because it would no longer be shared with what is stored.
+    // A valid object is left unmodified, because a mutable one would no longer be shared with the stored one.
     if !is_known(&value, schema, true) {
         let mut pruned = Vec::new();
         prune(&mut value, Some(schema), true, "", &mut pruned);
@@ -114,7 +114,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Takes away what the schema does not know. `resource` is true where apiVersion, kind and metadata are implied.
+/// Removes undeclared fields. `resource` is true where apiVersion, kind and metadata are implied.
 pub(super) fn prune(
     value: &mut Value,
     schema: Option<&Schema>,
@@ -126,7 +126,7 @@ pub(super) fn prune(
     prune_unless(keep, value, schema, resource, at, unknown);
 }
 
-/// `keep` spares the unknown fields here, and those of a list's elements, but not those further in.
+/// `keep` keeps the undeclared fields here, and those of a list's elements, but not those further down.
 fn prune_unless(
     keep: bool,
     value: &mut Value,
@@ -172,7 +172,7 @@ fn prune_unless(
     }
 }
 
-/// Drops nulls where the schema allows none and no default will take their place.
+/// Drops nulls that the schema does not allow and that no default replaces.
 fn drop_nulls(value: &mut Value, schema: Option<&Schema>) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
@@ -192,7 +192,7 @@ fn drop_nulls(value: &mut Value, schema: Option<&Schema>) {
     }
 }
 
-/// Reads the metadata of embedded resources.
+/// Decodes the metadata of embedded resources.
 fn coerce(value: &mut Value, schema: &Schema, at: &str, unknown: &mut Vec<String>) -> Result<(), Unreadable> {
     match value {
         Value::Object(fields) => {
@@ -236,7 +236,7 @@ fn coerce_meta(name: &str, value: &mut Value, at: &str, unknown: &mut Vec<String
     }
 }
 
-/// The place of a field. Not formatted, which would take most of the time of a walk.
+/// The path of a field. Without `format!`, which would take most of the time of a walk.
 pub(super) fn joined(at: &str, name: &str) -> String {
     if at.is_empty() {
         name.to_owned()
@@ -245,7 +245,7 @@ pub(super) fn joined(at: &str, name: &str) -> String {
     }
 }
 
-/// The place of an element, or of what a map has under a key.
+/// The path of an element, or of a map's value.
 pub(super) fn inside(at: &str, key: impl AsRef<str>) -> String {
     [at, "[", key.as_ref(), "]"].concat()
 }

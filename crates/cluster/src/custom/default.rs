@@ -1,18 +1,18 @@
-//! Structural defaulting: filling in what the schema says an absent field is.
+//! Structural defaulting: sets absent fields to the schema's defaults.
 
 use crate::json::Value;
 
 use super::definition::CustomType;
 use super::schema::Schema;
 
-/// Fills in defaults, on what clients write and on what the store gives back.
+/// Sets defaults, on objects from clients and from the store.
 pub(crate) fn default(custom: &CustomType, value: &mut Value) {
     fill(value, custom.schema());
 }
 
-/// A default that is put in place gets its own inner defaults.
+/// A default value gets its own inner defaults.
 pub(super) fn fill(value: &mut Value, schema: &Schema) {
-    // Whoever asks for a part to change gets one that is no longer shared.
+    // Check first: mutable access copies a shared value.
     if is_full(value, schema) {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn fill(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Whether there is nothing to fill in.
+/// Whether there are no defaults to set.
 fn is_full(value: &Value, schema: &Schema) -> bool {
     if !schema.inside.defaults {
         return true;
@@ -73,7 +73,7 @@ fn is_full(value: &Value, schema: &Schema) -> bool {
     }
 }
 
-/// A null element becomes its default, or stays null for validation to refuse.
+/// A null element becomes its default, or stays null, so that validation rejects it.
 fn fill_element(value: &mut Value, schema: &Schema) {
     if value.is_null() && !schema.nullable {
         *value = schema.default.clone().unwrap_or(Value::Null);

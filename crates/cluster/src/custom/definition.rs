@@ -11,20 +11,20 @@ use super::schema::{Schema, flag, text, texts};
 use crate::status::FieldError;
 use crate::types::Shape;
 
-/// A kind that a CRD added: everything the server needs to serve it.
+/// A kind from a CRD, with everything the server needs to serve it.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomType {
     pub(crate) group: String,
     pub(crate) names: Names,
     pub(crate) scope: Scope,
-    /// The version that is served and stored. One for now: a CRD with several is refused, and the rest of what a version
-    /// decides hangs off this struct so that there can be one per version.
+    /// The version that is served and stored. A CRD with several is rejected for now; everything that depends on the version is in this
+    /// struct, so that there can be one per version.
     pub(crate) version: Arc<Version>,
-    /// What the CRD says, all of which this was read from.
+    /// The spec of the CRD that this was read from.
     pub(crate) spec: Value,
 }
 
-/// How a custom type is called.
+/// The names of a custom type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Names {
     pub(crate) plural: String,
@@ -35,7 +35,7 @@ pub(crate) struct Names {
     pub(crate) categories: Vec<String>,
 }
 
-/// Whether objects live in a namespace.
+/// Whether objects are namespaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Cluster,
@@ -46,13 +46,13 @@ pub(crate) enum Scope {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) name: String,
-    /// Whether status is written through its own subresource.
+    /// Whether there is a status subresource.
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Vec<Column>,
-    /// The fields that field selectors may name: their names in selectors, and the paths behind them.
+    /// The selectable fields: their names in selectors, and their paths.
     pub(crate) selectable_fields: Vec<(String, JsonPath)>,
-    /// The schema as the CRD wrote it, for patches and field ownership.
+    /// The schema as in the CRD, for patches and field ownership.
     node: Value,
     schema: Schema,
 }
@@ -67,12 +67,12 @@ pub(crate) struct Column {
     pub(crate) description: String,
     pub(crate) priority: i64,
     pub(crate) source: String,
-    /// `None` when it cannot be read; the server then leaves this column and those after it out.
+    /// `None` if it is invalid; the server then omits this column and those after it.
     pub(crate) path: Option<JsonPath>,
 }
 
 impl CustomType {
-    /// Everything that is wrong with a new CRD, or with one that took the place of `old`.
+    /// The errors of a new CRD, or of one that replaces `old`.
     pub(crate) fn errors(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let errors = match old {
             Some(old) => crd::check_change(crd, old),
@@ -85,7 +85,7 @@ impl CustomType {
         errors
     }
 
-    /// Reads a new CRD, or says everything that is wrong with it.
+    /// Reads a new CRD, or returns its errors.
     #[cfg(test)]
     pub(crate) fn from_crd(crd: &Value) -> Result<Self, Vec<FieldError>> {
         match Self::errors(crd, None) {
@@ -94,7 +94,7 @@ impl CustomType {
         }
     }
 
-    /// Reads a CRD that was found to be sound when it was stored; none if it is not after all.
+    /// Reads a stored CRD, which was valid when it was stored; `None` if it is not.
     pub(crate) fn of_stored_crd(crd: &Value) -> Option<Self> {
         let (spec, version) = (&crd["spec"], only_version(crd)?);
         Some(Self {
@@ -119,12 +119,12 @@ impl CustomType {
         self.version.schema.inside.rules
     }
 
-    /// The schema as the CRD wrote it.
+    /// The schema as in the CRD.
     pub(crate) fn node(&self) -> &Value {
         &self.version.node
     }
 
-    /// The cursor that patches and field ownership walk along.
+    /// The cursor for patches and field ownership.
     pub(crate) fn shape(&self) -> Shape<'_> {
         Shape::Custom(&self.version.node)
     }
@@ -138,7 +138,7 @@ fn only_version(crd: &Value) -> Option<&Value> {
 }
 
 impl Names {
-    /// Reads names and fills in what the server derives: the singular and the list's kind.
+    /// Reads names and sets those that the server derives: the singular and the list's kind.
     pub(crate) fn read(names: &Value) -> Self {
         let kind = text(names, "kind");
         let or = |name: &str, otherwise: String| {
@@ -207,7 +207,7 @@ impl Column {
     }
 }
 
-/// Whether a version is served, stored or both.
+/// Whether a version is the storage version.
 pub(super) fn is_storage(version: &Value) -> bool {
     flag(version, "storage")
 }

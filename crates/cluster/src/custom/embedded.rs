@@ -1,4 +1,4 @@
-//! Resources inside a custom object: they need a type, and metadata that would do on its own.
+//! Resources inside a custom object: they need a type, and valid metadata.
 
 use crate::json::Value;
 
@@ -8,7 +8,7 @@ use super::schema::Schema;
 use crate::names;
 use crate::status::FieldError;
 
-/// What is wrong with the embedded resources of an object.
+/// The errors of the embedded resources of an object.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
     if !schema.inside.embedded {
         return;

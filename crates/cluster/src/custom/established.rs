@@ -1,4 +1,4 @@
-//! The status that the server writes into a CRD: the names it took, and that its objects are served.
+//! The status that the server sets on a CRD: the accepted names, and that its objects are served.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use super::definition::{Names, is_storage};
 use super::schema::{text, texts};
 
-/// The status of a CRD beside the other CRDs: names that another of its group has are not accepted.
+/// The status of a CRD, given the other CRDs: names that another one of its group has are not accepted.
 ///
-/// What did not change since the CRD's present status keeps its transition time, and an established CRD stays established.
+/// A condition that has not changed keeps its transition time, and an established CRD stays established.
 pub(crate) fn crd_status(crd: &Value, others: &[&Value], now: Timestamp) -> Value {
     let wanted = Names::read(&crd["spec"]["names"]);
     let (accepted, conflict) = accept(wanted, crd, others);
@@ -45,7 +45,7 @@ pub(crate) fn crd_status(crd: &Value, others: &[&Value], now: Timestamp) -> Valu
     })
 }
 
-/// The names that a CRD gets, and the last conflict in its way.
+/// The accepted names of a CRD, and the last conflict.
 fn accept(wanted: Names, crd: &Value, others: &[&Value]) -> (Names, Option<(&'static str, String)>) {
     let present = &crd["status"]["acceptedNames"];
     let others = others.iter().filter(|other| {
@@ -91,7 +91,7 @@ fn accept(wanted: Names, crd: &Value, others: &[&Value]) -> (Names, Option<(&'st
         .filter(|name| !mine.contains(name) && is_resource(name));
     let clashes: Vec<_> = clashes.map(|name| in_use(name)).collect();
     let short_names = if clashes.is_empty() { short_names } else { mine };
-    // Of several conflicts the last is told; short names come before kinds.
+    // Of several conflicts the last is reported; short names come before kinds.
     let told = match (conflicts.pop(), clashes.as_slice()) {
         (conflict, []) => conflict,
         (Some(conflict @ ("KindConflict" | "ListKindConflict", _)), _) => Some(conflict),
@@ -138,7 +138,7 @@ fn to_value(names: &Names) -> Value {
     accepted
 }
 
-/// Every version that was ever the storage version, the present one last.
+/// Every version that was ever the storage version, the current one last.
 fn stored_versions(crd: &Value) -> Value {
     let mut stored: Vec<Value> = crd["status"]["storedVersions"]
         .as_array()

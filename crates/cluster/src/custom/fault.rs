@@ -1,14 +1,14 @@
-//! Field errors as Go words them: how a value is shown, and the kinds of error that only schemas give.
+//! Field errors in Go's format: how a value is printed, and the kinds of error that only schemas have.
 
 use crate::json::Value;
 
 pub(super) use crate::go::{json, plain, quoted, shown};
 use crate::status::FieldError;
 
-/// Where an error about the whole object is said to be: Go's empty path.
+/// The path of an error about the whole object: Go's empty path.
 pub(super) const NOWHERE: &str = "<nil>";
 
-/// `Invalid value: <value>: <detail>`, or without the value where Go leaves it out.
+/// `Invalid value: <value>: <detail>`, or without the value if Go omits it.
 pub(super) fn invalid(
     field: impl Into<String>,
     value: Option<&Value>,
@@ -22,7 +22,7 @@ pub(super) fn invalid(
     FieldError::new(path(field), "FieldValueInvalid", message)
 }
 
-/// A value of the wrong type. Go shows the type's name in the place of the value.
+/// A value of the wrong type. Go prints the type's name in place of the value.
 pub(super) fn wrong_type(field: impl Into<String>, found: &str, detail: &str) -> FieldError {
     let message = format!("Invalid value: {}: {detail}", quoted(found));
     FieldError::new(path(field), "FieldValueTypeInvalid", message)
@@ -48,7 +48,7 @@ pub(super) fn not_supported(field: impl Into<String>, value: &Value, allowed: &[
     FieldError::not_supported(path(field), value, &allowed)
 }
 
-/// `None` for a value that Go leaves out.
+/// `None` for a value that Go omits.
 pub(super) fn duplicate(field: impl Into<String>, value: Option<&Value>) -> FieldError {
     let message = match value {
         Some(value) => format!("Duplicate value: {}", shown(value)),
@@ -57,7 +57,7 @@ pub(super) fn duplicate(field: impl Into<String>, value: Option<&Value>) -> Fiel
     FieldError::new(path(field), "FieldValueDuplicate", message)
 }
 
-/// Whether rules cannot be trusted with an object that has this error.
+/// Whether rules cannot run on an object with this error.
 pub(super) fn blocks_rules(error: &FieldError) -> bool {
     matches!(
         error.reason,

@@ -1,15 +1,15 @@
-//! Paths to a field of a schema, as rules and selectable fields name them: `.spec.color`, `.labels['a.b']`.
+//! Paths to a field of a schema, in rules and selectable fields: `.spec.color`, `.labels['a.b']`.
 
 use super::schema::Schema;
 
-/// A field that a path leads to.
+/// The field at a path.
 pub(super) struct Found<'s> {
-    /// The path as errors write it: `spec.labels[a.b]`.
+    /// The path in the format of errors: `spec.labels[a.b]`.
     pub(super) path: String,
     pub(super) schema: Option<&'s Schema>,
 }
 
-/// Follows a path through a schema, or says why it leads nowhere.
+/// Follows a path through a schema, or returns why it is invalid.
 pub(super) fn resolve<'s>(path: &str, schema: &'s Schema, brackets: bool) -> Result<Found<'s>, String> {
     let mut found = Found {
         path: String::new(),
@@ -53,7 +53,7 @@ fn step(found: &mut Found<'_>, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Dots, brackets, quoted texts and what is between them.
+/// Dots, brackets, quoted strings and the text between them.
 fn tokens(path: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = path;

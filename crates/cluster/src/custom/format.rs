@@ -1,4 +1,4 @@
-//! The formats of text that the server checks. Others are only documentation.
+//! The string formats that the server checks. Others are only documentation.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ const SHORT_NAME: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const BASE64: &str = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$";
 const TIME_OF_DAY: &str = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$";
 
-/// The units of a spelled-out duration; the last name of each is also a prefix of it: `5 minutes`.
+/// The units of a spelled-out duration; the last name of each also matches longer words: `5 minutes`.
 const UNITS: [(i64, &[&str]); 8] = [
     (1, &["ns", "nano"]),
     (1_000, &["us", "µs", "micro"]),

@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: no element twice.
+//! Set and map lists: no duplicates.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::fault;
 use super::schema::{ListType, Schema};
 use crate::status::FieldError;
 
-/// The duplicates in every set and map of an object. Each is told once, at its second place.
+/// The duplicates in every set and map list of an object. Each is reported once, at its second position.
 pub(super) fn duplicates(value: &Value, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
     if !schema.inside.keyed_lists {
         return;
@@ -70,7 +70,7 @@ fn map_duplicates(items: &[Value], keys: &[String], at: &str, errors: &mut Vec<F
     errors.extend(told);
 }
 
-/// The places where something stands for the second time.
+/// The indexes of values that occur for the second time.
 fn repeated<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<usize> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut places = Vec::new();

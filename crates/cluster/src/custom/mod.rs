@@ -1,14 +1,15 @@
-//! Custom resources: CRDs that arrive at run time, and the objects of the types they define.
+//! Custom resources: CRDs created at run time, and the objects of their types.
 //!
-//! In flow CRDs and custom objects as JSON; out flow decoded objects, defaults, errors and statuses. Everything here is pure:
-//! no IO, and time comes as a parameter.
+//! In flow CRDs and custom objects as JSON; out flow decoded objects, defaults, errors and statuses. Everything here is pure: no IO, and
+//! time comes as a parameter.
 //!
-//! - `definition`: [`CustomType`], what a CRD defines; `crd` judges the CRD first.
-//! - `decode`, `default`, `validate`: what happens to an object on its way in, in this order.
-//! - `established`: the status that the server writes into a CRD.
-//! - `scale`: replicas wherever the CRD says they are.
+//! - `definition`: [`CustomType`], the type that a CRD defines; `crd` validates the CRD first.
+//! - `decode`, `default`, `validate`: the processing of an object from a client, in this order.
+//! - `established`: the status that the server sets on a CRD.
+//! - `scale`: the replicas at the paths that the CRD declares.
 
 mod cel;
+mod cel_compat;
 mod correlate;
 mod crd;
 mod decode;
@@ -20,7 +21,6 @@ mod fault;
 mod field_path;
 mod format;
 mod list;
-mod mend;
 mod number;
 mod outcome;
 mod pattern;

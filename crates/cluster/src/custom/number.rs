@@ -1,4 +1,4 @@
-//! Numbers against their limits. Whole numbers are compared as integers, which cuts the limits to integers too.
+//! Numbers and their limits. Whole numbers are compared as integers, so the limits are truncated to integers too.
 
 use std::cmp::Ordering;
 
@@ -13,12 +13,12 @@ pub(super) fn is_whole(number: &Number) -> bool {
         return false;
     };
     let below = float.trunc();
-    // Beyond 2^53 floats cannot tell neighbouring integers apart.
+    // Beyond 2^53 floats cannot represent every integer.
     let exact = float.abs() < 9_007_199_254_740_992.0;
     exact && (float == below || (below != 0.0 && (float - below).abs() / (float.abs() + below.abs()) < 1e-9))
 }
 
-/// Why a number does not fit its type and format at all.
+/// Why a number does not fit its type and format.
 pub(super) fn out_of_range(number: &Number, kind: &str, format: &str, at: &str) -> Option<String> {
     unfit(
         number.as_f64().unwrap_or_default(),
@@ -46,7 +46,7 @@ fn unfit(float: f64, shown: &str, kind: &str, format: &str, what: &str, at: &str
     })
 }
 
-/// The limits that a number breaks, with the value to show; `None` for a limit that is itself out of range.
+/// The limits that a number violates, with the value to print; `None` for a limit that is itself out of range.
 pub(super) fn out_of_bounds(
     number: &Number,
     bounds: &Bounds,
@@ -57,7 +57,7 @@ pub(super) fn out_of_bounds(
     let mut broken = Vec::new();
     let whole = number.as_i64();
     let float = number.as_f64().unwrap_or_default();
-    // A limit that its own type cannot hold is complained about, then compared as a float.
+    // A limit that its own type cannot hold is reported, then compared as a float.
     let limit = |limit: f64, what: &str, broken: &mut Vec<(String, Option<Value>)>| {
         let unfit = unfit(limit, &plain_float(limit), kind, format, what, at);
         let whole = if unfit.is_none() { whole } else { None };

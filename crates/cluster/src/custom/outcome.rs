@@ -1,9 +1,9 @@
-//! What checking a value gave: errors told once, and a count of checks to choose among failed alternatives.
+//! The result of checking a value: errors without duplicates, and a count of checks to choose among failed alternatives.
 
 use super::fault;
 use crate::status::FieldError;
 
-/// What checking a value gave.
+/// The result of checking a value.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<Complaint>,
@@ -11,7 +11,7 @@ pub(super) struct Outcome {
     pub(super) matches: u64,
 }
 
-/// An error, and the sentence that tells it from others: the same sentence is reported once.
+/// An error, and its key: an error with the same key is reported once.
 pub(super) struct Complaint {
     sentence: String,
     pub(super) error: FieldError,
@@ -25,7 +25,7 @@ impl Outcome {
         });
     }
 
-    /// An error about no field in particular.
+    /// An error without a field.
     pub(super) fn add_nowhere(&mut self, sentence: String) {
         let error = fault::invalid("", Some(&"".into()), &sentence);
         self.add(sentence, error);

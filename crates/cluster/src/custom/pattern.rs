@@ -1,15 +1,15 @@
 //! Regular expressions of schemas: written for Go, matched by the `regex` crate.
 //!
-//! Both come from RE2. They differ where Go's short classes know ASCII only, and where the crate reads more into a character
-//! class than Go does: a `[` in it, and the operators `&&`, `--` and `~~`.
+//! Both come from RE2. They differ in that Go's short classes are ASCII only, and that the crate has more syntax in a character class than
+//! Go: a nested `[`, and the operators `&&`, `--` and `~~`.
 
 use regex::Regex;
 
-/// A pattern as it was written, and how it is matched.
+/// The source of a pattern, and its compiled form.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: String,
-    /// `None` when it is no regular expression, which its CRD was not told.
+    /// `None` if it is invalid; the CRD was accepted anyway.
     regex: Option<Regex>,
 }
 
@@ -26,12 +26,12 @@ impl Pattern {
     }
 }
 
-/// Compiles a Go pattern, or says what Go would say against it.
+/// Compiles a Go pattern, or returns Go's error.
 pub(super) fn compile(source: &str) -> Result<Regex, String> {
     Regex::new(&translated(source)).map_err(|error| complaint(source, &error.to_string()))
 }
 
-/// The same pattern in the crate's dialect.
+/// The same pattern in the crate's syntax.
 fn translated(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut class = false;
@@ -102,7 +102,7 @@ fn escape(escaped: char, class: bool, out: &mut String) {
     out.push_str(ascii);
 }
 
-/// Go's words for the mistakes that are made most; ours for the rest.
+/// Go's messages for the most common mistakes; ours for the rest.
 fn complaint(source: &str, error: &str) -> String {
     let perl = || {
         let start = source.find("(?").unwrap_or_default();

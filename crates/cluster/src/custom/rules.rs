@@ -1,44 +1,44 @@
-//! The rules of a schema: CEL expressions that an object, and its change, must satisfy.
+//! The rules of a schema: CEL expressions that an object, or its change, must satisfy.
 //!
-//! Rules are compiled when their CRD is read. The `kube-cel` crate brings the language and Kubernetes' functions; walking the
-//! object, matching old with new and wording the errors is done here, as the real server does it.
+//! Rules are compiled when their CRD is read. The `kube-cel` crate provides the language and Kubernetes' functions; this module walks the
+//! object, correlates old with new and formats the errors, like the real server.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::json::Value;
 use kube_cel::cel::parser::{Expression, Parser};
 use kube_cel::cel::{Context, ExecutionError, ParseErrors, Value as Cel};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::cel::seen;
+use super::cel_compat::{self, mended, worded};
 use super::correlate::{Before, aligned, matching};
 use super::crd::locate::shown;
 use super::decode::{inside, joined};
 use super::fault;
 use super::field_path;
-use super::mend::{self, mended, worded};
 use super::schema::{Schema, flag, text};
 use crate::status::FieldError;
 
-/// Longer messages of message expressions are not used.
+/// The maximum length of a message from a message expression.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 thread_local! {
-    /// The functions that rules may call. Registering them costs more than most rules.
-    static FUNCTIONS: Context<'static> = mend::functions();
+    /// The functions available to rules. Registering them costs more than most rules.
+    static FUNCTIONS: Context<'static> = cel_compat::functions();
 }
 
-/// A rule, ready to run.
+/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     source: String,
     message: String,
     reason: String,
-    /// The field to blame, below the rule's own.
+    /// The field that the error names, below the rule's own.
     blamed: String,
     optional_old_self: bool,
     uses_old_self: bool,
-    /// `None` when it cannot be read, which its CRD was refused for.
+    /// `None` if it does not parse; such a CRD was rejected.
     expression: Option<Expression>,
     message_expression: Option<Expression>,
 }
@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// What the rule is called in errors about running it.
+    /// The name of the rule in run-time errors.
     fn called(&self) -> &str {
         if self.message.is_empty() {
             &self.source
@@ -102,18 +102,18 @@ impl Rule {
     }
 }
 
-/// Values that were found to keep all rules of their place, the newest last.
+/// Values that satisfied all rules of their position, the newest last.
 ///
-/// A rule that does not ask for the old value says the same of the same value again.
+/// A rule that does not use the old value gives the same result for the same value.
 #[derive(Debug, Default)]
 pub(super) struct Kept(Mutex<VecDeque<Value>>);
 
 impl Kept {
-    /// About as many as an object has.
+    /// About the number of such values in an object.
     const REMEMBERED: usize = 64;
 
     fn values(&self) -> MutexGuard<'_, VecDeque<Value>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn has(&self, value: &Value) -> bool {
@@ -129,12 +129,12 @@ impl Kept {
     }
 }
 
-/// Reads an expression, with the optional syntax that Kubernetes allows.
+/// Parses an expression, with the optional syntax that Kubernetes allows.
 pub(super) fn parse(source: &str) -> Result<Expression, String> {
     let parsed = std::panic::catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(source));
     match parsed {
         Ok(parsed) => parsed.map_err(|errors| complaints(source, &errors)),
-        // The generated parser gives up on some broken input.
+        // The generated parser panics on some invalid input.
         Err(_) => Err(shown(source, 0, 0, "Syntax error: unreadable")),
     }
 }
@@ -152,11 +152,11 @@ pub(super) fn uses_old_self(expression: &Expression) -> bool {
     expression.references().has_variable("oldSelf")
 }
 
-/// How far an object can be compared with what it was.
+/// How far an object can be correlated with its old version.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ratchet<'v> {
     current: Option<(Before<'v>, &'v Value)>,
-    /// The nearest part around this one that can be compared.
+    /// The nearest ancestor that can be correlated.
     around: Option<(Before<'v>, &'v Value)>,
 }
 
@@ -177,7 +177,7 @@ impl<'v> Ratchet<'v> {
     fn member(self, name: &str, new: &'v Value) -> Self {
         match self.current {
             None => self,
-            // Old and new are always shown with the same type.
+            // Old and new always have the same type.
             Some(_) if self.around.is_none() && matches!(name, "apiVersion" | "kind") => Self::default(),
             Some((before, _)) => Self {
                 current: before.member(name).map(|before| (before, new)),
@@ -208,7 +208,7 @@ pub(super) struct Part<'v> {
     pub(super) resource: bool,
 }
 
-/// Runs every rule of a part and of what is in it.
+/// Runs every rule of a part and of its descendants.
 pub(super) fn run(part: Part<'_>, at: &str, errors: &mut Vec<FieldError>) {
     let Part {
         value,
@@ -315,7 +315,7 @@ fn evaluate(
         let mut context = functions.new_inner_scope();
         context.add_variable_from_value("self", subject.clone());
         let old = match (old, optional) {
-            (old, true) => Some(mend::optional(old.cloned())),
+            (old, true) => Some(cel_compat::optional(old.cloned())),
             (old, false) => old.cloned(),
         };
         if let Some(old) = old {
@@ -325,7 +325,7 @@ fn evaluate(
     })
 }
 
-/// A message that a message expression gave, if it is one line of some text.
+/// The message of a message expression, if it is a single non-empty line.
 fn usable(said: Cel) -> Option<String> {
     let Cel::String(said) = said else { return None };
     let said = said.trim();
@@ -333,7 +333,7 @@ fn usable(said: Cel) -> Option<String> {
     good.then(|| said.to_owned())
 }
 
-/// A rule that could not be run to its end.
+/// A rule that failed at run time.
 fn broken(rule: &Rule, error: &ExecutionError, schema: &Schema, at: &str) -> FieldError {
     let called = rule.called();
     let detail = match worded(error) {

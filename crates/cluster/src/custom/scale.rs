@@ -1,4 +1,4 @@
-//! The scale subresource of custom objects: replicas wherever the CRD says they are.
+//! The scale subresource of custom objects: the replicas at the paths that the CRD declares.
 
 use crate::json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::fault;
 use super::schema::text;
 use crate::status::FieldError;
 
-/// Where replicas are counted.
+/// The paths of the replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// `.spec.replicas`
@@ -17,7 +17,7 @@ pub(crate) struct Scale {
     pub(crate) label_selector: String,
 }
 
-/// A field on the way is not what it should be: Go's words.
+/// A field on the path has the wrong type: Go's message.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Misplaced(String);
@@ -31,12 +31,12 @@ impl Scale {
         })
     }
 
-    /// The replicas that are asked for; `None` when the object does not say.
+    /// The desired replicas; `None` if the object has none.
     pub(crate) fn replicas(&self, object: &Value) -> Result<Option<i64>, Misplaced> {
         integer(object, &self.spec_replicas)
     }
 
-    /// The object as an `autoscaling/v1` Scale. Absent replicas count as none.
+    /// The object as an `autoscaling/v1` Scale. Absent replicas are zero.
     pub(crate) fn to_scale(&self, object: &Value) -> Result<Value, Misplaced> {
         let metadata = &object["metadata"];
         let kept = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
@@ -51,7 +51,7 @@ impl Scale {
         {
             status["selector"] = selector.into();
         }
-        // Zero replicas are not written into a spec, as everywhere in Go.
+        // Zero replicas are omitted from a spec, as everywhere in Go.
         let spec = if replicas == 0 {
             json!({})
         } else {
@@ -63,7 +63,7 @@ impl Scale {
         }))
     }
 
-    /// Writes the replicas that are asked for, making the objects on the way.
+    /// Sets the desired replicas, creating the objects on the path.
     pub(crate) fn set_replicas(&self, object: &mut Value, replicas: i64) -> Result<(), Misplaced> {
         let path = steps(&self.spec_replicas);
         let mut at = object;
@@ -84,12 +84,12 @@ impl Scale {
         Ok(())
     }
 
-    /// What is wrong with the replicas that are asked for.
+    /// The errors of the desired replicas.
     pub(super) fn check_spec(&self, object: &Value) -> Vec<FieldError> {
         check(&self.spec_replicas, integer(object, &self.spec_replicas))
     }
 
-    /// What is wrong with the replicas that are there, and with the selector.
+    /// The errors of the actual replicas and of the selector.
     pub(super) fn check_status(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = check(&self.status_replicas, integer(object, &self.status_replicas));
         if !self.label_selector.is_empty()

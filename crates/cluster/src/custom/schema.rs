@@ -1,7 +1,6 @@
-//! A structural schema, read once from its CRD.
+//! A structural schema, parsed once from its CRD.
 //!
-//! Reading never fails: what a schema may not say is refused by `crd` before it gets here, and whatever slips through is
-//! read as if it were not there.
+//! Parsing never fails: `crd` rejects invalid schemas first, and any invalid part that remains is treated as absent.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use crate::json::Value;
 use super::pattern::Pattern;
 use super::rules::{Kept, Rule};
 
-/// One node of a schema: what may stand at one place of an object.
+/// One node of a schema: the allowed values at one path of an object.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
-    /// `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty where anything goes.
+    /// `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty if any type is allowed.
     pub(super) kind: String,
     pub(super) format: String,
     pub(super) nullable: bool,
@@ -39,7 +38,7 @@ pub(super) struct Schema {
     pub(super) inside: Inside,
 }
 
-/// What there is anywhere in a schema, so that walks go only where they find something.
+/// The features used anywhere in a schema, so that walks skip parts without them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inside {
     pub(super) rules: bool,
@@ -49,7 +48,7 @@ pub(super) struct Inside {
     pub(super) defaults: bool,
 }
 
-/// What `additionalProperties` says.
+/// The value of `additionalProperties`.
 #[derive(Debug, Default)]
 pub(super) enum Additional {
     #[default]
@@ -58,7 +57,7 @@ pub(super) enum Additional {
     Of(Box<Schema>),
 }
 
-/// How the elements of a list are told apart.
+/// How the elements of a list are identified.
 #[derive(Debug, Default, PartialEq)]
 pub(super) enum ListType {
     #[default]
@@ -67,7 +66,7 @@ pub(super) enum ListType {
     Map(Vec<String>),
 }
 
-/// The limits on numbers, texts, lists and maps.
+/// The limits of numbers, strings, lists and maps.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     pub(super) minimum: Option<f64>,
@@ -86,7 +85,7 @@ pub(super) struct Bounds {
 }
 
 impl Schema {
-    /// Reads a node and everything below it.
+    /// Parses a node and everything below it.
     pub(super) fn read(node: &Value) -> Self {
         let mut schema = Self {
             kind: text(node, "type"),
@@ -149,7 +148,7 @@ impl Schema {
         self.properties.get(name).or_else(|| self.additional())
     }
 
-    /// The schema of the fields that are not declared.
+    /// The schema of undeclared fields.
     pub(super) fn additional(&self) -> Option<&Self> {
         match &self.additional {
             Additional::Of(schema) => Some(schema),
@@ -157,7 +156,7 @@ impl Schema {
         }
     }
 
-    /// The types that a value may have, as validation names them.
+    /// The types that a value may have, by the names that validation uses.
     pub(super) fn types(&self) -> &[&str] {
         match self.kind.as_str() {
             _ if self.int_or_string => &["integer", "string"],
@@ -203,12 +202,12 @@ fn bounds(node: &Value) -> Bounds {
     }
 }
 
-/// A text, empty when there is none.
+/// A string, empty if there is none.
 pub(super) fn text(node: &Value, name: &str) -> String {
     node[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// The texts of a list.
+/// The strings of a list.
 pub(super) fn texts(node: &Value, name: &str) -> Vec<String> {
     let items = node[name].as_array().map_or(&[] as &[_], Vec::as_slice);
     items

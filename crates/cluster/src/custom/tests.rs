@@ -1,4 +1,4 @@
-//! Held against what a real server answered.
+//! Compares with recorded answers of a real server.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ fn golden(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Causes in an order of their own: the real server reports the fields of an object in random order.
+/// Sorts causes: the real server reports the fields of an object in random order.
 fn sorted(causes: Vec<Value>) -> Vec<Value> {
     let mut causes = causes;
     causes.sort_by_key(Value::to_string);
@@ -58,8 +58,8 @@ fn objects_are_read_defaulted_and_judged_as_the_real_server_does(#[case] recorde
     }
 }
 
-/// Where the `cel` crate differs: a set is not equal to the same set in another order, and of two errors in an `||` the
-/// second is told.
+/// Differences of the `cel` crate: a set is not equal to the same set in another order, and of two errors in an `||` the second is
+/// reported.
 const RUN_OTHERWISE: [&str; 2] = ["self == ['a', 'b']", "self.a > 1 || self.b > 1"];
 
 #[test]
@@ -96,7 +96,7 @@ fn changes_are_judged_as_the_real_server_does() {
     }
 }
 
-/// Errors that show a Go struct we do not rebuild: their reason and field still have to be right.
+/// Errors that print a Go struct that we do not reproduce: only their reason and field must match.
 const SHOWN_OTHERWISE: [&str; 3] = ["no_storage", "status_root_enum", "two_versions"];
 
 #[test]
@@ -172,7 +172,7 @@ fn a_custom_type_can_be_shared_between_threads() {
     shared::<CustomType>();
 }
 
-/// Any JSON, with names and texts that mean something to schemas and rules.
+/// Any JSON, with names and strings that schemas and rules use.
 fn anything() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "type",
@@ -243,7 +243,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A sound CRD around any properties that make one.
+/// A valid CRD with any properties.
 fn crd_with(spec: Value, status: Value) -> Value {
     let mut crd = gear();
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

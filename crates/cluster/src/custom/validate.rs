@@ -1,4 +1,4 @@
-//! Custom objects against everything their type says: schema, lists, embedded resources, rules.
+//! Validates custom objects: schema, lists, embedded resources, rules.
 
 use crate::json::Value;
 
@@ -12,13 +12,13 @@ use crate::status::FieldError;
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
-/// What is wrong with an object, or with its change from `old`. Metadata is not looked at: it is the same for every kind.
+/// The errors of an object, or of its change from `old`. Metadata is validated elsewhere: its rules are the same for every kind.
 #[cfg(test)]
 pub(crate) fn validate(custom: &CustomType, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_after(Vec::new(), custom, new, old)
 }
 
-/// As `validate`, behind what is wrong already.
+/// Like `validate`, after earlier errors.
 pub(crate) fn validate_after(
     mut errors: Vec<FieldError>,
     custom: &CustomType,
@@ -38,14 +38,14 @@ pub(crate) fn validate_after(
     errors
 }
 
-/// What is wrong with a change of status. The rest of the object was there before and is not judged again, except by rules.
+/// The errors of a status change. The rest of the object was stored before and is not validated again, except by rules.
 pub(crate) fn validate_status(custom: &CustomType, new: &Value, old: &Value) -> Vec<FieldError> {
     let schema = custom.schema();
     let mut errors = Vec::new();
     if let (Some(status), Some(known)) = (new.get("status"), schema.properties.get("status")) {
         let before = Before::new(old, schema).member("status");
         errors = told(value::check(status, known, "", before));
-        // The status is checked as an object of its own; only the fields that errors name get the prefix.
+        // The status is checked as an object of its own; only the fields in errors get the prefix.
         for error in &mut errors {
             error.field = match error.field.as_str() {
                 fault::NOWHERE => "status".to_owned(),
@@ -69,7 +69,7 @@ fn told(outcome: Outcome) -> Vec<FieldError> {
         .collect()
 }
 
-/// Duplicates are forgiven as long as the old object had some too.
+/// Duplicates are ignored if the old object had some too.
 fn check_lists(custom: &CustomType, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let duplicates = |object: &Value| {
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
-//! Values against a schema: types, limits, allowed values and the logic of allOf, anyOf, oneOf and not.
+//! Validates values against a schema: types, limits, enums and the logic of allOf, anyOf, oneOf and not.
 //!
-//! The order of checks and the wording are those of the OpenAPI validator inside the real server, its oddities included. Of
-//! several failed alternatives it reports the one that got furthest, which `matches` counts.
+//! The order of checks and the messages are those of the OpenAPI validator in the real server, including its quirks. Of several failed
+//! alternatives it reports the one that got furthest, which `matches` counts.
 
 use crate::json::{Number, Value};
 
@@ -14,7 +14,7 @@ use super::outcome::Outcome;
 use super::schema::{Additional, Bounds, Schema};
 use crate::status::FieldError;
 
-/// Checks a value at `at`. With `before`, errors in what did not change are forgiven.
+/// Checks a value at `at`. With `before`, errors in unchanged parts are ignored.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str, before: Option<Before<'_>>) -> Outcome {
     let mut outcome = checked(value, schema, at, before);
     if !outcome.is_valid() && before.is_some_and(|before| before.is_same(value)) {
@@ -57,7 +57,7 @@ fn checked(value: &Value, schema: &Schema, at: &str, before: Option<Before<'_>>)
     outcome
 }
 
-/// The format, if it means anything to this type.
+/// The format, if it applies to this type.
 fn effective_format(schema: &Schema) -> &str {
     let known = match schema.types() {
         ["integer"] => matches!(schema.format.as_str(), "int32" | "int64"),
@@ -101,7 +101,7 @@ fn check_type(value: &Value, schema: &Schema, at: &str) -> Outcome {
     if !textual && !format.is_empty() && !fits && kind_format != format {
         refuse(format, kind_format);
     } else if !numeric && !format.is_empty() && textual {
-        // Formatted text is left to its format.
+        // A string with a format is checked by its format.
         outcome.matches += 1;
     } else if !fits {
         refuse(&types.join(","), kind);
@@ -233,7 +233,7 @@ fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Op
         outcome.add(sentence, fault::too_many(at, size, limit));
     }
     let child = |name: &str, value: &Value, known: &Schema, place: &str| {
-        // Old and new are always shown with the same kind and apiVersion, so these two never ratchet.
+        // Old and new always have the same kind and apiVersion, so these two never ratchet.
         let before = before.filter(|_| !(at.is_empty() && matches!(name, "kind" | "apiVersion")));
         check(value, known, place, before.and_then(|before| before.member(name)))
     };
@@ -272,7 +272,7 @@ fn check_fields(fields: &crate::json::Map, schema: &Schema, at: &str, before: Op
     outcome
 }
 
-/// The branches of allOf, anyOf, oneOf and not. What is inside them does not ratchet.
+/// The branches of allOf, anyOf, oneOf and not. Their contents do not ratchet.
 fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let quoted = || fault::quoted(at);
@@ -342,7 +342,7 @@ fn check_logic(value: &Value, schema: &Schema, at: &str) -> Outcome {
 
 struct Chosen {
     first_success: Option<Outcome>,
-    /// Of the failures before any success, the one that got furthest.
+    /// The failure that got furthest, before any success.
     best_failure: Option<Outcome>,
     successes: usize,
 }

@@ -1,4 +1,4 @@
-//! Answers: objects, lists, rows and refusals as HTTP responses.
+//! HTTP responses: objects, lists, tables and errors.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use crate::server::{Page, Server, Target};
 use crate::status::Status;
 use crate::table::{self, IncludeObject};
 
-/// What a request gave.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// One object of the target's resource (or a Scale of it).
@@ -29,7 +29,7 @@ pub(super) enum Reply {
     },
     /// Many of them.
     List(Page),
-    /// That it was done, with nothing to show for it.
+    /// Success without an object.
     Done { details: Value, code: u16 },
 }
 
@@ -136,7 +136,7 @@ fn list(server: &Server, resource: &Resource, page: &Page, form: Form, query: &Q
     }
 }
 
-/// The object in the dress of the resource it was asked for by: the two Events share storage.
+/// The object in the form of the requested resource: the two Events share storage.
 pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Value> {
     match &*resource.id {
         "events.events.k8s.io" => Cow::Owned(events::as_events_group(object)),
@@ -144,7 +144,7 @@ pub(super) fn dressed<'o>(resource: &Resource, object: &'o Value) -> Cow<'o, Val
     }
 }
 
-/// The text of the object in that dress.
+/// The encoded object in that form.
 pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object, form: Form) -> Bytes {
     let managers = managers_for(form, object);
     match dressed(resource, object) {
@@ -159,7 +159,7 @@ pub(super) fn text_of(server: &Server, resource: &Resource, object: &Object, for
     }
 }
 
-/// The managers that are told of in this form.
+/// The managers that this form shows.
 fn managers_for(form: Form, object: &Object) -> &Managers {
     static NONE: LazyLock<Managers> = LazyLock::new(Managers::default);
     match form {
@@ -175,7 +175,7 @@ pub(super) fn dressed_whole(resource: &Resource, object: &Object) -> Value {
     whole
 }
 
-/// The rows of a table.
+/// The objects as a Table.
 pub(super) fn rows(server: &Server, resource: &Resource, objects: &[&Value], query: &Query) -> Value {
     let custom = match &resource.model {
         Model::Custom(custom) => Some(&**custom),
@@ -188,7 +188,7 @@ fn include(query: &Query) -> IncludeObject {
     IncludeObject::parse(query.get("includeObject")).unwrap_or_default()
 }
 
-/// What every object has, and nothing else.
+/// The metadata of an object only.
 pub(super) fn metadata_only(object: &Value, kind: &str) -> Value {
     json!({"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
@@ -223,7 +223,7 @@ pub(super) fn response(code: u16, media: &'static str, bytes: impl Into<Bytes>) 
     response
 }
 
-/// Warnings ride in headers, one each.
+/// Sends warnings in headers, one each.
 fn warn(response: &mut Response<Body>, warnings: &[String]) {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");

@@ -1,4 +1,4 @@
-//! Whatever is sent, the server answers, well formed, and a refused write leaves no trace.
+//! Whatever is sent, the server gives a well-formed answer, and a rejected write leaves no trace.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::server::{Caller, Server, Target, WriteOptions};
 
 const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// A server with something to hit.
+/// A server with some objects.
 fn server() -> Arc<Server> {
     let server = Server::new(Options::at(Clock::starting_at(EPOCH, 1.0)));
     let crd = json!({
@@ -234,7 +234,7 @@ proptest! {
             let code = response.status().as_u16();
             let is_json = response.headers().get("content-type").is_some_and(|media| media == "application/json");
             let is_watch = query.contains("watch=") && code == 200;
-            // An answer to HEAD has no body.
+            // A response to HEAD has no body.
             if is_json && !is_watch && method != "HEAD" {
                 let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
                 let answer: Value = serde_json::from_slice(&bytes).unwrap();

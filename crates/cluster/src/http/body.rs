@@ -1,28 +1,27 @@
-//! Reading the body of a request.
+//! Reads the body of a request.
 
 use crate::json::Value;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, header};
 
-use super::twice::{self, Twice};
+use super::duplicate_keys::{self, DuplicateKeys};
 use super::{protobuf, syntax};
 use crate::go;
 use crate::server::{FieldValidation, WriteOptions};
 use crate::status::Status;
 
-/// As upstream: three mebibytes.
+/// The limit, as upstream: three mebibytes.
 const LIMIT: usize = 3 * 1024 * 1024;
 
-/// What a body should be.
+/// The expected object.
 #[derive(Clone, Copy)]
 pub(super) struct Expected<'e> {
     pub(super) kind: &'e str,
-    /// The version of a custom kind, which must be said.
+    /// The version of a custom kind, which must be set.
     pub(super) custom: Option<&'e str>,
 }
 
-/// The body as JSON, from whichever of the formats for objects it is written in. What is said twice is written down in the
-/// options.
+/// The body as JSON, decoded from any of the supported formats. Duplicate fields are recorded in the options.
 pub(super) async fn object(
     request: Request<Body>,
     expected: Expected<'_>,
@@ -44,7 +43,7 @@ pub(super) async fn object(
                         "Object 'Kind' is missing in '{}'",
                         String::from_utf8_lossy(&bytes)
                     );
-                    // Whoever does not mind unknown fields is told in other words.
+                    // The message differs if unknown fields are ignored.
                     Err(match options.validation {
                         FieldValidation::Ignore => Status::bad_request(format!(
                             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
@@ -80,11 +79,16 @@ pub(super) async fn bytes(request: Request<Body>) -> Result<Bytes, Status> {
         .map_err(|_| Status::too_large("Request entity too large: limit is 3145728"))
 }
 
-/// An object whose kind can be told, if it says one.
+/// An object with its type, if it has one.
 fn typed(bytes: &[u8], custom: bool, duplicates: &mut Vec<String>) -> Result<Value, String> {
-    // Whoever knows no types keeps what was said last.
-    let twice = if custom { Twice::Replaced } else { Twice::Merged };
-    let (value, paths) = twice::read(bytes, twice).map_err(|error| unread(syntax::of(bytes, &error)))?;
+    // Without a known type the last value of a duplicate field counts.
+    let twice = if custom {
+        DuplicateKeys::Replaced
+    } else {
+        DuplicateKeys::Merged
+    };
+    let (value, paths) =
+        duplicate_keys::read(bytes, twice).map_err(|error| unread(syntax::of(bytes, &error)))?;
     duplicates.extend(paths.iter().map(|path| format!("duplicate field {path:?}")));
     is_typed(value)
 }
@@ -93,14 +97,14 @@ fn unread(why: String) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
 }
 
-/// YAML as the JSON it stands for.
+/// YAML converted to JSON.
 fn converted(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins, with_snippet: false };
     match text.trim() {
         "" => Ok(Value::Null),
         _ => serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-            // Go counts lines from none and does not say what it was doing.
+            // Go counts lines from zero and adds no context.
             let line = error
                 .location()
                 .map_or(0, |location| location.line().saturating_sub(1));
@@ -112,7 +116,7 @@ fn converted(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// An object, with text for its kind if it says one.
+/// An object whose kind, if set, is a string.
 fn is_typed(value: Value) -> Result<Value, String> {
     let value = match value {
         Value::Null => Value::Object(crate::json::Map::new()),
@@ -154,7 +158,7 @@ fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
     ))
 }
 
-/// What is applied, and what it says twice.
+/// The configuration of an apply, and its duplicate fields.
 pub(super) fn applied(bytes: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
     let told = |name: &str, line: u64| format!("line {line}: key {name:?} already set in map");
     let duplicates: Vec<_> = if bytes.contains(&b'\n') {
@@ -163,7 +167,10 @@ pub(super) fn applied(bytes: &[u8], validation: FieldValidation) -> Result<(Valu
             .into_iter()
             .collect()
     } else {
-        twice::names(bytes).iter().map(|name| told(name, 1)).collect()
+        duplicate_keys::names(bytes)
+            .iter()
+            .map(|name| told(name, 1))
+            .collect()
     };
     if validation == FieldValidation::Strict && !duplicates.is_empty() {
         return Err(Status::bad_request(format!(
@@ -174,7 +181,7 @@ pub(super) fn applied(bytes: &[u8], validation: FieldValidation) -> Result<(Valu
     Ok((yaml(bytes)?, duplicates))
 }
 
-/// The first field that YAML says twice, and its line. Documents on a single line are JSON.
+/// The first duplicate field in YAML, and its line. Documents on a single line are JSON.
 fn first_said_twice(bytes: &[u8]) -> Option<(String, u64)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error };
@@ -192,7 +199,7 @@ fn said_twice(error: &serde_saphyr::Error) -> Option<(String, u64)> {
     }
 }
 
-/// YAML, of which JSON is a part.
+/// Parses YAML, which includes JSON.
 pub(super) fn yaml(bytes: &[u8]) -> Result<Value, Status> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;

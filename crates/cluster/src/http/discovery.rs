@@ -1,4 +1,4 @@
-//! Discovery: what this server serves, as clients like to be told.
+//! Discovery: the groups, versions and resources of this server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{answer, not_found};
 use crate::resource::{Resource, join};
 use crate::server::Server;
 
-/// The Kubernetes whose behaviour this server has.
+/// The Kubernetes version that this server behaves like.
 pub(super) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": "v1.36.3+stateward", "gitCommit": "", "gitTreeState": "clean",
@@ -102,7 +102,7 @@ fn described(group: &str, versions: &BTreeMap<String, Vec<Arc<Resource>>>) -> Va
     json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
 }
 
-/// A resource and its parts, one row each.
+/// A resource and its subresources, one row each.
 fn legacy(resource: &Resource) -> Vec<Value> {
     let mut row = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,

@@ -1,4 +1,4 @@
-//! Requests on resources, one method after the other.
+//! Requests on resources, by method.
 
 use crate::json::{Value, json};
 use axum::body::Body;
@@ -6,15 +6,15 @@ use axum::http::{Method, Request};
 
 use super::answer::Reply;
 use super::body::{self, Expected};
+use super::duplicate_keys::{self, DuplicateKeys};
 use super::query::Query;
 use super::syntax;
-use super::twice::{self, Twice};
 use crate::audit::Body as Carried;
 use crate::object::{self, Object};
 use crate::server::{Caller, Change, Deleted, Server, Target, Written};
 use crate::status::Status;
 
-/// Does what the request asks. What the request carried is left for the audit log.
+/// Executes the request. Its body is left for the audit log.
 pub(super) async fn act(
     server: &Server,
     request: Request<Body>,
@@ -87,7 +87,7 @@ fn expected(target: &Target) -> Expected<'_> {
     }
 }
 
-/// An object of a kind that is known by its path.
+/// An object of a kind that follows from its path.
 fn builtin(kind: &str) -> Expected<'_> {
     Expected { kind, custom: None }
 }
@@ -103,12 +103,12 @@ async fn get(server: &Server, target: &Target, query: &Query) -> Result<Reply, S
     Ok(shown(server.get(target)?, 200))
 }
 
-/// The refusal of a resourceVersion that is no number.
+/// The error for a resourceVersion that is not a number.
 pub(super) fn unreadable_version(target: &Target, version: &str) -> Status {
     let why = format!(
         "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
     );
-    // Events are read from storage, everything else from a cache with words of its own.
+    // Events are read from storage, everything else from a cache with other messages.
     match &*target.resource.shelf.name() {
         "events" => Status::bad_request(format!("invalid resource version: {why}")),
         _ => Status::internal_plain(why),
@@ -123,7 +123,7 @@ async fn list(server: &Server, target: &Target, query: &Query) -> Result<Reply, 
     server.list(target, &options).map(Reply::List)
 }
 
-/// How long the server waits for a version it has not seen yet.
+/// How long the server waits for a version it has not observed yet.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
 async fn wait_for(server: &Server, target: &Target, wanted: u64) -> Result<(), Status> {
@@ -159,8 +159,8 @@ async fn patch(
     (body, options.duplicates) = match media.as_str() {
         "application/apply-patch+yaml" => body::applied(&bytes, options.validation)?,
         media => {
-            let (patch, paths) = twice::read(&bytes, Twice::Replaced).map_err(|error| {
-                // A patch is only read once there is something to patch.
+            let (patch, paths) = duplicate_keys::read(&bytes, DuplicateKeys::Replaced).map_err(|error| {
+                // A patch is parsed only if its object exists.
                 if let Err(missing) = server.get(target) {
                     return missing;
                 }
@@ -173,7 +173,7 @@ async fn patch(
                 })
             })?;
             let told = match media {
-                "application/json-patch+json" => twice::in_json_patch(&patch, &paths),
+                "application/json-patch+json" => duplicate_keys::in_json_patch(&patch, &paths),
                 _ => paths
                     .iter()
                     .map(|path| format!("duplicate field {path:?}"))
@@ -199,7 +199,7 @@ async fn patch(
     server.modify(target, change, &options, caller).map(written)
 }
 
-/// Custom kinds know no strategies to merge by.
+/// Custom kinds do not support strategic merge patches.
 fn check_media(target: &Target, media: &str) -> Result<(), Status> {
     let mut known = vec!["application/json-patch+json", "application/merge-patch+json"];
     if !target.resource.is_custom() {
@@ -241,7 +241,7 @@ async fn delete_all(
             ..target.clone()
         };
         match server.delete(&target, &body, dry_run) {
-            // Shown as they were listed.
+            // As they were listed.
             Ok(_) => deleted.items.push(one.clone()),
             Err(status) if status.is_not_found() => {}
             Err(status) => return Err(status),
@@ -250,7 +250,7 @@ async fn delete_all(
     Ok(Reply::List(deleted))
 }
 
-/// DeleteOptions from the body, or from the query where old clients put them.
+/// DeleteOptions from the body, or from the query as old clients send them.
 async fn deletion(request: Request<Body>, query: &Query) -> Result<Value, Status> {
     let mut options = body::options(request).await?;
     if let Ok(grace) = query.get("gracePeriodSeconds").parse::<i64>() {
@@ -274,7 +274,7 @@ async fn deletion(request: Request<Body>, query: &Query) -> Result<Value, Status
     Ok(options)
 }
 
-/// What a deletion answers depends on the kind: most say Success, some show the object once more.
+/// The response to a deletion depends on the kind: most return Success, some the last object.
 fn gone(target: &Target, deleted: Deleted) -> Reply {
     match deleted {
         Deleted::Going(object) => shown(object, 200),
@@ -291,10 +291,10 @@ fn gone(target: &Target, deleted: Deleted) -> Reply {
     }
 }
 
-/// Containers of played pods say nothing.
+/// Simulated containers have no logs.
 fn no_logs(server: &Server, target: &Target) -> Status {
     match server.get(target) {
-        Ok(_) => Status::not_implemented("this cluster's pods are played, not run: they have no logs"),
+        Ok(_) => Status::not_implemented("this cluster's pods are simulated, not run: they have no logs"),
         Err(status) => status,
     }
 }

@@ -1,13 +1,14 @@
-//! The API server over HTTP: paths, media types, streams. What a request means is decided behind it, in `server`.
+//! The API server over HTTP: paths, media types, streams. The meaning of a request is in `server`.
 //!
-//! There is one handler. It reads the path against the table of resources, so a custom resource is served the moment its
-//! CRD is, and a path that the table does not know is a 404, never a silent 200.
+//! There is one handler. It resolves the path with the table of resources, so a custom resource is served as soon as its CRD is, and an
+//! unknown path is a 404, never a silent 200.
 
 mod answer;
 #[cfg(test)]
 mod any_request;
 mod body;
 mod discovery;
+mod duplicate_keys;
 mod item;
 pub(crate) mod negotiate;
 mod openapi;
@@ -16,7 +17,6 @@ mod query;
 mod route;
 pub(crate) mod syntax;
 mod text;
-mod twice;
 mod watch;
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use answer::{Reply, plain, refuse};
 use query::Query;
 use route::Route;
 
-/// The API server as a service, to be served on a socket or handed to a client in this process.
+/// The API server as a service, for a socket or for a client in this process.
 pub(crate) fn router(server: Arc<Server>) -> Router {
     Router::new().fallback(handle).with_state(server)
 }
@@ -74,7 +74,7 @@ async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Re
     }
 }
 
-/// Built-in groups answer for everything under their name.
+/// Built-in groups handle every path under their name.
 fn nowhere(server: &Server, path: &str) -> Response<Body> {
     let parts: Vec<_> = path.trim_matches('/').split('/').collect();
     let (group, version) = match parts.as_slice() {
@@ -94,14 +94,14 @@ fn nowhere(server: &Server, path: &str) -> Response<Body> {
     }
 }
 
-/// A path that leads nowhere gets plain text, as from the real server.
+/// An unknown path gets plain text, as from the real server.
 fn not_found() -> Response<Body> {
     let mut response = plain("404 page not found\n");
     *response.status_mut() = axum::http::StatusCode::NOT_FOUND;
     response
 }
 
-/// Serves one resource and writes down what it answered to a write.
+/// Serves one resource and audits writes.
 async fn serve(
     server: Arc<Server>,
     request: Request<Body>,
@@ -141,7 +141,7 @@ async fn serve(
     }
 }
 
-/// The verb of a write, as audit logs name it.
+/// The verb of a write in audit logs.
 fn verb(method: &Method, target: &Target) -> Option<&'static str> {
     match *method {
         Method::POST => Some("create"),
@@ -153,7 +153,7 @@ fn verb(method: &Method, target: &Target) -> Option<&'static str> {
     }
 }
 
-/// `/api/v1/pods/x` and `/api/v1/namespaces/ns/nodes` are no paths.
+/// `/api/v1/pods/x` and `/api/v1/namespaces/ns/nodes` are not valid paths.
 fn is_misplaced(target: &Target) -> bool {
     match target.resource.namespaced {
         true => target.namespace.is_empty() && !target.name.is_empty(),
@@ -181,16 +181,16 @@ fn check_path(target: &Target, method: &Method) -> Result<(), Status> {
         _ => ("", ""),
     };
     let collection = target.name.is_empty();
-    // What can only be asked has no names.
+    // Reviews can only be created and have no names.
     if !collection && target.subresource.is_empty() && resource.is_a_review() {
         return Err(Status::no_such_path());
     }
     // An object is created in its collection, a subresource on its object.
-    // Custom ones do not mind the name of an object behind their collection.
+    // Custom resources accept an object's name after their collection.
     let misdirected = *method == Method::POST
         && collection != target.subresource.is_empty()
         && !(resource.is_custom() && target.subresource.is_empty());
-    // Objects of all namespaces can be read, not written.
+    // Across all namespaces objects can be read, not written.
     let everywhere = resource.namespaced && target.namespace.is_empty() && *method != Method::GET;
     let verb = if collection { many } else { one };
     if resource.is_custom() && collection && matches!(*method, Method::PUT | Method::PATCH) {
@@ -202,12 +202,12 @@ fn check_path(target: &Target, method: &Method) -> Result<(), Status> {
     Ok(())
 }
 
-/// Parts that a real cluster has and this one cannot have are refused with the reason, others are no paths at all.
+/// Subresources of a real cluster that this one cannot have are rejected with the reason, others are unknown paths.
 fn no_such_part(resource: &Resource, part: &str) -> Status {
     match (&*resource.id, part) {
         ("pods", "exec" | "attach" | "portforward" | "proxy" | "ephemeralcontainers") => {
             Status::not_implemented(format!(
-                "this cluster's pods are played, not run: there is nothing behind {part}"
+                "this cluster's pods are simulated, not run: there is nothing behind {part}"
             ))
         }
         ("pods", "resize") | ("serviceaccounts", "token") | ("nodes" | "services", "proxy") => {
@@ -221,7 +221,7 @@ fn no_such_part(resource: &Resource, part: &str) -> Status {
 }
 
 impl Server {
-    /// Who sent the request: told by whoever handed it over in this process, or by its token.
+    /// The user of the request: set by the client in this process, or from its token.
     fn caller(&self, request: &Request<Body>) -> Result<Caller, Status> {
         let agent = request
             .headers()
@@ -246,6 +246,6 @@ impl Server {
     }
 }
 
-/// Rides on a request from this process: whose it is.
+/// A request extension with the user of a client in this process.
 #[derive(Clone, Debug)]
 pub(crate) struct User(pub(crate) String);

@@ -1,26 +1,26 @@
-//! What form of an answer a client wants.
+//! Content negotiation: the form of a response.
 
 use axum::http::{HeaderMap, Request, header};
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Objects as they are.
+    /// Whole objects.
     Object,
     /// The same without `managedFields`.
     Lean,
-    /// Rows for people.
+    /// A Table.
     Table,
-    /// Only what every object has.
+    /// Only the metadata.
     Metadata,
 }
 
-/// Rides on a request from this process whose sender does not read `managedFields`. A real server has no way to be told.
+/// A request extension of a client in this process that does not need `managedFields`. A real server has no such option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lean;
 
 impl Form {
-    /// What the sender of a request wants.
+    /// The form that a request accepts.
     pub(super) fn of<B>(request: &Request<B>) -> Self {
         match Self::accepted(request.headers()) {
             Self::Object if request.extensions().get::<Lean>().is_some() => Self::Lean,
@@ -28,7 +28,7 @@ impl Form {
         }
     }
 
-    /// The first of the client's wishes that we can fulfil. Whoever wants none of them gets objects as JSON.
+    /// The first accepted form that is supported. If none is, objects as JSON.
     fn accepted(headers: &HeaderMap) -> Self {
         wishes(headers)
             .find_map(|wish| {

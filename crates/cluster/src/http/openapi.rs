@@ -1,7 +1,6 @@
-//! OpenAPI v3: what kubectl needs to explain types, to apply objects and to know that the server validates fields.
+//! OpenAPI v3: kubectl needs it to explain types, to apply objects and to know that the server validates fields.
 //!
-//! The shape of built-in types comes from the table of types; the sentences about them come from k8s-openapi, which carries
-//! upstream's own.
+//! The structure of built-in types comes from the table of types; their descriptions come from k8s-openapi, which has upstream's own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +19,7 @@ use crate::resource::{Model, Resource};
 use crate::server::Server;
 use crate::types::{Field, Kind, builtin};
 
-/// `/openapi/v3`: where the documents are.
+/// `/openapi/v3`: the index of the documents.
 pub(super) fn index(server: &Server) -> Response<Body> {
     let mut paths = Map::new();
     for resource in server.registry.all() {
@@ -31,8 +30,8 @@ pub(super) fn index(server: &Server) -> Response<Body> {
     answer::json(200, &json!({"paths": paths}))
 }
 
-/// `/openapi/v2`, in protobuf. kubectl turns to it for kinds that version 3 does not know, to learn that nobody knows them; so
-/// it says nothing at all: `swagger: "2.0"`, and a title and a version.
+/// `/openapi/v2`, in protobuf. kubectl falls back to it for kinds that version 3 does not have, so it is empty: `swagger: "2.0"`, and a
+/// title and a version.
 pub(super) fn version_2() -> Response<Body> {
     let document = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3".to_vec();
     answer::response(
@@ -97,7 +96,7 @@ fn kind_of(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
 }
 
-/// The operation by which kubectl sees that fields are validated here, and which patches are welcome.
+/// The operation that shows kubectl that fields are validated, and which patch types are supported.
 fn add_paths(resource: &Arc<Resource>, paths: &mut Map) {
     let scope = if resource.namespaced {
         "/namespaces/{namespace}"
@@ -130,7 +129,7 @@ fn add_paths(resource: &Arc<Resource>, paths: &mut Map) {
     );
 }
 
-/// Adds a built-in type and every type that it names.
+/// Adds a built-in type and every type that it references.
 fn add_schema(name: &str, schemas: &mut Map) {
     let Some(described) = builtin(name).filter(|_| !schemas.contains_key(name)) else {
         return;
@@ -175,7 +174,7 @@ fn add_schema(name: &str, schemas: &mut Map) {
 
 fn property(name: &str, field: &Field, schemas: &mut Map) -> Value {
     let mut property = match (&field.kind, name) {
-        // What may be anything still has a name.
+        // A type that allows anything still has a name.
         (Kind::Any, "fieldsV1") => named(
             "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
             json!({"type": "object"}),
@@ -188,7 +187,7 @@ fn property(name: &str, field: &Field, schemas: &mut Map) -> Value {
         ),
         (kind, _) => schema_of(kind, schemas),
     };
-    // A reference stands alone, so what is said beside it goes around it.
+    // A `$ref` must be alone, so its description is wrapped around it.
     if property.get("$ref").is_some() {
         property = json!({"allOf": [property]});
     }
@@ -223,7 +222,7 @@ fn schema_of(kind: &Kind, schemas: &mut Map) -> Value {
         Kind::Int64 => json!({"type": "integer", "format": "int64"}),
         Kind::Float => json!({"type": "number", "format": "double"}),
         Kind::Bytes => json!({"type": "string", "format": "byte"}),
-        // Types with a spelling of their own have names of their own, which kubectl shows.
+        // Types with custom encoding have names of their own, which kubectl shows.
         Kind::Time => named(
             "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
             json!({"type": "string", "format": "date-time"}),
@@ -275,7 +274,7 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// `io.example.v1.Thing` for things of `example.io`.
+/// `io.example.v1.Thing` for a kind of `example.io`.
 fn custom_name(resource: &Resource) -> String {
     let mut group: Vec<_> = resource.group.split('.').collect();
     group.reverse();
@@ -304,7 +303,7 @@ fn custom_schema(resource: &Resource) -> Value {
     schema
 }
 
-/// What upstream says of a type and of its fields.
+/// Upstream's descriptions of a type and of its fields.
 #[derive(Default)]
 struct Sentences {
     own: String,

@@ -1,8 +1,8 @@
-//! Reading objects in protobuf, which kubectl's imperative `create` sends.
+//! Decodes objects in protobuf, which kubectl's imperative `create` sends.
 //!
-//! The envelope names the kind; the table of types knows every field's number. So this reads any built-in type without a
-//! line about it, and what is not built in, or not well formed, is refused: never misread. Written by hand because the crates
-//! need the `.proto` files or generated types, and the table has all of it already.
+//! The envelope names the kind; the table of types has every field's number. So this decodes any built-in type without code per type, and
+//! rejects what is not built in or not well formed. Written by hand because the crates need the `.proto` files or generated types, and the
+//! table has all of it already.
 
 use crate::json::{List, Map, Value};
 use base64::Engine;
@@ -12,10 +12,10 @@ use crate::types::{Field, Kind, builtin};
 
 /// Every Kubernetes protobuf document begins with these.
 const MAGIC: &[u8] = b"k8s\0";
-/// Deeper than any type nests, and far from the end of the stack.
+/// Deeper than any type nests, and well within the stack.
 const DEEPEST: usize = 40;
 
-/// Reads a document: magic, envelope, object.
+/// Decodes a document: magic, envelope, object.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, Status> {
     read(bytes).map_err(|Malformed(why)| {
         Status::unsupported_media_type(format!(
@@ -24,7 +24,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Value, Status> {
     })
 }
 
-/// Why a document cannot be read.
+/// Why a document cannot be decoded.
 struct Malformed(String);
 
 type Read<T> = Result<T, Malformed>;
@@ -58,7 +58,7 @@ fn read(bytes: &[u8]) -> Read<Value> {
     Ok(object)
 }
 
-/// One field as it stands on the wire.
+/// One field in wire format.
 #[derive(Clone, Copy)]
 enum Wire<'b> {
     Varint(u64),
@@ -121,7 +121,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Read<Value> {
     Ok(Value::Object(out))
 }
 
-/// The fields of one message, or of a struct that JSON inlines: `level` says how far in `wire` paths we are.
+/// The fields of one message, or of a struct that JSON inlines: `level` is the depth in `wire` paths.
 fn group(known: &[(&String, &Field)], level: usize, bytes: &[u8], depth: usize, out: &mut Map) -> Read<()> {
     if depth > DEEPEST {
         return Err(malformed("it nests too deep"));
@@ -147,7 +147,7 @@ fn group(known: &[(&String, &Field)], level: usize, bytes: &[u8], depth: usize, 
     Ok(())
 }
 
-/// Sets a field, or adds to it where it is repeated.
+/// Sets a field, or appends to it if it is repeated.
 fn add(out: &mut Map, name: &str, kind: &Kind, wire: Wire<'_>, depth: usize) -> Read<()> {
     match kind {
         Kind::List(element) => {
@@ -186,7 +186,7 @@ fn value(kind: &Kind, wire: Wire<'_>, depth: usize) -> Read<Value> {
     Ok(match (kind, wire) {
         (Kind::String, Wire::Bytes(text)) => utf8(text)?.into(),
         (Kind::Bool, Wire::Varint(number)) => (number != 0).into(),
-        // Negative numbers travel as their 64-bit two's complement.
+        // Negative numbers are encoded as their 64-bit two's complement.
         (Kind::Int32 | Kind::Int64 | Kind::Uint8, Wire::Varint(number)) => number.cast_signed().into(),
         (Kind::Float, Wire::Fixed64(bits)) => f64::from_bits(bits).into(),
         (Kind::Bytes, Wire::Bytes(bytes)) => base64::engine::general_purpose::STANDARD.encode(bytes).into(),
@@ -208,7 +208,7 @@ fn value(kind: &Kind, wire: Wire<'_>, depth: usize) -> Read<Value> {
     })
 }
 
-/// Seconds and nanoseconds; none of either is no time at all.
+/// Seconds and nanoseconds; without either there is no time.
 fn time(bytes: &[u8]) -> Read<Value> {
     let (mut seconds, mut nanos) = (0_i64, 0_i32);
     for (number, wire) in fields(bytes)? {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::list_filter::ListFilter;
 use crate::resource::Resource;
-use crate::selected::Selected;
 use crate::server::{FieldValidation, ListOptions, WriteOptions};
 use crate::status::{FieldError, Status};
 
-/// Parameters by name. What is said more than once is mostly meant the first time.
+/// Parameters by name. Of repeated ones the first usually counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(BTreeMap<String, Vec<String>>);
 
@@ -20,7 +20,7 @@ impl Query {
         Self(parameters)
     }
 
-    /// A parameter; empty when it is not there.
+    /// A parameter; empty if it is missing.
     pub(super) fn get(&self, name: &str) -> &str {
         self.all(name).first().map_or("", String::as_str)
     }
@@ -29,7 +29,7 @@ impl Query {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whatever does not say no means yes.
+    /// Whether it is set to anything but `0` or `false`.
     pub(super) fn is_set(&self, name: &str) -> bool {
         let said = self.all(name).first();
         said.is_some_and(|said| said != "0" && !said.eq_ignore_ascii_case("false"))
@@ -48,8 +48,8 @@ impl Query {
         }
     }
 
-    pub(super) fn selected(&self, resource: &Resource) -> Result<Selected, Status> {
-        Selected::parse(resource, self.get("labelSelector"), self.get("fieldSelector"))
+    pub(super) fn selected(&self, resource: &Resource) -> Result<ListFilter, Status> {
+        ListFilter::parse(resource, self.get("labelSelector"), self.get("fieldSelector"))
     }
 
     pub(super) fn list(&self, resource: &Resource) -> Result<ListOptions, Status> {

@@ -1,8 +1,8 @@
-//! What a path means.
+//! Resolves a path.
 
 use std::borrow::Cow;
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Route {
     Health,
@@ -27,7 +27,7 @@ pub(super) enum Route {
     Nowhere,
 }
 
-/// A path to a resource; empty parts were not in it.
+/// A path to a resource; missing parts are empty.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ResourcePath {
     pub(super) group: String,
@@ -36,7 +36,7 @@ pub(super) struct ResourcePath {
     pub(super) plural: String,
     pub(super) name: String,
     pub(super) subresource: String,
-    /// Whether the path goes on behind the subresource. Custom resources do not mind.
+    /// Whether the path continues after the subresource. Custom resources accept that.
     pub(super) goes_on: bool,
 }
 
@@ -83,7 +83,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
         })
     };
     match rest {
-        // A namespace's own parts look like resources inside it.
+        // A namespace's own subresources look like resources inside it.
         ["namespaces", name, part @ ("status" | "finalize")] if group.is_empty() => {
             path("", "namespaces", name, part)
         }

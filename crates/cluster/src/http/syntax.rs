@@ -1,6 +1,6 @@
-//! What Go says of JSON that it cannot read.
+//! Go's messages for JSON that does not parse.
 
-/// The sentence for a body that `error` was found in.
+/// The message for a body with this `error`.
 pub(crate) fn of(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -37,9 +37,9 @@ pub(crate) fn of(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// The same with the character that stands where something else should.
+/// The message with the unexpected character.
 fn found_at(bytes: &[u8], error: &serde_json::Error) -> Option<String> {
-    // Where a line begins, the end of the one before it is meant.
+    // At the beginning of a line, the error is at the end of the previous one.
     let found = match error.column().checked_sub(1) {
         None => b'\n',
         Some(column) => {

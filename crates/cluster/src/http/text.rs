@@ -1,4 +1,4 @@
-//! Objects as the text that clients get, with their `managedFields` where they belong.
+//! Encodes objects for clients, with their `managedFields` in place.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ pub(super) use crate::json::write;
 
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// The text of any JSON.
+/// The encoded text of any JSON.
 pub(super) fn of(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     write(&mut out, value);
     out
 }
 
-/// Appends an object as a resource shows it, which need not be as it is stored, and says where its spec is. The text of the
-/// spec is copied where it is known.
+/// Appends an object in a resource's form, which may differ from the stored one, and returns the range of its spec. A cached text of the
+/// spec is copied.
 pub(super) fn write_object(
     out: &mut Vec<u8>,
     shown: &Value,
@@ -28,7 +28,7 @@ pub(super) fn write_object(
     write_fields(out, shown, managers, spec, |_| true)
 }
 
-/// Appends the items of a list. Those of a built-in kind do not repeat what the list says of them.
+/// Appends the items of a list. Those of a built-in kind omit the type that the list has.
 pub(super) fn write_items<'o>(
     out: &mut Vec<u8>,
     items: impl Iterator<Item = (std::borrow::Cow<'o, Value>, &'o Managers)>,
@@ -79,7 +79,7 @@ fn write_fields(
 }
 
 fn write_metadata(out: &mut Vec<u8>, metadata: &Map, managers: &Managers) {
-    // In the order that a real server has in built-in kinds: some read no further than the version.
+    // In the real server's order for built-in kinds: some clients read no further than the version.
     const FIRST: [&str; 5] = ["name", "generateName", "namespace", "uid", "resourceVersion"];
     let mut entries = Entries::begin(out);
     for name in FIRST {
@@ -111,7 +111,7 @@ impl<'o> Entries<'o> {
         Self { out, first: true }
     }
 
-    /// Where the value of this name goes.
+    /// Writes the separator and this name; its value goes next.
     pub(super) fn next(&mut self, name: &str) -> &mut Vec<u8> {
         self.separate();
         write_text(self.out, name);

@@ -17,21 +17,21 @@ use super::item::unreadable_version;
 use super::negotiate::Form;
 use super::query::Query;
 use super::text;
+use crate::list_filter::ListFilter;
 use crate::object::{self, Object};
-use crate::selected::Selected;
 use crate::server::{Server, Target};
 use crate::status::{FieldError, Status};
 use crate::store;
 use crate::table::without_columns;
 
-/// How long a watch lasts when the client does not say. The real server draws from 30 to 60 minutes.
+/// How long a watch lasts if the client sets no timeout. The real server draws from 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
-/// How often a quiet watch says how far it has come.
+/// The interval of bookmarks on an idle watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// kube-rs takes a watch that says nothing for 295 seconds for dead.
+/// kube-rs considers a watch dead after 295 seconds without an event.
 const BOOKMARK_AT_LEAST_EVERY: Duration = Duration::from_secs(290);
 
-/// Begins a watch of the target's collection, or of the target alone.
+/// Starts a watch of the target's collection, or of the target alone.
 pub(super) fn start(
     server: Arc<Server>,
     target: Target,
@@ -77,7 +77,7 @@ pub(super) fn start(
     Ok(respond(watch.opened(asked, initial)))
 }
 
-/// Whether the stream begins with what is there, and whether it marks the end of that.
+/// Whether the stream begins with the existing objects, and whether it marks their end.
 #[derive(Clone, Copy, PartialEq)]
 enum Initial {
     No,
@@ -118,18 +118,18 @@ fn initial_events(query: &Query, version: &str) -> Result<Initial, Status> {
 struct Watch {
     server: Arc<Server>,
     target: Target,
-    selected: Selected,
+    selected: ListFilter,
     query: Query,
     form: Form,
     growth: watch::Receiver<u64>,
-    /// Everything up to here has been said.
+    /// Every change up to here has been sent.
     cursor: u64,
     lines: VecDeque<Bytes>,
     bookmarks: bool,
     next_bookmark: Timestamp,
     bookmark_every: Duration,
     deadline: Timestamp,
-    /// Whether a table's columns have been described.
+    /// Whether a table's columns have been sent.
     described: bool,
     ended: bool,
 }
@@ -153,7 +153,7 @@ impl Watch {
         self
     }
 
-    /// The next line, when there is one.
+    /// The next line, if there is one.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -180,7 +180,7 @@ impl Watch {
         }
     }
 
-    /// Says what was committed since the cursor.
+    /// Sends the commits since the cursor.
     fn catch_up(&mut self) {
         let Ok((changes, complete)) = self.server.store.since(&self.target.resource.shelf, self.cursor)
         else {
@@ -193,7 +193,7 @@ impl Watch {
         for change in changes {
             self.say_change(&change);
         }
-        // A version from the future is waited for, not counted back.
+        // A version from the future is waited for; the cursor never goes back.
         self.cursor = self.cursor.max(complete);
     }
 
@@ -209,7 +209,7 @@ impl Watch {
             (false, true) => self.say("ADDED", &change.object),
             (true, true) => self.say("MODIFIED", &change.object),
             (true, false) if change.deleted => self.say("DELETED", &change.object),
-            // It left the selection: its last state inside it, with the version of the change that led it out.
+            // It left the selection: its last state inside it, with the version of the change that removed it.
             (true, false) => {
                 if let Some(previous) = &change.previous {
                     let mut last = Value::clone(previous);
@@ -233,7 +233,7 @@ impl Watch {
                 let shown = dressed_whole(&resource, object);
                 let mut table = rows(&self.server, &resource, &[&shown], &self.query);
                 table["metadata"] = json!({"resourceVersion": object::resource_version(object)});
-                // The columns do not change, so only the first table describes them.
+                // The columns do not change, so only the first table has them.
                 if std::mem::replace(&mut self.described, true) {
                     without_columns(table)
                 } else {
@@ -244,7 +244,7 @@ impl Watch {
         self.push(kind, 0, |line| text::write(line, &shown));
     }
 
-    /// Says how far the watch has come.
+    /// Sends the position of the watch.
     fn say_bookmark(&mut self, initial_events_end: bool) {
         let resource = self.target.resource.clone();
         let mut mark = json!({
@@ -276,10 +276,10 @@ impl Watch {
         self.next_bookmark = now.checked_add(self.bookmark_every).unwrap_or(Timestamp::MAX);
     }
 
-    /// Puts an object of that many bytes on a line, as far as its length is known.
+    /// Queues a line with an object of that many bytes, as far as its length is known.
     fn push(&mut self, kind: &str, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         const AROUND: usize = 40;
-        // The type first, as the real server has it: a reader then knows what the object is before it gets there.
+        // The type first, as on the real server: a reader then knows it before the object.
         let mut line = Vec::with_capacity(length + AROUND);
         line.extend_from_slice(b"{\"type\":\"");
         line.extend_from_slice(kind.as_bytes());

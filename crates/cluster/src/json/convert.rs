@@ -1,4 +1,4 @@
-//! From and to the JSON of others.
+//! Conversions from and to other crates' JSON.
 
 use super::{Map, Name, Value};
 

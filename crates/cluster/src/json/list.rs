@@ -10,7 +10,7 @@ use super::Value;
 pub(crate) struct List(Arc<Vec<Value>>);
 
 impl List {
-    /// Whether the two are one.
+    /// Whether both share the same allocation.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,4 +1,4 @@
-//! Values as they are written in code.
+//! JSON literals in code.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ macro_rules! json {
 }
 pub(crate) use json;
 
-/// What may stand in [`json!`].
+/// The types allowed in [`json!`].
 pub(crate) trait ToJson {
     fn to_json(&self) -> Value;
 }
@@ -208,7 +208,7 @@ impl From<bool> for Value {
     }
 }
 
-/// What no JSON can say is null.
+/// A float that JSON cannot represent is null.
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
         Number::from_f64(value).map_or(Self::Null, Self::Number)

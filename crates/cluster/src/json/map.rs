@@ -8,7 +8,7 @@ use super::{Name, Value};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Map(Arc<Vec<(Name, Value)>>);
 
-/// Up to here, asking each name for its length and then itself is faster than halving.
+/// Up to here, linear search by length and content is faster than binary search.
 const FEW: usize = 24;
 
 impl Map {
@@ -16,18 +16,18 @@ impl Map {
         Self::default()
     }
 
-    /// Fields that are in order already, no two of the same name.
+    /// Fields that are sorted already, without duplicate names.
     pub(crate) fn of_sorted(fields: Vec<(Name, Value)>) -> Self {
         debug_assert!(fields.is_sorted_by(|(left, _), (right, _)| left < right));
         Self(Arc::new(fields))
     }
 
-    /// Whether the two are one.
+    /// Whether both share the same allocation.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where the field of this name is, or belongs.
+    /// The index of the field of this name, or where to insert it.
     #[inline(never)]
     fn search(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(known, _)| known.as_str().cmp(name))
@@ -66,7 +66,7 @@ impl Map {
         self.find(name).is_some()
     }
 
-    /// Puts a field in its place. A value that is there already changes nothing.
+    /// Inserts a field. An equal value changes nothing.
     pub(crate) fn insert(&mut self, name: Name, value: Value) -> Option<Value> {
         match self.search(&name) {
             Ok(at) if self.0[at].1.shares(&value) => Some(value),
@@ -135,7 +135,7 @@ type IterMut<'m> = std::iter::Map<
     for<'f> fn(&'f mut (Name, Value)) -> (&'f Name, &'f mut Value),
 >;
 
-/// The place of a field that may be missing.
+/// A field that may be missing.
 pub(crate) enum Entry<'m> {
     Occupied(&'m mut Value),
     Vacant { map: &'m mut Map, at: usize, name: Name },
@@ -165,7 +165,7 @@ impl PartialEq for Map {
 }
 
 impl FromIterator<(Name, Value)> for Map {
-    /// Of two fields with one name the last counts.
+    /// Of two fields with the same name the last counts.
     fn from_iter<I: IntoIterator<Item = (Name, Value)>>(fields: I) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
         if !fields.is_sorted_by(|(left, _), (right, _)| left < right) {

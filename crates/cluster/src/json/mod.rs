@@ -1,9 +1,9 @@
-//! JSON that is cheap to copy: what the whole crate reads and writes.
+//! JSON that is cheap to copy, used by the whole crate.
 //!
-//! An object of Kubernetes is written again and again with little changed, and its old states stay alive in logs and
-//! caches. So maps, lists and texts are shared: a copy is one count, a change copies the maps on the way to it and
-//! nothing else, and two values that share are known to be the same without a look inside. Beside that this is
-//! `serde_json::Value`, with its names and habits.
+//! A Kubernetes object is written again and again with few changes, and its old states stay alive in logs and caches. So maps, lists and
+//! strings are shared: a copy is a reference count, a change copies only the maps on the path to it, and two values that share an
+//! allocation are known to be equal without comparing their contents. Otherwise this is `serde_json::Value`, with its names and
+//! conventions.
 
 mod convert;
 mod list;
@@ -146,7 +146,7 @@ impl Value {
         })
     }
 
-    /// Whether the two are one: not only the same, but kept once.
+    /// Whether both share the same allocation: not only equal, but stored once.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Array(left), Self::Array(right)) => left.shares(right),
@@ -198,7 +198,7 @@ impl PartialEq for Value {
 pub(crate) trait Place {
     fn find<'v>(&self, value: &'v Value) -> Option<&'v Value>;
     fn find_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
-    /// What is there, made where it is not.
+    /// The value at this step, created if it is missing.
     fn make<'v>(&self, value: &'v mut Value) -> &'v mut Value;
 }
 
@@ -283,7 +283,7 @@ impl<P: Place + ?Sized> Place for &P {
     }
 }
 
-/// Null where there is nothing.
+/// Null if there is nothing.
 impl<P: Place> Index<P> for Value {
     type Output = Value;
 
@@ -293,7 +293,7 @@ impl<P: Place> Index<P> for Value {
     }
 }
 
-/// A field that is not there is made.
+/// Creates a missing field.
 impl<P: Place> IndexMut<P> for Value {
     fn index_mut(&mut self, place: P) -> &mut Value {
         place.make(self)

@@ -1,4 +1,4 @@
-//! The names of fields. Nearly all are those of the Kubernetes API, which are kept once.
+//! The names of fields. Nearly all are those of the Kubernetes API, which are interned.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) enum Name {
 
 static KNOWN: OnceLock<Table<&'static str, ()>> = OnceLock::new();
 
-/// Keeps these names once from now on.
+/// Interns these names.
 pub(crate) fn know(names: impl Iterator<Item = &'static str>) {
     KNOWN.get_or_init(|| {
         names
@@ -37,25 +37,25 @@ impl Name {
         }
     }
 
-    /// Whether it is this one.
+    /// Whether it equals this name.
     #[inline]
     pub(super) fn is(&self, name: &str) -> bool {
         are_same(self.as_str().as_bytes(), name.as_bytes())
     }
 
-    /// Whether it is the same in quotes, as far as that is known without a look.
+    /// Whether it is known to need no escaping, without reading it.
     pub(super) fn is_known_to_be_plain(&self) -> bool {
         matches!(self, Self::Known(..))
     }
 }
 
-/// Most names are short, and they are asked for all the time: a call to compare them would take longer than comparing them here.
+/// Most names are short, and compared often: a call to memcmp would take longer than comparing them here.
 #[inline]
 fn are_same(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
     }
-    // As many bytes from either end as there are at least; that they overlap does no harm.
+    // Compares the same number of bytes from both ends; an overlap does no harm.
     match left.len() {
         8..=16 => {
             left.first_chunk::<8>() == right.first_chunk::<8>()
@@ -204,7 +204,7 @@ impl Ord for Name {
     }
 }
 
-/// As that of the text, so that a set of names can be asked for one.
+/// Equal to the hash of the string, so that a set of names can be searched by string.
 impl std::hash::Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);

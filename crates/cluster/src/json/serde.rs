@@ -1,4 +1,4 @@
-//! Reading and writing through serde.
+//! Serialization with serde.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -87,9 +87,9 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Reads some JSON, and says whether any object in it has two fields with one name.
+/// Parses JSON, and returns whether any object in it has duplicate fields.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Value, bool), serde_json::Error> {
-    // Looked at as a whole, it need not be looked at text by text.
+    // Validated as a whole, so that not every string must be validated.
     match std::str::from_utf8(bytes) {
         Ok(text) => read_from(serde_json::Deserializer::from_str(text)),
         Err(_) => read_from(serde_json::Deserializer::from_slice(bytes)),
@@ -105,12 +105,12 @@ fn read_from<'de>(
     Ok((value, notes.twice.get()))
 }
 
-/// What is kept in mind while something is read.
+/// State kept during parsing.
 #[derive(Default)]
 struct Notes {
-    /// Whether a field was said twice.
+    /// Whether there was a duplicate field.
     twice: Cell<bool>,
-    /// The fields of all maps that are not complete, those of the innermost last. A map is made once their number is known.
+    /// The fields of all incomplete maps, those of the innermost last. A map is created once their number is known.
     fields: RefCell<Vec<(Name, Value)>>,
 }
 

@@ -1,4 +1,4 @@
-//! Values as text.
+//! Encodes values as text.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(crate) fn write(out: &mut Vec<u8>, value: &Value) {
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::String(text) => write_text(out, text),
-        // A number that is one always has a text, and a list of bytes takes all.
+        // Encoding a valid number into memory cannot fail.
         Value::Number(number) => drop(serde_json::to_writer(out, number)),
         Value::Array(items) => {
             out.push(b'[');
@@ -46,7 +46,7 @@ pub(crate) fn write(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends a name in quotes and the colon behind it.
+/// Appends a quoted name and a colon.
 pub(crate) fn write_name(out: &mut Vec<u8>, name: &Name) {
     match name.is_known_to_be_plain() {
         true => write_plain(out, name),
@@ -55,7 +55,7 @@ pub(crate) fn write_name(out: &mut Vec<u8>, name: &Name) {
     out.push(b':');
 }
 
-/// Appends a text in quotes. Few have anything in them that must be escaped.
+/// Appends a quoted string. Few need escapes.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
     if is_plain(text) {
         write_plain(out, text);
@@ -72,7 +72,7 @@ fn write_plain(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Whether a text is the same in quotes.
+/// Whether a string needs no escapes.
 pub(crate) fn is_plain(text: &str) -> bool {
     let (words, rest) = text.as_bytes().as_chunks::<8>();
     let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';

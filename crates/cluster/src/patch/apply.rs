@@ -1,4 +1,4 @@
-//! Server-side apply: a client says what it wants of an object, and owns exactly that.
+//! Server-side apply: a client sends the fields it wants, and owns exactly those.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,10 @@ use super::typed::{Comparison, compare, join, remove, validate};
 use crate::object::Object;
 use crate::types::Shape;
 
-/// Who owned what no apply ever claimed, once the first apply comes.
+/// Owns the fields that no apply has claimed, once the first apply comes.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The object after `config` is applied to `live`, which is `None` for a create, and its managers. It still needs decoding
-/// and defaults.
+/// The object after `config` is applied to `live`, which is `None` for a create, and its managers. It still needs decoding and defaults.
 pub(crate) fn apply(
     live: Option<&Object>,
     config: &Value,
@@ -49,8 +48,7 @@ pub(crate) fn apply(
         shape,
     };
     let (mut object, managers) = match attempt.run(known.clone(), force) {
-        // kubectl may overrule those who wrote what it applied itself before it learned to apply on the
-        // server.
+        // kubectl may take fields from the manager of its own earlier client-side apply.
         Err(found) if write.manager == "kubectl" => match last_applied::owned(live, write.api_version, shape)
         {
             Some(allowed) => {
@@ -70,7 +68,7 @@ pub(crate) fn apply(
     Ok((object, managers))
 }
 
-/// What upstream refuses before it looks at the types.
+/// The errors that upstream finds before it looks at the types.
 fn check(config: &Value, write: &Write<'_>) -> Result<(), ApplyError> {
     let text = |name: &str| config[name].as_str().unwrap_or_default();
     if text("apiVersion") != write.api_version || text("kind") != write.kind {
@@ -87,8 +85,7 @@ fn check(config: &Value, write: &Write<'_>) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// The managers of `live`. If it has none, everything in it gets one now, or the first apply would own it
-/// all.
+/// The managers of `live`. If it has none, every field gets one now, or the first apply would own them all.
 fn managers_of(live: &Object, write: &Write<'_>, shape: Shape<'_>) -> Managers {
     let mut managers = live.managers.read_again();
     if managers.is_empty() {
@@ -155,7 +152,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Takes what changed from the other managers; without force, they must not own any of it.
+/// Takes changed fields from the other managers; without force, it is a conflict if they own any.
 fn take(managers: &mut Managers, id: &Id, changed: &Comparison, force: bool) -> Result<(), Found> {
     let taken = changed.modified.union(&changed.added);
     let others = managers.iter().filter(|(other, _)| *other != id);
@@ -177,7 +174,7 @@ fn take(managers: &mut Managers, id: &Id, changed: &Comparison, force: bool) -> 
     Ok(())
 }
 
-/// Removes what this applier applied last time and nobody owns now.
+/// Removes fields that this applier applied last time and that have no owner now.
 fn prune(merged: &Value, last: &FieldSet, managers: &Managers, shape: Shape<'_>) -> Value {
     if last.is_empty() {
         return merged.clone();
@@ -190,8 +187,7 @@ fn prune(merged: &Value, last: &FieldSet, managers: &Managers, shape: Shape<'_>)
         owned.union(&entry.owned.set())
     });
     let kept = kept.union(&named(owned));
-    // Removing a parent takes its children along, so look again at what that leaves before deciding what
-    // goes.
+    // Removing a parent removes its children, so compute what that leaves before deciding what to remove.
     let left = named(FieldSet::of(
         &remove(merged, &all.difference(&kept), shape),
         shape,
@@ -282,7 +278,7 @@ mod tests {
             .collect()
     }
 
-    /// From the real server: a port's key has the protocol, though nobody applied or owns it.
+    /// From the real server: a port's key includes the protocol, although it was not applied and has no owner.
     #[test]
     fn an_applier_owns_exactly_what_it_applied() {
         assert_eq!(
@@ -296,8 +292,7 @@ mod tests {
         );
     }
 
-    /// From the real server: a second applier of the same values owns them too, but nothing happened that had
-    /// a time.
+    /// From the real server: a second applier of the same values owns them too, but no timestamp changes.
     #[test]
     fn the_same_again_changes_nothing_but_may_add_an_owner() {
         assert_eq!(
@@ -334,7 +329,7 @@ mod tests {
         );
     }
 
-    /// From the real server: what an applier leaves out goes, unless someone else owns it as well.
+    /// From the real server: a field that an applier omits is removed, unless another manager owns it as well.
     #[rstest]
     #[case(json!({"spec": {"containers": [{"name": "a", "image": "i:1"}]}}), "/template/spec/containers/0/ports", None)]
     #[case(json!({"spec": {"containers": [{"name": "a", "image": "i:1"}]}}), "/template/metadata", None)]
@@ -352,7 +347,7 @@ mod tests {
         assert_eq!(object["template"]["metadata"], self::template("")["metadata"]);
     }
 
-    /// From the real server: what nobody owns when the first apply comes gets an owner of its own.
+    /// From the real server: fields without an owner at the first apply get an owner of their own.
     #[test]
     fn what_was_there_before_the_first_apply_is_owned_by_the_past() {
         let mut old = live();
@@ -372,7 +367,7 @@ mod tests {
         );
     }
 
-    /// Texts of the real server.
+    /// Messages of the real server.
     #[rstest]
     #[case(json!({"kind": "PodTemplate"}), "invalid object type: /, Kind=PodTemplate")]
     #[case(json!({"apiVersion": "apps/v1", "kind": "Deployment"}), "invalid object type: apps/v1, Kind=Deployment")]

@@ -1,10 +1,10 @@
-//! Random values for properties: any JSON, and JSON that looks like an object without being held to it.
+//! Random values for property tests: any JSON, and JSON that resembles an object.
 
 use crate::json::{Value, json};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// Any JSON, with few names so that values meet.
+/// Any JSON, with few names so that values overlap.
 pub(super) fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -22,7 +22,7 @@ pub(super) fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A pod template whose parts may be anything, but mostly are what they should be.
+/// A pod template whose parts may be anything, but mostly are valid.
 pub(super) fn pod_template() -> impl Strategy<Value = Value> {
     let labels = prop_oneof![
         6 => btree_map("[a-c]", "[1-2]", 0..3).prop_map(|labels| json!(labels)),

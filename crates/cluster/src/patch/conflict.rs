@@ -1,4 +1,4 @@
-//! Why an apply was refused, above all conflicts with what others own.
+//! Errors of an apply, above all conflicts with other managers.
 
 use crate::json::json;
 
@@ -6,7 +6,7 @@ use super::element::Element;
 use super::managers::Id;
 use crate::status::Status;
 
-/// A field that somebody else owns with another value.
+/// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conflict {
     /// `.spec.template.spec.containers[name="c"].image`
@@ -15,14 +15,14 @@ pub(crate) struct Conflict {
     pub(crate) manager: String,
 }
 
-/// Why an apply was refused.
+/// Why an apply was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum ApplyError {
     #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Conflict>),
     #[error("{0}")]
     BadRequest(String),
-    /// 500 without a reason: upstream hands these errors on as they come.
+    /// 500 without a reason: upstream returns these errors as they are.
     #[error("{0}")]
     Internal(String),
 }
@@ -84,7 +84,7 @@ fn conflict_message(conflicts: &[Conflict]) -> String {
     )
 }
 
-/// Paths that others own.
+/// Paths that other managers own.
 pub(super) type Found = Vec<(Id, Vec<Element>)>;
 
 pub(super) fn conflicts(found: Found) -> ApplyError {

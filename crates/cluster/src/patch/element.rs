@@ -1,4 +1,4 @@
-//! One step of a path into an object, as ownership records spell it.
+//! One element of a path into an object, in the notation of `fieldsV1`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::json::{Map, Name, Value, is_plain, write_text};
 
 use crate::go;
 
-/// A step: into a field, or to one item of a list.
+/// An element: a field, or one item of a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Element {
     /// `f:spec`
@@ -25,7 +25,7 @@ impl Element {
         Self::Field(name.into())
     }
 
-    /// Reads `f:spec`. `None` for a type of element that only a later version knows: upstream drops those.
+    /// Parses `f:spec`. `None` for a type of element from a later version: upstream drops those.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, String> {
         let bytes = text.as_bytes();
         if bytes.len() < 2 {
@@ -51,7 +51,7 @@ impl Element {
         Ok(Some(element))
     }
 
-    /// `f:spec`, as it stands in `fieldsV1`.
+    /// `f:spec`, as in `fieldsV1`.
     pub(crate) fn spelled(&self) -> String {
         match self {
             Self::Field(name) => ["f:", name].concat(),
@@ -64,7 +64,7 @@ impl Element {
         }
     }
 
-    /// Appends the same as JSON, in quotes.
+    /// Appends the same as a JSON string.
     pub(in crate::patch) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Field(name) if is_plain(name) => {
@@ -72,7 +72,7 @@ impl Element {
                 out.extend_from_slice(name.as_bytes());
                 out.push(b'"');
             }
-            // Nearly all keys are names and types, of which nothing but the quotes needs to be escaped.
+            // Nearly all keys are names and types, which need no escapes except for the quotes.
             Self::Key(fields) if fields.iter().all(is_plain_key) => {
                 out.extend_from_slice(b"\"k:{");
                 for (index, (name, value)) in fields.iter().enumerate() {
@@ -101,7 +101,7 @@ impl Element {
     }
 }
 
-/// Whether a key's value is text, and neither Go nor JSON escapes anything in it or its name.
+/// Whether a key's value is a string, and neither it nor its name needs escapes in Go or JSON.
 fn is_plain_key((name, value): &(Name, Value)) -> bool {
     let is_plain = |text: &str| {
         text.bytes()
@@ -116,7 +116,7 @@ fn sorted(fields: Map) -> Vec<(Name, Value)> {
     fields
 }
 
-/// `.spec.containers[name="a"].image`, as messages show paths.
+/// `.spec.containers[name="a"].image`, as paths appear in messages.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -181,8 +181,8 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// Upstream's order of values: numbers by size, then strings, booleans, lists, maps and null.
-/// Two values are the same exactly if they compare as equal; `1` and `1.0` are.
+/// Upstream's order of values: numbers by size, then strings, booleans, lists, maps and null. Two values are the same exactly if they
+/// compare as equal; `1` and `1.0` are.
 pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
@@ -210,7 +210,7 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Whether two values are the same to upstream.
+/// Whether two values are equal by upstream's rules.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

@@ -1,22 +1,22 @@
-//! A patch that cannot be applied, with the answer the real server gives.
+//! Errors of a patch, with the real server's answers.
 
 use crate::json::json;
 
 use crate::status::Status;
 
-/// Why a patch was refused.
+/// Why a patch was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum PatchError {
-    /// 400: the patch is not a patch.
+    /// 400: the patch is malformed.
     #[error("{0}")]
     BadRequest(String),
     /// 413: too many operations.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
-    /// 422: the patch does not fit the object. The client never sees why; the text is for us.
+    /// 422: the patch does not fit the object. The client does not see this text.
     #[error("{0}")]
     DoesNotApply(String),
-    /// 500 without a reason: upstream hands these errors on as they come.
+    /// 500 without a reason: upstream returns these errors as they are.
     #[error("{0}")]
     Internal(String),
 }

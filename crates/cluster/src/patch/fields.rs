@@ -1,4 +1,4 @@
-//! A set of paths into an object: what one manager owns.
+//! A set of paths into an object: the fields that one manager owns.
 
 use std::cmp::Ordering;
 
@@ -8,14 +8,14 @@ use super::element::Element;
 use super::typed;
 use crate::types::Shape;
 
-/// Paths as a tree. A path is in the set if its node is a member; nodes in between need not be.
+/// Paths as a tree. A path is in the set if its node is a member; intermediate nodes need not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    /// In the order of their elements. Most nodes have few children, for which a map would be wasteful.
+    /// Sorted. Most nodes have few children, for which a map would be wasteful.
     nodes: Vec<(Element, Node)>,
 }
 
-/// Whether a path is in a set, and what is below it.
+/// Whether a path is in a set, and its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     member: bool,
@@ -29,7 +29,7 @@ impl Node {
 }
 
 impl FieldSet {
-    /// Every leaf and every list item that `value` mentions.
+    /// Every leaf and every list item in `value`.
     pub(crate) fn of(value: &Value, shape: Shape<'_>) -> Self {
         typed::collect(value, shape)
     }
@@ -43,7 +43,7 @@ impl FieldSet {
         set
     }
 
-    /// Reads `fieldsV1`.
+    /// Parses `fieldsV1`.
     pub(crate) fn read(fields: &Value) -> Result<Self, String> {
         Ok(read(fields)?.0)
     }
@@ -52,7 +52,7 @@ impl FieldSet {
     pub(crate) fn text(&self) -> String {
         let mut out = Vec::with_capacity(1024);
         write(&mut out, self, false);
-        // Names are text, and so is what is between them.
+        // Names are UTF-8, and so is the text between them.
         String::from_utf8(out).unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl FieldSet {
         serde_json::from_str(&self.text()).unwrap_or_default()
     }
 
-    /// Adds a path. The empty path is the whole object, which nobody owns.
+    /// Adds a path. The empty path is the whole object, which cannot be owned.
     pub(crate) fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
@@ -80,7 +80,7 @@ impl FieldSet {
     }
 
     fn entry(&mut self, element: &Element) -> &mut Node {
-        // Objects are walked in order, so that most paths come last.
+        // Objects are walked in order, so most paths come last.
         let at = match self.nodes.last().map(|(last, _)| last.cmp(element)) {
             None | Some(Ordering::Less) => Err(self.nodes.len()),
             Some(Ordering::Equal) => Ok(self.nodes.len() - 1),
@@ -101,7 +101,7 @@ impl FieldSet {
         }
     }
 
-    /// What the set holds below an element.
+    /// The paths below an element.
     pub(crate) fn below(&self, element: &Element) -> Option<&Self> {
         self.get(element)
             .map(|node| &node.children)
@@ -118,7 +118,7 @@ impl FieldSet {
         out
     }
 
-    /// Takes in another set.
+    /// Adds another set.
     pub(crate) fn add(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
@@ -146,14 +146,14 @@ impl FieldSet {
         })
     }
 
-    /// What is here and not there. A parent that is there takes nothing from its children here.
+    /// The paths that are not in `other`. A parent in `other` does not remove its children here.
     pub(crate) fn difference(&self, other: &Self) -> Self {
         let mut out = self.clone();
         out.subtract(other);
         out
     }
 
-    /// Takes out what is there.
+    /// Removes the paths in `other`.
     pub(crate) fn subtract(&mut self, other: &Self) {
         for (element, theirs) in &other.nodes {
             let Ok(at) = self.place(element) else { continue };
@@ -166,7 +166,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether there is a path in both.
+    /// Whether the sets share a path.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         other.nodes.iter().any(|(element, theirs)| {
             self.get(element)
@@ -174,7 +174,7 @@ impl FieldSet {
         })
     }
 
-    /// Whether every path that is there is here.
+    /// Whether every path in `other` is in this set.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         other.nodes.iter().all(|(element, theirs)| {
             theirs.is_empty()
@@ -184,12 +184,12 @@ impl FieldSet {
         })
     }
 
-    /// The elements that paths begin with.
+    /// The first elements of the paths.
     pub(crate) fn first_steps(&self) -> impl Iterator<Item = &Element> {
         self.nodes.iter().map(|(element, _)| element)
     }
 
-    /// What is here and neither there nor below something that is there.
+    /// The paths that are neither in `other` nor below one of its members.
     pub(crate) fn without(&self, other: &Self) -> Self {
         self.combine(|element, ours| match other.get(element) {
             Some(theirs) if theirs.member => Node::default(),
@@ -201,7 +201,7 @@ impl FieldSet {
         })
     }
 
-    /// Takes out what is at or below a dotted path of fields.
+    /// Removes the paths at or below a dotted path of fields.
     pub(crate) fn discard_path(&mut self, path: &str) {
         let (first, rest) = match path.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
@@ -221,8 +221,7 @@ impl FieldSet {
         }
     }
 
-    /// The set with every struct field on the way to a member made a member: removing `spec.replicas` may
-    /// remove `spec`.
+    /// The set with every struct field on the way to a member added: removing `spec.replicas` may remove `spec`.
     pub(crate) fn with_named_fields(&self, shape: Shape<'_>) -> Self {
         let nodes = self.nodes.iter().map(|(element, node)| {
             let (named, below) = match element {
@@ -244,8 +243,7 @@ impl FieldSet {
         }
     }
 
-    /// Every path, in the order in which upstream lists them: at each node first its members, then what is
-    /// below.
+    /// Every path, in upstream's order: at each node first its members, then their children.
     pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
         let mut out: Vec<_> = self.members().map(|element| vec![element.clone()]).collect();
         for (element, node) in &self.nodes {
@@ -275,8 +273,7 @@ impl FieldSet {
     }
 }
 
-/// The set below one node of `fieldsV1`, and whether the node is a member itself. A node with nothing below
-/// is.
+/// The set below one node of `fieldsV1`, and whether the node is a member itself. A node without children is.
 fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
     let empty = crate::json::Map::new();
     let fields = match fields {
@@ -294,7 +291,7 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
             set.nodes.push((element, Node { member, children }));
         }
     }
-    // Keys and values are spelled in another order than they are kept in.
+    // The text sorts keys and values differently.
     set.nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
     set.nodes.dedup_by(|(later, node), (kept, first)| {
         let same = later == kept;
@@ -307,7 +304,7 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), String> {
     Ok((set, member))
 }
 
-/// The text below one node: `.` first where the node is a member itself, then the elements in order.
+/// The text below one node: `.` first if the node is a member itself, then the elements in order.
 fn write(out: &mut Vec<u8>, set: &FieldSet, member: bool) {
     out.push(b'{');
     let mut is_first = true;

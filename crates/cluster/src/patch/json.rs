@@ -1,6 +1,5 @@
-//! JSON patch (RFC 6902), with the twists of the library that the real server uses: indexes may count from
-//! the end, replacing and copying tolerate missing keys, and what is before the first slash of a path is not
-//! read.
+//! JSON patch (RFC 6902), with the quirks of the real server's library: indexes may count from the end, replacing and copying tolerate
+//! missing keys, and the part of a path before its first slash is ignored.
 
 use crate::json::{Map, Value};
 
@@ -26,7 +25,7 @@ pub(crate) fn json(live: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(document)
 }
 
-/// The operations of a patch, checked as Go checks them while it decodes.
+/// The operations of a patch, with the checks of Go's decoder.
 fn decode(patch: &Value) -> Result<Vec<&Value>, PatchError> {
     let bad =
         |why: String| PatchError::BadRequest(format!("error decoding patch: json: cannot unmarshal {why}"));
@@ -217,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
     use rstest::rstest;
 
-    /// What a custom object on the real server holds after each patch.
+    /// The resulting custom object on the real server after each patch.
     #[rstest]
     #[case(json!([{"op": "add", "path": "/l/-", "value": 4}]), json!({"a": {"b": 1}, "l": [1, 2, 4]}))]
     #[case(json!([{"op": "add", "path": "/l/0", "value": 0}]), json!({"a": {"b": 1}, "l": [0, 1, 2]}))]
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(json(&json!({"a": {"b": 1}, "l": [1, 2]}), &patch), Ok(expected));
     }
 
-    /// The real server says the same to all of them: 422 and that there is an error in the request.
+    /// The real server gives the same answer to all of them: 422 and that there is an error in the request.
     #[rstest]
     #[case(json!([{"op": "test", "path": "/a/b", "value": 5}]))]
     #[case(json!([{"op": "test", "path": "/a/c", "value": 5}]))]
@@ -264,7 +263,7 @@ mod tests {
         );
     }
 
-    /// Texts of the real server.
+    /// Messages of the real server.
     #[rstest]
     #[case(json!({}), 400, "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp")]
     #[case(json!(["x"]), 400, "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp")]

@@ -1,5 +1,5 @@
-//! The annotation in which kubectl's client-side apply remembers what it applied. The server keeps it alive
-//! when the same kubectl moves to server-side apply.
+//! The annotation in which kubectl's client-side apply stores its configuration. The server keeps it up to date when the same kubectl moves
+//! to server-side apply.
 
 use crate::json::Value;
 
@@ -10,7 +10,7 @@ use crate::types::Shape;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What the annotation says and the live object still is.
+/// The fields of the annotation that the live object still has.
 pub(super) fn owned(live: &Value, api_version: &str, shape: Shape<'_>) -> Option<FieldSet> {
     let last: Value = serde_json::from_str(text(live)?).ok()?;
     if last["apiVersion"] != api_version || validate(&last, shape).is_err() {
@@ -25,7 +25,7 @@ pub(super) fn owned(live: &Value, api_version: &str, shape: Shape<'_>) -> Option
     )
 }
 
-/// Brings the annotation up to date, if there is one.
+/// Updates the annotation, if there is one.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     if text(object).is_none() {
         return;

@@ -1,4 +1,4 @@
-//! Merging two lists in a strategic merge.
+//! Merges two lists in a strategic merge.
 
 use crate::json::Value;
 
@@ -8,7 +8,7 @@ use super::strategic::{DIRECTIVE, merge_fields, unknown_directive};
 use super::strategy::Field;
 use crate::go;
 
-/// Merges two lists of one field as its type says; a list of things to delete always merges.
+/// Merges two lists of one field as its type defines; a list of deletions always merges.
 pub(super) fn merge_list(
     old: Vec<Value>,
     new: Vec<Value>,
@@ -39,7 +39,7 @@ pub(super) fn merge_list(
     } else {
         without_duplicates(old.iter().chain(&new).cloned().collect())
     };
-    // Whoever reports on the same things again, or on some of them, names them in their order.
+    // Most patches list the same items or some of them, in order.
     let is_complete = merged.len() == old.len() || merged.len() == new.len();
     if maps && is_complete && are_in_order(&merged, &new, list.key()) {
         debug_assert!({
@@ -52,7 +52,7 @@ pub(super) fn merge_list(
     order.arrange(named, rest, &new, &old)
 }
 
-/// Whether a patch names some of the items in their order, no two of which are the same.
+/// Whether a patch lists some of the items in order, without duplicates.
 fn are_in_order(items: &[Value], patch: &[Value], key: &str) -> bool {
     let mut named = patch.iter().map(|item| item.get(key)).peekable();
     let mut met = Vec::with_capacity(items.len());
@@ -66,7 +66,7 @@ fn are_in_order(items: &[Value], patch: &[Value], key: &str) -> bool {
     are_plain && named.next().is_none()
 }
 
-/// Deletes and replaces what items with a `$patch` say, and takes those items out of the patch.
+/// Executes the `$patch` directives of items, and removes those items from the patch.
 fn obey_directives(
     mut old: Vec<Value>,
     patch: Vec<Value>,
@@ -109,7 +109,7 @@ fn merge_items(mut items: Vec<Value>, patch: &[Value], list: Field<'_>) -> Resul
                 let live = items[index].as_object().cloned().unwrap_or_default();
                 items[index] = Value::Object(merge_fields(live, fields.clone(), list.shape.element())?);
             }
-            // Upstream takes a new item as it comes, directives and all.
+            // Upstream adds a new item as it is, directives and all.
             _ => items.push(item.clone()),
         }
     }
@@ -133,7 +133,7 @@ fn without_duplicates(mut items: Vec<Value>) -> Vec<Value> {
     items
 }
 
-/// Whether the items of both lists are maps. They must all be of one Go type.
+/// Whether the items of both lists are maps. They must all have the same Go type.
 pub(super) fn holds_maps(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     let mut items = old.iter().chain(new);
     let first = items

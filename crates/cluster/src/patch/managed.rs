@@ -1,7 +1,7 @@
-//! Who owns which field after a write that is not an apply.
+//! Field ownership after a write that is not an apply.
 //!
-//! The server calls [`update`] once the new object is decoded and defaulted, before its strategy touches it,
-//! and [`keep_times`] once it is final.
+//! The server calls [`update`] once the new object is decoded and defaulted, before its strategy changes it, and [`keep_times`] once it is
+//! final.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ use crate::types::{Kind, Shape, decode};
 pub(crate) use super::apply::apply;
 pub(crate) use super::scale::scale;
 
-/// Bookkeeping that nobody owns.
+/// System fields that are never owned.
 const UNOWNED: [&str; 12] = [
     "apiVersion",
     "kind",
@@ -36,17 +36,16 @@ const UNOWNED: [&str; 12] = [
 
 static BOOKKEEPING: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(&UNOWNED));
 
-/// A write, as ownership sees it.
+/// The properties of a write that affect ownership.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
-    /// The `fieldManager` of the request, or the start of its user agent.
+    /// The `fieldManager` of the request, or the prefix of its user agent.
     pub(crate) manager: &'a str,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,
-    /// Dotted paths that this endpoint ignores, so that nobody owns them through it: `status`, or `spec` on
-    /// `/status`.
+    /// Dotted paths that this endpoint ignores, so that it gives no ownership of them: `status`, or `spec` on `/status`.
     pub(crate) reset: &'static [&'static str],
     /// RFC 3339, to the second.
     pub(crate) now: &'a str,
@@ -58,13 +57,13 @@ impl Write<'_> {
     }
 }
 
-/// Gives what changed from `old` to `new` to the manager and takes it from all others. `old` is `None` for a
-/// create. The `managedFields` that `new` came with are taken out of it.
+/// Gives ownership of the changes from `old` to `new` to the manager and removes it from all others. `old` is `None` for a create. Removes
+/// `managedFields` from `new`.
 pub(crate) fn update(old: Option<&Object>, new: &mut Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
     let mut managers = inherited(old, new, write, shape);
     clear(new);
     let is_new = old.is_none_or(|old| old["metadata"]["uid"].as_str().is_none_or(str::is_empty));
-    // Once an object has no managers, only an apply brings them back.
+    // Once an object has no managers, only an apply restores them.
     if !managers.is_empty() || is_new {
         match old {
             Some(old) => record(&mut managers, old, new, write, shape),
@@ -74,16 +73,15 @@ pub(crate) fn update(old: Option<&Object>, new: &mut Value, write: &Write<'_>, s
     managers
 }
 
-/// The managers that the write starts from: those of the request if it brings valid ones, else those of the
-/// live object.
+/// The managers before the write: those of the request if it has valid ones, else those of the live object.
 fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<'_>) -> Managers {
     let live = || old.map(|old| old.managers.read_again()).unwrap_or_default();
-    // A subresource cannot edit ownership.
+    // A subresource cannot change ownership.
     if !write.subresource.is_empty() {
         return live();
     }
     let is_reset = match new["metadata"]["managedFields"].as_array().map(Vec::as_slice) {
-        // Custom objects lose an empty list while they are read.
+        // Custom objects lose an empty list during decoding.
         Some([]) => matches!(shape, Shape::Builtin { .. }),
         Some([only]) => only.as_object().is_some_and(Map::is_empty),
         _ => false,
@@ -95,7 +93,7 @@ fn inherited(old: Option<&Object>, new: &Value, write: &Write<'_>, shape: Shape<
     }
 }
 
-/// Moves ownership of what changed between two objects to the writer.
+/// Moves ownership of the changes between two objects to the writer.
 pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &Write<'_>, shape: Shape<'_>) {
     managers.forget_other_versions(write.api_version);
     let transition = Transition::of(managers, write, || trace(old, new, shape));
@@ -117,7 +115,7 @@ pub(super) fn record(managers: &mut Managers, old: &Value, new: &Value, write: &
     }
 }
 
-/// The same for a known change. Whether the writer has gained anything.
+/// The same for a known change. Returns whether the writer has gained anything.
 fn hand_over(managers: &mut Managers, changed: Comparison, write: &Write<'_>) -> bool {
     let Comparison {
         removed,
@@ -125,7 +123,7 @@ fn hand_over(managers: &mut Managers, changed: Comparison, write: &Write<'_>) ->
         added,
     } = changed;
     taken.add(added);
-    // What the writer takes from itself it would only get back.
+    // Skips the writer: it would only get the fields back.
     let id = Id::update(write.manager, write.api_version, write.subresource);
     let own = managers.remove(&id);
     managers.subtract(&[&taken, &removed]);
@@ -169,7 +167,7 @@ pub(super) fn owned(mut set: FieldSet) -> FieldSet {
     set
 }
 
-/// What the real server compares a new object with: a Go struct has its inner structs before anything is set.
+/// The value that the real server compares a new object with: a Go struct contains its inner structs from the start.
 pub(super) fn empty(shape: Shape<'_>) -> Value {
     let decoded = match shape {
         Shape::Builtin {
@@ -184,7 +182,7 @@ pub(super) fn empty(shape: Shape<'_>) -> Value {
     }
 }
 
-/// The managers of `new`, with the times of the old ones if nothing else is new, so that a write without effect stays one.
+/// The managers of `new`, with the old timestamps if nothing else changed, so that a write without effect stays one.
 pub(crate) fn keep_times(old: &Object, new: &Value, managers: Managers) -> Arc<Managers> {
     let is_same = !old.managers.is_empty()
         && old.managers.is_same_but_for_times(&managers)
@@ -196,7 +194,7 @@ pub(crate) fn keep_times(old: &Object, new: &Value, managers: Managers) -> Arc<M
     }
 }
 
-/// Whether two objects have the same fields, those of these names aside.
+/// Whether two objects have the same fields, except for these.
 fn same_but_for(names: &[&str], left: &Value, right: &Value) -> bool {
     fn fields<'v>(object: &'v Value, names: &[&str]) -> impl Iterator<Item = (&'v Name, &'v Value)> {
         let fields = object.as_object().into_iter().flatten();
@@ -205,7 +203,7 @@ fn same_but_for(names: &[&str], left: &Value, right: &Value) -> bool {
     fields(left, names).eq(fields(right, names))
 }
 
-/// The same on objects with their `managedFields` in them, as recordings have them.
+/// The same for objects that contain their `managedFields`, as in recordings.
 #[cfg(test)]
 pub(super) mod whole {
     use super::*;
@@ -276,7 +274,7 @@ mod tests {
         json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields})
     }
 
-    /// A config map of two owners.
+    /// A ConfigMap with two owners.
     fn config() -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "2", "y": "1"}, "metadata": {"name": "own", "uid": "u",
             "managedFields": [
@@ -302,7 +300,7 @@ mod tests {
 
     const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
 
-    /// What the real server records for each write to such a config map.
+    /// The real server's entries after each write to this ConfigMap.
     #[rstest]
     #[case::no_effect("three", json!({"x": "2", "y": "1"}), json!([
         entry("one", EARLIER, json!({"f:data": {".": {}, "f:y": {}}})), entry("two", EARLIER, json!({"f:data": {"f:x": {}}}))]))]
@@ -323,8 +321,7 @@ mod tests {
         );
     }
 
-    /// From the real server: a list of one empty entry forgets all managers, one that cannot be read changes
-    /// nothing.
+    /// From the real server: a list with one empty entry clears all managers, an invalid one changes nothing.
     #[rstest]
     #[case(json!([{}]), json!(null))]
     #[case(json!([]), json!(null))]
@@ -361,7 +358,7 @@ mod tests {
         );
     }
 
-    /// The entry that the real server makes for a stateful set of these fields.
+    /// The entry of the real server for a StatefulSet with these fields.
     #[test]
     fn the_maker_owns_what_it_made_but_not_the_bookkeeping() {
         let new = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",

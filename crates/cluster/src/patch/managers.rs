@@ -1,4 +1,4 @@
-//! The `managedFields` of an object: who owns what, since when.
+//! The `managedFields` of an object: which manager owns which fields, since when.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use crate::json::{Map, Name, Value};
 use super::fields::FieldSet;
 use super::owned::Owned;
 
-/// How many updaters an object remembers; older ones become one.
+/// The maximum number of updaters of an object; older ones are merged.
 pub(super) const MOST_UPDATERS: usize = 10;
-/// What they become.
+/// The name of the merged updaters.
 const ANCIENT: &str = "ancient-changes";
 /// How a manager writes. Sorted as the real server sorts: appliers first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub(super) enum Operation {
     Update,
 }
 
-/// Whose an entry is, in texts that are shared with the object before. An applier is the same whatever version it applies.
+/// The identity of an entry, in strings shared with the previous object. An applier is the same whatever version it applies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Id {
     pub(super) manager: Arc<str>,
@@ -38,7 +38,7 @@ impl Id {
         Self::new(manager, Operation::Apply, "", subresource)
     }
 
-    /// The same as a Scale knows it, which is of another version.
+    /// The same for a Scale, which has another version.
     pub(super) fn in_version(&self, api_version: &str) -> Self {
         match self.operation {
             Operation::Apply => self.clone(),
@@ -49,7 +49,7 @@ impl Id {
         }
     }
 
-    /// Whether an entry, once written, is read as this one's.
+    /// Whether an entry, once written, reads back with this identity.
     fn is_of(&self, entry: &Entry) -> bool {
         self.operation == Operation::Apply || self.api_version == entry.api_version
     }
@@ -65,7 +65,7 @@ impl Id {
     }
 }
 
-/// `"kubectl" with subresource "status" using apps/v1`, as messages name a manager.
+/// `"kubectl" with subresource "status" using apps/v1`, as managers appear in messages.
 impl std::fmt::Display for Id {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.manager)?;
@@ -79,7 +79,7 @@ impl std::fmt::Display for Id {
     }
 }
 
-/// What a manager owns.
+/// The fields of one manager.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) owned: Owned,
@@ -88,7 +88,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Which of two entries is older. Times as the server writes them compare as text.
+    /// The order by age. Timestamps as the server writes them sort as text.
     fn by_time(&self, other: &Self) -> Ordering {
         fn plain(entry: &Entry) -> Option<&str> {
             let time = entry.time.as_deref()?;
@@ -101,7 +101,7 @@ impl Entry {
         }
     }
 
-    /// The time in seconds, which is how precisely entries are sorted. No time is the earliest.
+    /// The time in seconds, the precision of the sort order. A missing time is the earliest.
     pub(super) fn seconds(&self) -> i64 {
         let time = self
             .time
@@ -111,14 +111,14 @@ impl Entry {
     }
 }
 
-/// All managers of an object, by whose entry it is. Most objects have few, for which a map would be wasteful.
+/// All managers of an object, by identity. Most objects have few, for which a map would be wasteful.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Managers {
     entries: Vec<(Id, Entry)>,
 }
 
 impl Managers {
-    /// Reads the `managedFields` of an object.
+    /// Parses the `managedFields` of an object.
     pub(super) fn of(object: &Value) -> Result<Self, String> {
         let mut managers = Self::default();
         for (index, entry) in list_of(object).iter().enumerate() {
@@ -132,15 +132,15 @@ impl Managers {
         self.entries.is_empty()
     }
 
-    /// As the next write reads them. A write to `/scale` can leave two entries of the same updater behind, of which the later
-    /// one counts: never the one of the scale, which has no time.
+    /// As the next write reads them. A write to `/scale` can leave two entries of the same updater, of which the later one counts: never
+    /// that of the scale, which has no time.
     pub(super) fn read_again(&self) -> Self {
         let mut managers = self.clone();
         managers.entries.retain(|(id, entry)| id.is_of(entry));
         managers
     }
 
-    /// Calls the entries of a Scale what they will be read as, where nobody else is called so.
+    /// Renames the entries of a Scale to the identity that they read back with, unless it is taken.
     pub(super) fn adopt_entries_of_scale(&mut self) {
         let (own, foreign) = std::mem::take(&mut self.entries)
             .into_iter()
@@ -183,7 +183,7 @@ impl Managers {
         self.entries.iter().map(|(id, entry)| (id, entry))
     }
 
-    /// Takes what is in this set from everybody but some, and forgets who is left with nothing.
+    /// Removes this set from all managers except some, and drops empty ones.
     pub(super) fn subtract_unless(&mut self, other: &FieldSet, spared: impl Fn(&Id) -> bool) {
         for (id, entry) in &mut self.entries {
             if !spared(id) {
@@ -193,7 +193,7 @@ impl Managers {
         self.forget_the_dispossessed();
     }
 
-    /// Takes what is in these sets from everybody, and forgets who is left with nothing.
+    /// Removes these sets from all managers, and drops empty ones.
     pub(super) fn subtract(&mut self, others: &[&FieldSet]) {
         for (_, entry) in &mut self.entries {
             entry.owned.subtract(others);
@@ -201,12 +201,12 @@ impl Managers {
         self.forget_the_dispossessed();
     }
 
-    /// Forgets who owns nothing.
+    /// Drops managers that own nothing.
     pub(super) fn forget_the_dispossessed(&mut self) {
         self.entries.retain(|(_, entry)| !entry.owned.is_empty());
     }
 
-    /// Forgets those who wrote in a version that the object cannot be shown in from here: the other group of an Event.
+    /// Drops managers whose version the object cannot be converted to here: the other group of an Event.
     pub(super) fn forget_other_versions(&mut self, api_version: &str) {
         self.entries
             .retain(|(_, entry)| *entry.api_version == *api_version);
@@ -263,7 +263,7 @@ impl Managers {
         entries
     }
 
-    /// Whether others are the same in the same order, their times aside.
+    /// Whether others are the same in the same order, except for their times.
     pub(super) fn is_same_but_for_times(&self, others: &Self) -> bool {
         let same = |((id, entry), (other, its)): ((&Id, &Entry), (&Id, &Entry))| {
             (id, &entry.owned, &entry.api_version) == (other, &its.owned, &its.api_version)
@@ -277,7 +277,7 @@ impl Managers {
         put(object, (!entries.is_empty()).then_some(entries));
     }
 
-    /// The text of `managedFields`; none where there are no managers.
+    /// The text of `managedFields`; none if there are no managers.
     pub(crate) fn text(&self) -> Option<String> {
         let mut out = String::with_capacity(
             self.entries
@@ -293,7 +293,7 @@ impl Managers {
                 out.push('"');
                 out.push_str(name);
                 out.push_str("\":");
-                // The fields are text already; of the rest, only names can hold what JSON must escape.
+                // The fields are encoded already; of the rest, only names can need JSON escapes.
                 match name {
                     "fieldsV1" => out.push_str(value),
                     _ if value
@@ -313,7 +313,7 @@ impl Managers {
     }
 }
 
-/// Takes the `managedFields` out of an object.
+/// Removes the `managedFields` from an object.
 pub(super) fn clear(object: &mut Value) {
     put(object, None);
 }
@@ -387,7 +387,7 @@ fn read(index: usize, entry: &Value) -> Result<(Id, Entry), String> {
 fn written((id, entry): (&Id, &Entry)) -> Value {
     let fields = texts(id, entry).map(|(name, text)| {
         let value = match name {
-            // It was written from a set, so it can be read.
+            // It was encoded from a set, so it parses.
             "fieldsV1" => serde_json::from_str(text).unwrap_or_default(),
             _ => text.into(),
         };
@@ -396,7 +396,7 @@ fn written((id, entry): (&Id, &Entry)) -> Value {
     Value::Object(fields.collect())
 }
 
-/// The fields of an entry, by name. What is empty is left out.
+/// The fields of an entry, by name. Empty ones are omitted.
 fn texts<'e>(id: &'e Id, entry: &'e Entry) -> impl Iterator<Item = (&'static str, &'e str)> {
     let operation = match id.operation {
         Operation::Apply => "Apply",
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
     use crate::json::json;
 
-    /// From the real server: of the eleventh updater on, the oldest two become one.
+    /// From the real server: with the eleventh updater, the oldest two are merged.
     #[test]
     fn the_oldest_updaters_become_one() {
         let entry = |n: u32| {
@@ -455,7 +455,7 @@ mod tests {
         );
     }
 
-    /// From the real server: appliers first, then by time, then by name; no time is the earliest.
+    /// From the real server: appliers first, then by time, then by name; a missing time is the earliest.
     #[test]
     fn entries_are_sorted() {
         let entry = |manager: &str, operation: &str, time: Option<&str>| {

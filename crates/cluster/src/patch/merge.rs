@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7386), with the twists of the library that the real server uses.
+//! JSON merge patch (RFC 7386), with the quirks of the real server's library.
 
 use crate::json::{Map, Value};
 
@@ -29,8 +29,7 @@ fn merge_fields(live: &mut Map, patch: Map) {
                 live.remove(&name);
             }
             (Some(Value::Object(old)), Value::Object(fields)) => merge_fields(old, fields),
-            // Upstream keeps nulls inside a list that replaces an object, but not inside one that replaces
-            // anything else.
+            // Upstream keeps nulls inside a list that replaces an object, but not inside one that replaces anything else.
             (Some(old @ Value::Object(_)), new) => *old = new,
             (_, mut new) => {
                 drop_nulls(&mut new);
@@ -40,7 +39,7 @@ fn merge_fields(live: &mut Map, patch: Map) {
     }
 }
 
-/// A null has nothing to remove in a value that was not there before.
+/// A null has nothing to remove in a new value.
 pub(super) fn drop_nulls(value: &mut Value) {
     if has_nulls(value) {
         drop_them(value);
@@ -72,7 +71,7 @@ mod tests {
     use crate::json::json;
     use rstest::rstest;
 
-    /// What a custom object on the real server holds after each patch.
+    /// The resulting custom object on the real server after each patch.
     #[rstest]
     #[case(json!({"a": null}), json!({"l": [1]}))]
     #[case(json!({"a": {"c": 1}}), json!({"a": {"b": 1, "c": 1}, "l": [1]}))]

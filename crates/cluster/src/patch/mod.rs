@@ -1,16 +1,14 @@
-//! Changes to objects: the four kinds of patch, and who owns which field.
+//! Changes to objects: the four kinds of patch, and field ownership.
 //!
-//! In flow a live object, what a client sent and the [`Shape`](crate::types::Shape) of its type; out flows
-//! the new object or the refusal in the words of the real server. Everything here is a pure function: no IO,
-//! no clock, no store.
+//! In flow a live object, the client's patch and the [`Shape`](crate::types::Shape) of its type; out flows the new object or the real
+//! server's error. Everything here is a pure function: no IO, no clock, no store.
 //!
-//! - `strategic` (with `strategy`, `lists` and `order`), `merge`, `json`: the patches that say what to
-//!   change.
-//! - `apply` (with `conflict` and `last_applied`): the patch that says what should be.
-//! - `managed` (with `scale`): who owns what after every other write. Callers find all of ownership here.
-//! - `managers`, `owned`, `fields`, `element`: the `managedFields` of an object, read, kept and written; `transition`: how they
-//!   moved before.
-//! - `typed`: walks over a value along with its shape; what structured-merge-diff does upstream.
+//! - `strategic` (with `strategy`, `lists` and `order`), `merge`, `json`: patches that list changes.
+//! - `apply` (with `conflict` and `last_applied`): the patch with the desired fields.
+//! - `managed` (with `scale`): ownership after every other write. Callers find all of ownership here.
+//! - `managers`, `owned`, `fields`, `element`: the `managedFields` of an object, parsed, stored and encoded; `transition`: a cache of
+//!   earlier changes.
+//! - `typed`: walks over a value along with its shape, like structured-merge-diff upstream.
 
 mod apply;
 #[cfg(test)]

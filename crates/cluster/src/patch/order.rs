@@ -1,12 +1,12 @@
-//! The order of a list after a strategic merge: what the patch names in the order of the patch, the rest in
-//! the order of the live list, interleaved as far as the live list tells.
+//! The order of a list after a strategic merge: the patch's items in the order of the patch, the rest in the order of the live list,
+//! interleaved as far as the live list determines it.
 
 use crate::json::Value;
 
 use super::error::PatchError;
 use crate::go;
 
-/// The key that tells items apart; empty for a list of scalars.
+/// The merge key of the items; empty for a list of scalars.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) key: &'a str,
@@ -15,7 +15,7 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Merges what the patch names with what only the server has.
+    /// Merges the patch's items with those that only the server has.
     pub(super) fn arrange(
         self,
         named: Vec<Value>,
@@ -34,7 +34,7 @@ impl Order<'_> {
                 (None, None) => return Ok(out),
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
-                // What the live list does not place goes first.
+                // An item that is not in the live list goes first.
                 (Some((ours, _)), Some((theirs, _))) => {
                     ours.zip(*theirs).is_some_and(|(ours, theirs)| ours < theirs)
                 }
@@ -52,8 +52,8 @@ impl Order<'_> {
             }
             (deleted, kept) = kept.into_iter().partition(is_deletion);
         }
-        // An insertion sort, because upstream's comparison is no order: an item that is not in `order` is
-        // less than every other, and comes out where an insertion sort puts it.
+        // An insertion sort, because upstream's comparison is not a total order: an item that is not in `order` is less than every other,
+        // and must end up where an insertion sort puts it.
         let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(kept.len());
         for item in kept {
             let place = self.position(order, &item);
@@ -80,7 +80,7 @@ impl Order<'_> {
     }
 }
 
-/// Splits `items` into those that `by` names and the others.
+/// Splits `items` into those that are in `by` and the others.
 pub(super) fn split(
     items: Vec<Value>,
     by: &[Value],
@@ -99,9 +99,8 @@ pub(super) fn split(
     Ok((named, rest))
 }
 
-/// The live list as upstream leaves it behind when it merges `patch` into it. Go deletes in place, so ghosts
-/// of the last items stay at its end until new items overwrite them, and the list is then used to order the
-/// result.
+/// The live list as upstream leaves it after merging `patch` into it. Go deletes in place, so copies of the last items stay at its end
+/// until new items overwrite them, and this list then orders the result.
 pub(super) fn left_behind(live: &[Value], patch: &[Value], key: &str) -> Result<Vec<Value>, PatchError> {
     let (mut items, mut length) = (live.to_vec(), live.len());
     for item in patch.iter().filter(|item| is_deletion(item)) {
@@ -129,7 +128,7 @@ pub(super) fn left_behind(live: &[Value], patch: &[Value], key: &str) -> Result<
     Ok(items)
 }
 
-/// Whether an item of a patch says `$patch: delete`.
+/// Whether an item of a patch has `$patch: delete`.
 pub(super) fn is_deletion(item: &Value) -> bool {
     item.get("$patch").is_some_and(|directive| directive == "delete")
 }

@@ -1,8 +1,9 @@
-//! What a manager owns, as it is kept: the text of `fieldsV1`, which is far smaller than the set.
+//! The stored form of a manager's fields: the text of `fieldsV1`, which is far smaller than the set.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use crate::json::Value;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::element::Element;
 use super::fields::FieldSet;
@@ -12,11 +13,11 @@ use crate::hash::Table;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owned(Arc<str>);
 
-/// Sets by their text. Objects that were made alike are owned alike, so that few texts are read more than once in a while.
+/// Parsed sets by their text. Similar objects have the same owners, so few texts are parsed more than once.
 static READ: LazyLock<Mutex<Table<Arc<str>, Arc<FieldSet>>>> = LazyLock::new(Mutex::default);
-/// How many are remembered.
+/// The number of cached sets.
 const REMEMBERED: usize = 1024;
-/// Longer ones are not.
+/// Longer texts are not cached.
 const LONGEST: usize = 64 * 1024;
 
 impl Owned {
@@ -36,7 +37,7 @@ impl Owned {
         if let Some(set) = known.get(&self.0) {
             return set.clone();
         }
-        // It was written from a set, so it can be read as one.
+        // It was encoded from a set, so it parses.
         let fields: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let set = Arc::new(FieldSet::read(&fields).unwrap_or_default());
         remember(&mut known, &self.0, set.clone());
@@ -51,7 +52,7 @@ impl Owned {
         &*self.0 == "{}"
     }
 
-    /// Takes out what is in any of these sets.
+    /// Removes the paths in any of these sets.
     pub(super) fn subtract(&mut self, others: &[&FieldSet]) {
         if others.iter().all(|other| self.is_foreign_to(other)) {
             return;
@@ -65,7 +66,7 @@ impl Owned {
         *self = Self::of(left);
     }
 
-    /// Takes in another set.
+    /// Adds another set.
     pub(super) fn add(&mut self, other: FieldSet) {
         let set = self.set();
         if !set.covers(&other) {
@@ -75,8 +76,8 @@ impl Owned {
         }
     }
 
-    /// Whether the text alone shows that the sets have nothing in common: it names none of the fields that the other
-    /// begins with. A write of the status need not read who owns the spec.
+    /// Whether the text alone shows that the sets are disjoint: it contains none of the fields that the other begins with. A write of the
+    /// status need not parse the owners of the spec.
     fn is_foreign_to(&self, other: &FieldSet) -> bool {
         other.first_steps().all(|step| match step {
             Element::Field(name) if name.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
@@ -88,7 +89,7 @@ impl Owned {
 }
 
 fn known() -> MutexGuard<'static, Table<Arc<str>, Arc<FieldSet>>> {
-    READ.lock().unwrap_or_else(PoisonError::into_inner)
+    READ.lock()
 }
 
 fn remember(known: &mut Table<Arc<str>, Arc<FieldSet>>, text: &Arc<str>, set: Arc<FieldSet>) {

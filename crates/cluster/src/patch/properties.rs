@@ -1,4 +1,4 @@
-//! What holds of ownership for any input, however odd.
+//! Properties of ownership that hold for any input.
 
 use crate::json::Value;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn write<'a>(manager: &'a str, now: &'a str) -> Write<'a> {
     }
 }
 
-/// A pod template that says what it is, with any `managedFields`.
+/// A pod template with a type, with any `managedFields`.
 fn any_object() -> impl Strategy<Value = Value> {
     (pod_template(), prop_oneof![3 => Just(Value::Null), 1 => json()]).prop_map(|(mut object, managers)| {
         if let Value::Object(fields) = &mut object {
@@ -37,8 +37,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Applies and stores as the server does: with what the type does not keep dropped, and times kept if nothing
-/// is new.
+/// Applies and stores like the server: unknown fields are dropped, and times are kept if nothing changed.
 fn store(live: Option<&Value>, config: &Value, manager: &str, now: &str) -> Option<Value> {
     let kind = Kind::Struct(POD_TEMPLATE.into());
     let applied = apply(
@@ -57,7 +56,7 @@ fn store(live: Option<&Value>, config: &Value, manager: &str, now: &str) -> Opti
     Some(stored)
 }
 
-/// Whether the server would store it: there are containers, and every item has its name.
+/// Whether the server would store it: there are containers, and every item has a name.
 fn is_valid(config: &Value) -> bool {
     let list = |name: &str| {
         config["template"]["spec"][name]
@@ -84,7 +83,7 @@ proptest! {
 
     #[test]
     fn applied_and_stored_twice_is_once(before in any_object(), earlier in any_object(), config in any_object()) {
-        // `z` sorts last: a new time that changes the order of entries is kept, also by the real server.
+        // `z` sorts last: a new time that changes the order of entries is stored, also by the real server.
         let live = store(None, &before, "other", EARLIER).filter(is_valid);
         let live = store(live.as_ref(), &earlier, "z", EARLIER).filter(is_valid).or(live);
         if let Some(once) = store(live.as_ref(), &config, "z", EARLIER).filter(|_| is_valid(&config)) {

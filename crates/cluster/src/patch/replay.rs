@@ -1,6 +1,5 @@
-//! Writes that a real v1.36.3 server was given, one object after the other, and what it made of each.
-//! Recorded with random bodies from a plane without controllers on these kinds; we must make the same of
-//! them.
+//! Replays writes recorded on a real v1.36.3 server, with the result of each. Recorded with random bodies on a control plane without
+//! controllers for these kinds; ours must give the same results.
 
 use crate::json::{Value, json};
 use rstest::rstest;
@@ -12,7 +11,7 @@ use super::{json as json_patch, merge, strategic};
 use crate::status::Status;
 use crate::types::{Kind, Shape, decode};
 
-/// What the server fills in after the patch, which is none of our business here.
+/// Fields that the server sets after the patch, which are not tested here.
 const FILLED_IN: [&str; 24] = [
     "creationTimestamp",
     "defaultMode",
@@ -77,7 +76,7 @@ impl Step {
         }
     }
 
-    /// The object that the write asks for, or why not.
+    /// The object that the write produces, or its error.
     fn wish(&self, before: Option<&Value>, write: &Write<'_>, shape: Shape<'_>) -> Result<Value, Status> {
         let live = before.unwrap_or(&Value::Null);
         match self.kind.as_str() {
@@ -163,7 +162,7 @@ fn the_real_server_made_the_same_of_every_write(#[case] steps: &str, #[case] bui
     }
 }
 
-/// Upstream lists conflicts by manager, but the managers in the order of a Go map, which is none.
+/// Upstream lists conflicts by manager, but the managers in the random order of a Go map.
 fn sorted_causes(details: &Value) -> Vec<String> {
     let mut causes: Vec<_> = details["causes"]
         .as_array()
@@ -188,7 +187,7 @@ fn compare(ours: &Value, real: &Value, subresource: &str, place: &str, at: &str)
                     place.as_str(),
                     ".metadata.managedFields" | ".metadata.resourceVersion" | ".metadata.generation"
                 );
-                // Reading metadata drops what is empty.
+                // Decoding drops empty metadata.
                 let is_dropped =
                     place.contains(".metadata.") && [json!(null), json!({}), json!([])].contains(value);
                 if !is_ignored && (!is_dropped || real.contains_key(name)) {

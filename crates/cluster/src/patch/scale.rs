@@ -1,4 +1,4 @@
-//! Who owns the replicas after a write to `/scale`.
+//! The owners of the replicas after a write to `/scale`.
 
 use crate::json::Value;
 
@@ -9,15 +9,15 @@ use super::managers::{Entry, Id, Managers};
 use super::owned::Owned;
 use crate::object::Object;
 
-/// What a Scale is written in.
+/// The API version of a Scale.
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// A write to `/scale`. The owners of the replicas become those of a Scale, to which the write is an update like any other; then
-/// they come back. `replicas` is the path of the field in the object.
+/// A write to `/scale`. The owners of the replicas are converted to those of a Scale, to which the write is an ordinary update, and then
+/// back. `replicas` is the path of the field in the object.
 ///
-/// All of this is as upstream's: a Scale does not show zero replicas, so that whoever scales to zero leaves them to nobody; what
-/// nobody owns gets no owner by an update; and as updaters are told apart by version too, an owner that stays comes back as
-/// another, without a time, and has the replicas taken from its own entry.
+/// All of this is as upstream: a Scale omits zero replicas, so scaling to zero leaves them without an owner; an update does not give an
+/// owner to fields without one; and as the identity of an updater includes the version, an owner that stays comes back with another
+/// identity, without a time, and loses the replicas from its own entry.
 pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&str]) -> Managers {
     let path: Vec<_> = replicas.iter().copied().map(Element::field).collect();
     let mut set = FieldSet::default();
@@ -43,7 +43,7 @@ pub(crate) fn scale(old: &Object, new: &Value, write: &Write<'_>, replicas: &[&s
 
     managers.subtract_unless(&set, |id| owners.contains(id));
     for owner in owners {
-        // Who was not taken from keeps its entry as it is.
+        // A manager that lost nothing keeps its entry unchanged.
         if managers
             .get(&owner)
             .is_none_or(|entry| !entry.owned.set().has(&path))

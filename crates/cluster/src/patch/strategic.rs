@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge that knows how each list of a built-in type merges.
+//! Strategic merge patch: a merge that follows the merge strategy of each list in a built-in type.
 
 use crate::json::{List, Map, Value};
 
@@ -17,7 +17,7 @@ const ELEMENT_ORDER: &str = "$setElementOrder";
 
 type Fields = Map;
 
-/// `live` with `patch` merged into it. Only built-in types know how.
+/// `live` with `patch` merged into it. Only for built-in types.
 pub(crate) fn strategic(live: &Value, patch: &Value, shape: Shape<'_>) -> Result<Value, PatchError> {
     if !matches!(shape, Shape::Builtin { .. }) {
         return Err(PatchError::BadRequest(
@@ -38,7 +38,7 @@ pub(crate) fn strategic(live: &Value, patch: &Value, shape: Shape<'_>) -> Result
     merge_fields(live, patch, shape).map(Value::Object)
 }
 
-/// Merges two maps; the patch may say in a `$patch` to do otherwise.
+/// Merges two maps, unless a `$patch` directive says otherwise.
 pub(super) fn merge_fields(
     mut live: Fields,
     mut patch: Fields,
@@ -86,7 +86,7 @@ pub(super) fn merge_fields(
             }
         };
         match merged {
-            // Most of a patch is as it was, and what is left alone stays shared.
+            // Most of a patch changes nothing, and unchanged values stay shared.
             Some(merged) if live.get(&name) == Some(&merged) => {}
             Some(merged) => drop(live.insert(name, merged)),
             None => drop(live.remove(&name)),
@@ -95,7 +95,7 @@ pub(super) fn merge_fields(
     Ok(live)
 }
 
-/// `$retainKeys`: whatever is not in the list goes, and the patch may not bring anything else.
+/// `$retainKeys`: fields that are not in the list are removed, and the patch must not have others.
 fn retain_keys(live: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> {
     let Some(kept) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -167,7 +167,7 @@ fn merge_ordered_lists(live: &mut Fields, patch: &mut Fields, shape: Shape<'_>) 
     Ok(())
 }
 
-/// The patch may only bring items that the order names, and in that order.
+/// The patch may have only items that are in the order list, and in that order.
 fn check_order(patch: &[Value], wanted: &[Value], key: &str) -> Result<(), PatchError> {
     if patch.is_empty() || wanted.is_empty() {
         return Ok(());
@@ -213,7 +213,7 @@ fn name_after<'k>(key: &'k str, directive: &str, otherwise: &str) -> Result<&'k 
     }
 }
 
-/// A new value without the maps in it that only are directives.
+/// A new value without the maps in it that are only directives.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         value if !has_directives(&value) => Some(value),
@@ -297,7 +297,7 @@ mod tests {
         );
     }
 
-    /// What the real server's pod template holds at a place after each patch.
+    /// The value in the real server's pod template at a path after each patch.
     #[rstest]
     #[case(json!({"metadata": {"finalizers": ["x/c"]}}), "/metadata/finalizers", json!(["x/c", "x/a", "x/b"]))]
     #[case(json!({"metadata": {"finalizers": ["x/b"]}}), "/metadata/finalizers", json!(["x/a", "x/b"]))]
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(patched(&patch).unwrap().pointer(place), Some(&expected));
     }
 
-    /// The messages of the real server; those that have no reason come with 500.
+    /// The messages of the real server; those without a reason come with 500.
     #[rstest]
     #[case(json!([]), 400, "json: cannot unmarshal array into Go value of type map[string]interface {}")]
     #[case(json!({"template": {"spec": {"$setElementOrder": []}}}), 400, "invalid patch format of setElementOrder list")]

@@ -1,16 +1,16 @@
-//! What a type says about merging one of its fields.
+//! The merge strategy of a field.
 
 use super::error::PatchError;
 use crate::types::{Kind, Shape};
 
-/// A field of a struct and what its type says about merging.
+/// A field of a struct with its merge strategy.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'s> {
     pub(super) shape: Shape<'s>,
 }
 
 impl<'s> Field<'s> {
-    /// `merge`, `replace` or nothing; `retainKeys` is obeyed wherever a patch asks for it.
+    /// `merge`, `replace` or nothing; `retainKeys` works wherever a patch uses it.
     pub(super) fn strategy(self) -> &'s str {
         self.shape
             .patch_strategy()
@@ -24,13 +24,13 @@ impl<'s> Field<'s> {
         self.strategy() == "merge"
     }
 
-    /// What tells items apart; empty for scalars.
+    /// The merge key; empty for scalars.
     pub(super) fn key(self) -> &'s str {
         self.shape.patch_merge_key()
     }
 }
 
-/// The field of a struct; the errors are upstream's for a patch that does not follow the type.
+/// The field of a struct; the errors are upstream's for a patch that does not fit the type.
 pub(super) fn lookup<'s>(shape: Shape<'s>, name: &str) -> Result<Field<'s>, PatchError> {
     let kind = match shape {
         Shape::Builtin {
@@ -50,7 +50,7 @@ pub(super) fn lookup<'s>(shape: Shape<'s>, name: &str) -> Result<Field<'s>, Patc
                 "unable to find api field in struct {owner} for the json field {name:?}"
             )));
         }
-        // Raw JSON has no fields that upstream could look up, but a patch to it can only mean this.
+        // Raw JSON has no fields that upstream could look up; any field is allowed.
         Shape::Builtin { kind: Kind::Any, .. } => return Ok(Field { shape }),
         Shape::Builtin {
             kind: Kind::Map(_), ..

@@ -1,28 +1,28 @@
-//! How ownership moved before. Objects are written in the same few ways again and again: what a pod's status goes through, every
-//! pod's does. Who owns what afterwards follows from who owned what, who writes, and which places are changed how, so that it is
-//! found out once.
+//! Caches changes of ownership. Objects are written in the same few ways again and again, for example the status of every pod. The owners
+//! after a write follow from the owners before, the writer, and which paths changed how, so the result is cached.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use super::managed::Write;
 use super::managers::{Entry, Id, MOST_UPDATERS, Managers};
 use super::owned::Owned;
 use crate::hash::Table;
+use parking_lot::{Mutex, MutexGuard};
 
-/// All that decides how ownership moves, but for the times, which only say who is forgotten of many.
+/// All inputs of a change of ownership except the times, which only decide which of many managers are dropped.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Transition {
     before: Vec<(Id, Owned, Arc<str>)>,
     writer: Id,
     reset: &'static [&'static str],
-    /// Where what is changed.
+    /// The changed paths and how each changed.
     trace: Vec<u8>,
 }
 
 /// The entries after a transition.
 type Outcome = Arc<[(Id, Owned, Arc<str>, Since)]>;
 
-/// Since when an entry is as it is.
+/// The time of an entry.
 #[derive(Clone, Copy)]
 enum Since {
     Before,
@@ -30,13 +30,13 @@ enum Since {
 }
 
 static KNOWN: LazyLock<Mutex<Table<Transition, Outcome>>> = LazyLock::new(Mutex::default);
-/// How many are remembered.
+/// The number of cached transitions.
 const REMEMBERED: usize = 1024;
-/// Those of large objects are not: in bytes of what decides them.
+/// The maximum size of a cached transition's inputs, in bytes.
 const LARGEST: usize = 16 * 1024;
 
 impl Transition {
-    /// `None` where times decide as well, and where it would be too much to remember.
+    /// `None` if the times matter as well, and if it is too large.
     pub(super) fn of(
         managers: &Managers,
         write: &Write<'_>,
@@ -58,7 +58,7 @@ impl Transition {
         })
     }
 
-    /// The managers after it, if there was one like it.
+    /// The managers after it, if it is cached.
     pub(super) fn outcome(&self, managers: &Managers, write: &Write<'_>) -> Option<Managers> {
         let outcome = known().get(self)?.clone();
         let now: Arc<str> = write.now.into();
@@ -77,7 +77,7 @@ impl Transition {
         Some(after)
     }
 
-    /// Remembers what came of it, and whether the writer has gained anything.
+    /// Caches the result, and whether the writer has gained anything.
     pub(super) fn remember(mut self, after: &Managers, has_gained: bool) {
         let entry = |(id, entry): (&Id, &Entry)| {
             let since = match has_gained && *id == self.writer {
@@ -97,7 +97,7 @@ impl Transition {
 }
 
 fn known() -> MutexGuard<'static, Table<Transition, Outcome>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    KNOWN.lock()
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
             "fieldsV1": {"f:data": fields}})
     }
 
-    /// What comes of the same write at different times: the first finds out, the others know.
+    /// The result of the same write at different times: computed once, then cached.
     #[rstest]
     #[case::gains_what_it_changes(json!({"x": "2", "y": "1"}), |now| vec![("two", LONG_AGO), ("one", now)])]
     #[case::gains_what_others_had(json!({"x": "1", "y": "2"}), |now| vec![("one", now)])]
@@ -131,7 +131,7 @@ mod tests {
             entry("two", json!({"f:y": {}})),
         ];
         let old = json!({"data": {"x": "1", "y": "1"}, "metadata": {"uid": "u", "managedFields": managers}});
-        // The first in the very second in which the managers wrote, as if they had just done so.
+        // The first at the same second as the managers' own writes.
         for now in [LONG_AGO, "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"] {
             let write = Write {
                 manager: "one",

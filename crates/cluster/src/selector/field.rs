@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::SelectorError;
 
-/// Requirements that all must hold. Without any it selects everything.
+/// Requirements that must all hold. Without any it selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -18,7 +18,7 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Reads the query syntax. Which fields there are is for the resource to say.
+    /// Parses the query syntax. The resource decides which fields are valid.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parts = split(text);
         parts.sort_unstable();
@@ -30,12 +30,12 @@ impl FieldSelector {
             })
         });
         let mut terms: Vec<_> = terms.collect::<Result<_, _>>()?;
-        // Upstream takes `=` for no requirement.
+        // Upstream ignores a bare `=`.
         terms.retain(|term| !(term.field.is_empty() && term.value.is_empty()));
         Ok(Self { terms })
     }
 
-    /// Requires one field to have one value, as well.
+    /// Adds the requirement that one field has one value.
     pub(crate) fn and_equal(mut self, field: &str, value: &str) -> Self {
         self.terms.push(Term {
             field: field.to_owned(),
@@ -50,12 +50,12 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The fields that it asks for.
+    /// The fields in its requirements.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
-    /// Whether it selects an object whose fields read like this. A field without a value reads as empty.
+    /// Whether it selects an object with these field values. A missing value is empty.
     pub(crate) fn matches(&self, read: impl Fn(&str) -> String) -> bool {
         self.terms
             .iter()
@@ -83,7 +83,7 @@ impl fmt::Display for FieldSelector {
 }
 
 impl Term {
-    /// `None` where there is no operator.
+    /// `None` if there is no operator.
     fn parse(part: &str) -> Option<Result<Self, SelectorError>> {
         let (at, operator) = part.char_indices().find_map(|(at, _)| {
             ["!=", "==", "="]
@@ -100,7 +100,7 @@ impl Term {
     }
 }
 
-/// Splits at commas that no backslash escapes.
+/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut is_escaped) = (0, false);
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(selector.to_string(), shown);
     }
 
-    /// Every text is what the real server answers with 400.
+    /// The messages with which the real server answers 400.
     #[rstest]
     #[case(
         "metadata.name",
@@ -206,7 +206,7 @@ mod tests {
         fn no_text_panics_and_what_is_shown_reads_the_same(text in "[a-c!=\\\\,.]{0,16}|.{0,16}") {
             if let Ok(selector) = FieldSelector::parse(&text) {
                 let again = FieldSelector::parse(&selector.to_string()).unwrap();
-                // Terms are sorted as they are written, `==` and all, and shown with `=`.
+                // Terms are sorted as written, including `==`, and printed with `=`.
                 let sorted = |selector: &FieldSelector| {
                     let mut terms: Vec<_> = selector.terms.iter().map(|term| format!("{term:?}")).collect();
                     terms.sort();

@@ -7,11 +7,11 @@ use crate::json::Value;
 use super::{SelectorError, parse};
 use crate::names;
 
-/// Requirements that all must hold. Without any it selects everything.
+/// Requirements that must all hold. Without any it selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
-    /// An absent `LabelSelector` in an object selects nothing, however little it requires.
+    /// An absent `LabelSelector` in an object selects nothing.
     is_nothing: bool,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct Requirement {
 }
 
 impl LabelSelector {
-    /// Reads the query syntax: `a=b,c in (d,e),!f`.
+    /// Parses the query syntax: `a=b,c in (d,e),!f`.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         let requirements = parse::parse(text).map_err(SelectorError)?;
         Ok(Self::requiring(requirements))
     }
 
-    /// Reads the `LabelSelector` of an object. An empty one selects everything, an absent one nothing.
+    /// Parses the `LabelSelector` of an object. An empty one selects everything, an absent one nothing.
     pub(crate) fn of(selector: &Value) -> Result<Self, SelectorError> {
         let Value::Object(fields) = selector else {
             return Ok(Self {
@@ -181,7 +181,7 @@ impl Requirement {
         }
     }
 
-    /// The label and what it is compared with, if both are numbers.
+    /// The label and the value it is compared with, if both are numbers.
     fn numbers(&self, label: Option<&str>) -> Option<(i64, i64)> {
         Some((label?.parse().ok()?, self.values.first()?.parse().ok()?))
     }

@@ -1,7 +1,7 @@
-//! Selectors: which objects a list, a watch or a controller is about.
+//! Selectors of lists, watches and controllers.
 //!
-//! In flows the text of a query parameter or a `LabelSelector` of an object; out flows something that
-//! matches. What cannot be read is refused in the words of the real server.
+//! In flows the text of a query parameter or a `LabelSelector` of an object; out flows a matcher. Invalid input is rejected with the real
+//! server's message.
 //!
 //! - `label`: requirements on labels, and how they match.
 //! - `parse`: their query syntax.
@@ -16,7 +16,7 @@ use crate::json::Value;
 pub(crate) use field::FieldSelector;
 pub(crate) use label::LabelSelector;
 
-/// A selector that cannot be read. The API answers with 400 and this text.
+/// An invalid selector. The API answers with 400 and this text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SelectorError(pub(crate) String);
@@ -28,7 +28,7 @@ pub(crate) fn from_label_selector(selector: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// Whether an object's `LabelSelector` selects these labels. One that is absent or not valid selects nothing.
+/// Whether an object's `LabelSelector` selects these labels. An absent or invalid one selects nothing.
 pub(crate) fn label_selector_matches(selector: &Value, labels: &Value) -> bool {
     LabelSelector::of(selector).is_ok_and(|selector| selector.matches(labels))
 }

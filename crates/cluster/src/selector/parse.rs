@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::label::{Operator, Requirement};
 use crate::names;
 
-/// Reads `a=b,c in (d,e),!f`.
+/// Parses `a=b,c in (d,e),!f`.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut parser = Parser {
         tokens: tokens(text),
@@ -180,7 +180,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The values after `in`. Nothing between two commas is the empty value.
+    /// The values after `in`. Nothing between two commas is an empty value.
     fn values(&mut self) -> Result<BTreeSet<&'t str>, String> {
         let open = self.next();
         if open != Token::Open {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(LabelSelector::parse(text).unwrap().to_string(), expected);
     }
 
-    /// Every text is what the real server answers with 400. `~` stands for `unable to parse requirement: `.
+    /// The messages with which the real server answers 400. `~` stands for `unable to parse requirement: `.
     #[rstest]
     #[case("a,", "found '', expected: identifier after ','")]
     #[case("a,,b", "found ',', expected: identifier after ','")]

@@ -1,4 +1,4 @@
-//! Making an object.
+//! Creates an object.
 
 use crate::json::{Value, json};
 
@@ -17,14 +17,14 @@ use crate::status::{About, FieldError, Status};
 use crate::store::{Key, Shelf, Transaction};
 use crate::types;
 
-/// How often another generated name is tried when one is taken.
+/// How many generated names are tried if one is taken.
 const NAME_TRIES: usize = 8;
 
-/// Who owns the fields of a new object.
+/// The owners of a new object's fields.
 enum Ownership<'w> {
-    /// Whoever writes it.
+    /// The writer owns them.
     Of(&'w Write<'w>),
-    /// An apply has settled it.
+    /// An apply has already set them.
     Settled(Managers),
 }
 
@@ -61,7 +61,7 @@ impl Server {
         self.make(tx, target, body, options, Ownership::Of(&write))
     }
 
-    /// Creates what server-side apply made of a configuration; its fields have their owner already.
+    /// Creates the result of a server-side apply; its fields have their owners already.
     pub(super) fn create_applied_in(
         &self,
         tx: &mut Transaction<'_>,
@@ -97,7 +97,7 @@ impl Server {
         Ok(made)
     }
 
-    /// As `make`, once the body is read.
+    /// Like `make`, with a decoded body.
     fn make_decoded(
         &self,
         tx: &mut Transaction<'_>,
@@ -155,7 +155,7 @@ impl Server {
             return Err(Status::invalid(target.about_named(&name), &errors));
         }
 
-        // Storage itself says so, and a dry run does not come that far.
+        // The storage reports this, and a dry run does not get that far.
         if has_version && !options.dry_run {
             return Err(Status::internal_plain(
                 "resourceVersion should not be set on objects to be created",
@@ -197,7 +197,7 @@ impl Server {
         })
     }
 
-    /// Fills in what only the server may say of a new object; the prefix where its name is generated.
+    /// Sets the system fields of a new object; returns the prefix if its name is generated.
     fn stamp_new(&self, new: &mut Value, uid: &str) -> Option<String> {
         let metadata = object::metadata_mut(new);
         for given in [
@@ -224,7 +224,7 @@ impl Server {
         Some(prefix)
     }
 
-    /// Gives a Service the address and the node ports that it still needs.
+    /// Gives a Service its missing address and node ports.
     pub(super) fn assign_addresses(
         &self,
         tx: &Transaction<'_>,
@@ -245,7 +245,7 @@ impl Server {
                 .map(|host| format!("10.0.0.{host}"))
                 .find(|ip| !taken.contains(&ip.as_str()))
                 .unwrap_or_default();
-            // An address is kept for somebody, who must have a name.
+            // An address is allocated to a name.
             if object::name(service).is_empty() {
                 let why = format!(
                     "failed to allocate IP: IPAddress.networking.k8s.io {free:?} is invalid: spec.parentRef.name: Required value"
@@ -264,7 +264,7 @@ impl Server {
         Ok(())
     }
 
-    /// A namespaced object needs a namespace that is there and stays.
+    /// The namespace of an object must exist and must not be terminating.
     fn check_namespace_accepts(
         &self,
         tx: &Transaction<'_>,
@@ -300,7 +300,7 @@ impl Server {
     }
 }
 
-/// The body must be of the kind that the path names; built-in ones may leave it out.
+/// The body must have the kind of the path; built-in ones may omit it.
 pub(super) fn check_kind(resource: &Resource, body: &Value) -> Result<(), Status> {
     let (api_version, kind) = (
         body["apiVersion"].as_str().unwrap_or_default(),
@@ -343,7 +343,7 @@ pub(super) fn check_kind(resource: &Resource, body: &Value) -> Result<(), Status
     Ok(())
 }
 
-/// A custom object must be of its own kind and version before anything else about it matters.
+/// The kind and version of a custom object are checked before anything else.
 pub(super) fn check_type(target: &Target, object: &Value) -> Result<(), Status> {
     let resource = &*target.resource;
     let mut errors = Vec::new();
@@ -366,7 +366,7 @@ pub(super) fn check_type(target: &Target, object: &Value) -> Result<(), Status> 
     Err(Status::invalid(about, &errors))
 }
 
-/// What is stored here like everywhere, but waits in vain for somebody to act on it.
+/// A warning for kinds that are stored but have no controller here.
 fn not_run(resource: &Resource) -> Option<String> {
     let waits = matches!(
         &*resource.id,
@@ -384,10 +384,10 @@ fn not_run(resource: &Resource) -> Option<String> {
     })
 }
 
-/// The object's namespace is the path's.
+/// The object's namespace must be that of the path.
 pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(), Status> {
     let given = object::namespace(object);
-    // Where there are no namespaces, one that is given is forgotten.
+    // On a cluster-scoped object a namespace is dropped.
     if !given.is_empty() && !target.namespace.is_empty() && given != target.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
@@ -405,7 +405,7 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// What is wrong with the types that a CustomResourceDefinition defines.
+/// The errors in the schemas of a CRD.
 pub(super) fn definition_errors(target: &Target, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if &*target.resource.id != "customresourcedefinitions.apiextensions.k8s.io"
         || target.subresource == "status"

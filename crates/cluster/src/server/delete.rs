@@ -1,4 +1,4 @@
-//! Taking an object away: at once, after its grace, or after its finalizers.
+//! Deletes an object: at once, after its grace period, or after its finalizers.
 
 use crate::json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::object::{self, Object};
 use crate::status::{FieldError, Status};
 use crate::store::Transaction;
 
-/// Whether these are DeleteOptions that make sense.
+/// Checks DeleteOptions.
 pub(crate) fn check_deletion(options: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     let policy = &options["propagationPolicy"];
@@ -32,12 +32,12 @@ pub(crate) fn check_deletion(options: &Value) -> Result<(), Status> {
     }
 }
 
-/// What a deletion answers.
+/// The result of a deletion.
 #[derive(Clone, Debug)]
 pub(crate) enum Deleted {
     /// It is gone.
     Gone(Object),
-    /// It stays until somebody is done with it.
+    /// It stays until its finalizers are removed or its grace period ends.
     Going(Object),
 }
 
@@ -78,7 +78,7 @@ impl Server {
         }
 
         if !object::has_finalizers(&new) && !is_held(target, &new) {
-            // A pod is marked before it goes, also when it goes at once.
+            // A pod is marked before its deletion, even if it is deleted at once.
             let is_marked = !first || &*target.resource.id == "pods";
             let last = if is_marked { new } else { Value::clone(&old) };
             if dry_run {
@@ -97,7 +97,7 @@ impl Server {
         Ok(Deleted::Going(going))
     }
 
-    /// Marks the beginning of the end.
+    /// Marks the object as being deleted.
     fn begin(&self, object: &mut Value, grace: i64) {
         let at = self
             .now()
@@ -113,7 +113,7 @@ impl Server {
     }
 }
 
-/// A pod may only be asked to be faster.
+/// The grace period of a pod that is being deleted can only be shortened.
 fn shorten(object: &mut Value, grace: i64) {
     let current = object["metadata"]["deletionGracePeriodSeconds"]
         .as_i64()
@@ -132,7 +132,7 @@ fn shorten(object: &mut Value, grace: i64) {
     metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
 }
 
-/// How long the object is given; only pods have something to finish.
+/// The grace period; only pods have one.
 fn grace(target: &Target, old: &Value, options: &Value) -> i64 {
     if &*target.resource.id != "pods" {
         return 0;
@@ -149,7 +149,7 @@ fn grace(target: &Target, old: &Value, options: &Value) -> i64 {
         .max(0)
 }
 
-/// Namespaces without which nothing works.
+/// Namespaces that must not be deleted.
 fn check_immortal(target: &Target) -> Result<(), Status> {
     let immortal = ["default", "kube-system", "kube-public"];
     if &*target.resource.id == "namespaces" && immortal.contains(&target.name.as_str()) {
@@ -187,7 +187,7 @@ fn check_preconditions(target: &Target, old: &Value, preconditions: &Value) -> R
     Ok(())
 }
 
-/// What becomes of dependents is remembered as a finalizer, which the garbage collector honours.
+/// The propagation policy is stored as a finalizer for the garbage collector.
 fn set_dependents_finalizer(target: &Target, object: &mut Value, options: &Value) {
     let policy = match (
         options["propagationPolicy"].as_str(),
@@ -196,15 +196,15 @@ fn set_dependents_finalizer(target: &Target, object: &mut Value, options: &Value
         (Some(policy), _) => policy,
         (None, Some(true)) => "Orphan",
         (None, Some(false)) => "Background",
-        // A finalizer that says so already stands for the choice.
+        // An existing finalizer stands for the policy.
         (None, None) if object::finalizers(object).any(|one| one == ORPHAN) => "Orphan",
         (None, None) if object::finalizers(object).any(|one| one == FOREGROUND) => "Foreground",
-        // Jobs leave their pods alone unless told otherwise, for the sake of old clients.
+        // Jobs orphan their pods by default, for old clients.
         (None, None) if &*target.resource.id == "jobs.batch" => "Orphan",
         (None, None) => "Background",
     };
     let wanted = match policy {
-        // Nobody looks for what depends on an Event.
+        // Events have no dependents.
         _ if &*target.resource.shelf.name() == "events" => None,
         "Orphan" => Some(ORPHAN),
         "Foreground" => Some(FOREGROUND),

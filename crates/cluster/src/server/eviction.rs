@@ -1,4 +1,4 @@
-//! What others may do to a pod: bind it to a node, evict it where its budget allows.
+//! Bindings and evictions of pods.
 
 use crate::json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::status::{About, FieldError, Status};
 use crate::store::{Shelf, Transaction};
 
 impl Server {
-    /// Puts a pod on a node.
+    /// Binds a pod to a node.
     pub(crate) fn bind(
         &self,
         target: &Target,
@@ -18,7 +18,7 @@ impl Server {
     ) -> Result<(), Status> {
         check_posted(target, binding, "Binding", "core")?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
-        // Upstream hands these on without the words around them.
+        // Upstream returns these without the usual prefix.
         let mut errors = Vec::new();
         let kind = binding["target"]["kind"].as_str().unwrap_or_default();
         if !kind.is_empty() && kind != "Node" {
@@ -72,7 +72,7 @@ impl Server {
                     bound["metadata"]["annotations"][key] = value.clone();
                 }
             }
-            // Nobody comes to own what a binding says.
+            // A binding gives no field ownership.
             if !options.dry_run {
                 tx.put(target.shelf(), target.key(), bound, managers);
             }
@@ -80,7 +80,7 @@ impl Server {
         })
     }
 
-    /// Deletes a pod unless a disruption budget forbids it.
+    /// Evicts a pod unless a PodDisruptionBudget forbids it.
     pub(crate) fn evict(
         &self,
         target: &Target,
@@ -98,7 +98,7 @@ impl Server {
             }
             let mut marked = Value::clone(&pod);
             marked["status"] = eviction::marked(&pod, self.now());
-            // Nobody comes to own the mark.
+            // The condition gets no field owner.
             if !dry_run && marked != *pod {
                 tx.put(target.shelf(), target.key(), marked, pod.managers);
             }
@@ -140,7 +140,7 @@ impl Server {
             subresource: "status".into(),
         };
         let change = json!({"status": status});
-        // The server itself pays, whoever asked.
+        // The server itself updates the budget, whoever the caller.
         let caller = Caller {
             user: "system:apiserver".to_owned(),
             agent: "kube-apiserver".to_owned(),
@@ -154,7 +154,7 @@ impl Server {
     }
 }
 
-/// What is sent to a pod must be of the right kind and about that pod.
+/// The body of such a request must have the right kind and the pod's name.
 fn check_posted(target: &Target, body: &Value, kind: &str, package: &str) -> Result<(), Status> {
     let given = body["kind"].as_str().unwrap_or_default();
     if !given.is_empty() && given != kind {
@@ -178,7 +178,7 @@ fn check_posted(target: &Target, body: &Value, kind: &str, package: &str) -> Res
     Ok(())
 }
 
-/// The scheduler's verdict, which binding implies.
+/// Sets the PodScheduled condition, which binding implies.
 fn set_scheduled(pod: &mut Value, now: &str) {
     let condition =
         json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});

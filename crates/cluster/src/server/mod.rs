@@ -1,8 +1,8 @@
-//! The API server without a transport: what a request means, whoever brought it.
+//! The API server without a transport: executes requests from HTTP and from controllers.
 //!
-//! A write reads the old object, makes the new one (decode, default, prepare, validate), settles who owns which field, and
-//! commits, all while it holds the store: there is no conflict inside the server, only between what clients read and what they
-//! write. HTTP stands in front of this; controllers call it directly.
+//! A write reads the old object, builds the new one (decode, default, prepare, validate), updates field ownership, and commits, all while
+//! it holds the store: there is no conflict inside the server, only between what clients read and what they write. HTTP calls this; so do
+//! controllers, directly.
 
 mod create;
 mod delete;
@@ -14,10 +14,11 @@ mod review;
 mod scale;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::json::Value;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use stateward_clock::Clock;
 
 use crate::audit::{Audit, Entry};
@@ -25,71 +26,71 @@ use crate::builtin::{Context, Gates};
 use crate::cluster::Options;
 use crate::controllers::MaxUnavailable;
 use crate::custom;
+use crate::encode_cache::EncodeCache;
 use crate::object::Object;
 use crate::resource::{Model, Registry, Resource};
 use crate::status::{About, Status};
 use crate::store::{Key, Shelf, Store};
-use crate::told::Told;
 use crate::types::Mismatch;
 
 pub(crate) use delete::{Deleted, check_deletion};
 pub(crate) use modify::Change;
 pub(crate) use read::{ListOptions, Page};
 
-/// Everything the API server is made of.
+/// The state of the API server.
 pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) audit: Audit,
-    pub(crate) told: Told,
+    pub(crate) told: EncodeCache,
     pub(crate) gates: Gates,
     pub(crate) max_unavailable: MaxUnavailable,
     /// Users by bearer token.
     pub(crate) users: BTreeMap<String, String>,
     pub(crate) anonymous: bool,
-    /// The authority that clients should trust, in PEM; empty where nobody serves TLS.
+    /// The CA certificate for clients, in PEM; empty without TLS.
     pub(crate) certificate: String,
     /// Watches never end and have few bookmarks.
     pub(crate) patient_watches: bool,
-    /// UIDs, generated names: drawn from one seed, so that a run can be repeated.
+    /// The source of UIDs and generated names: one seed, so that a run is reproducible.
     chance: Mutex<fastrand::Rng>,
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) user: String,
-    /// The User-Agent; the part before the slash names the field manager where the request names none.
+    /// The user agent; the part before the slash is the field manager if the request names none.
     pub(crate) agent: String,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
     /// Empty for cluster-scoped resources.
     pub(crate) namespace: String,
-    /// Empty where a collection is meant.
+    /// Empty for a collection.
     pub(crate) name: String,
     /// `status`, `scale`, … or empty.
     pub(crate) subresource: String,
 }
 
-/// How a write is to be done.
+/// The options of a write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
-    /// Everything but the commit.
+    /// Do everything but the commit.
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
     pub(crate) validation: FieldValidation,
     /// Take fields from other managers.
     pub(crate) force: bool,
-    /// What the request said twice, in a sentence each.
+    /// The duplicate fields of the request, in a sentence each.
     pub(crate) duplicates: Vec<String>,
 }
 
-/// What to do about fields that the type does not know.
+/// How unknown fields are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -98,7 +99,7 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// A write that was done.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) object: Object,
@@ -125,7 +126,7 @@ impl Server {
             registry: Registry::default(),
             clock,
             audit: Audit::default(),
-            told: Told::default(),
+            told: EncodeCache::default(),
             gates,
             max_unavailable,
             users,
@@ -140,12 +141,12 @@ impl Server {
         self.clock.now()
     }
 
-    /// The time as objects carry it: whole seconds.
+    /// The current time in the format of objects: whole seconds.
     pub(crate) fn now_text(&self) -> String {
         seconds(self.now())
     }
 
-    /// What a write to the object with this UID takes from outside of it.
+    /// The inputs of a write to the object with this UID, besides the object.
     fn context<'c>(&self, uid: &'c str) -> Context<'c> {
         Context {
             uid,
@@ -155,7 +156,7 @@ impl Server {
     }
 
     fn chance<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
-        draw(&mut self.chance.lock().unwrap_or_else(PoisonError::into_inner))
+        draw(&mut self.chance.lock())
     }
 }
 
@@ -183,7 +184,7 @@ impl Target {
         }
     }
 
-    /// The audit log's word for a write to this target, but for its body.
+    /// The audit entry of a write to this target, without its body.
     pub(crate) fn entry(&self, caller: &Caller, verb: &str, code: u16) -> Entry {
         let (plural, part) = (&self.resource.plural, &self.subresource);
         Entry {
@@ -213,10 +214,10 @@ impl Target {
     }
 }
 
-/// An object as its type has it, and which of its fields the type did not know.
+/// A decoded object, and its unknown fields.
 type Decoded = (Value, Vec<String>);
 
-/// Why an object cannot be read as its type.
+/// Why an object cannot be decoded.
 enum Unreadable {
     Mismatch(Mismatch),
     Other(String),
@@ -231,12 +232,12 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-/// Reads loose JSON as the target's type.
+/// Decodes JSON as the target's type.
 fn decode(resource: &Resource, value: &Value) -> Result<Decoded, Unreadable> {
     decode_over(resource, value, None)
 }
 
-/// The same for what takes the place of `stored`. Parts of a built-in kind that the two share are not read again.
+/// The same for an object that replaces `stored`. Shared parts of a built-in kind are not decoded again.
 fn decode_over(resource: &Resource, value: &Value, stored: Option<&Value>) -> Result<Decoded, Unreadable> {
     let (decoded, unknown) = match &resource.model {
         Model::Builtin { name, .. } => {
@@ -247,7 +248,7 @@ fn decode_over(resource: &Resource, value: &Value, stored: Option<&Value>) -> Re
             };
             let is_spec_stored = stored.is_some_and(|stored| stored["spec"].shares(&decoded.value["spec"]));
             if &*resource.id == DEFINITIONS && !is_spec_stored {
-                // The table of types takes schemas as they come; this reads them.
+                // The table of types accepts any schema; this decodes them.
                 let schemas = custom::decode_schemas(&decoded.value)
                     .map_err(|wrong| Unreadable::Other(wrong.to_string()))?;
                 (schemas.value, [decoded.unknown, schemas.unknown].concat())
@@ -271,13 +272,13 @@ fn decode_over(resource: &Resource, value: &Value, stored: Option<&Value>) -> Re
     Ok((decoded, unknown))
 }
 
-/// The object with its type in it.
+/// The object with its apiVersion and kind.
 fn typed(resource: &Resource, mut decoded: Value) -> Value {
     for (field, known) in [
         ("apiVersion", resource.api_version()),
         ("kind", resource.kind.clone()),
     ] {
-        // What a custom object says it is is judged with the rest of it.
+        // The type of a custom object is validated with the rest of it.
         let is_kept = resource.is_custom() && decoded[field].as_str().is_some_and(|given| !given.is_empty());
         if !is_kept && decoded[field] != known {
             decoded[field] = known.into();
@@ -288,7 +289,7 @@ fn typed(resource: &Resource, mut decoded: Value) -> Value {
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// The refusal of a body that is not what it should be.
+/// The error for a body that cannot be decoded.
 fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
     let Resource { kind, version, .. } = resource;
     Status::bad_request(format!(
@@ -296,7 +297,7 @@ fn unreadable(resource: &Resource, why: impl std::fmt::Display) -> Status {
     ))
 }
 
-/// The same of what an apply has made, which is converted and not read.
+/// The same for the result of an apply, which is converted, not decoded.
 fn unconvertible(resource: &Resource, namespace: &str, name: &str, why: &Unreadable) -> Status {
     let Unreadable::Mismatch(why) = why else {
         return unreadable(resource, why);
@@ -311,7 +312,7 @@ fn unconvertible(resource: &Resource, namespace: &str, name: &str, why: &Unreada
     ))
 }
 
-/// Warns about fields that are unknown or said twice, or says why they are refused, as asked.
+/// Warns about unknown or duplicate fields, or returns an error, depending on the options.
 fn unknown_fields(unknown: &[String], options: &WriteOptions) -> Result<Vec<String>, String> {
     let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
     let sentences: Vec<_> = options.duplicates.iter().cloned().chain(unknown).collect();
@@ -324,7 +325,7 @@ fn unknown_fields(unknown: &[String], options: &WriteOptions) -> Result<Vec<Stri
     }
 }
 
-/// The manager of a write: named in the request, or the first word of the client's name.
+/// The field manager of a write: from the request, or the prefix of the user agent.
 fn manager<'a>(options: &'a WriteOptions, caller: &'a Caller) -> &'a str {
     if !options.manager.is_empty() {
         return &options.manager;

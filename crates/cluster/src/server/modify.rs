@@ -1,4 +1,4 @@
-//! Changing an object: replace it, patch it, apply to it.
+//! Changes an object: replace, patch, apply.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::resource::{Model, Resource};
 use crate::status::{About, FieldError, Status};
 use crate::store::Transaction;
 
-/// What to change.
+/// The change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change<'a> {
-    /// PUT: this is the new object.
+    /// PUT with the new object.
     Replace(&'a Value),
-    /// The same with an object that was read as `base` and has another status now.
+    /// PUT of `base` with another status.
     Status { base: &'a Arc<Value>, status: &'a Value },
     /// RFC 6902
     Json(&'a Value),
@@ -41,15 +41,15 @@ pub(crate) enum Change<'a> {
     Apply(&'a Value),
 }
 
-/// What a request wishes for, read and not yet judged.
+/// The requested object, not yet validated.
 struct Wish<'a> {
     change: Change<'a>,
-    /// As its type has it.
+    /// Decoded as its type.
     new: Value,
-    /// Who owns what, where the request settles it.
+    /// The field owners, if the request sets them.
     managers: Option<Managers>,
     stored: Object,
-    /// What is stored, in the dress that the request knows it in.
+    /// The stored object, in the form of the requested resource.
     old: Object,
     endpoint: Endpoint,
 }
@@ -87,7 +87,7 @@ impl Server {
             && target.subresource != "scale"
         {
             check_kind(&target.resource, body)?;
-            // What cannot be read is refused for that, whatever its name.
+            // A body that cannot be decoded is rejected for that, whatever its name.
             check_name(target, body).map_err(|refused| {
                 match read_strictly(&target.resource, body, options) {
                     Ok(warnings) => check_namespace(target, &mut body.clone())
@@ -99,7 +99,7 @@ impl Server {
             })?;
         }
         let Some(stored) = tx.get(target.shelf(), &target.key()).cloned() else {
-            // A body is judged before anything is looked for.
+            // A body is validated before the object is looked up.
             let warnings = match change {
                 Change::Replace(body) if target.subresource != "scale" => {
                     let warnings = read_strictly(&target.resource, body, options)
@@ -142,11 +142,11 @@ impl Server {
 
         let is_reset = resets_managers(&resource.model, &wished);
         let (mut new, unknown) = match (&resource.model, change) {
-            // What an apply leaves empty is judged as it is.
+            // Nulls left by an apply are validated, not dropped.
             (Model::Custom(custom), Change::Apply(_)) => custom::decode_applied(custom, &wished)
                 .map(|decoded| (decoded.value, decoded.unknown))
                 .map_err(|why| Unreadable::Other(why.to_string())),
-            // An Event in its other dress was never read as what it shows.
+            // An Event in its other form was never decoded in that form.
             _ => {
                 let stored = (!events::is_redressed(&resource.id)).then_some(&*old);
                 decode_over(resource, &wished, stored)
@@ -172,7 +172,7 @@ impl Server {
         Ok(written)
     }
 
-    /// As `modify_in`, once it is clear what the object should become.
+    /// Like `modify_in`, with the decoded new object.
     fn modify_decoded(
         &self,
         tx: &mut Transaction<'_>,
@@ -202,17 +202,17 @@ impl Server {
             Model::Builtin { .. } => builtin::default_changed(&resource.id, &old, &mut new),
             Model::Custom(custom) => custom::default(custom, &mut new),
         }
-        // Ownership is settled on what the client asked for, before the server has its own say.
+        // Ownership is computed from the client's object, before the server changes it.
         let managers = match managers {
             Some(managers) => managers,
-            // Who owns what of an object of no known kind cannot be told.
+            // Ownership of an object of another kind cannot be computed.
             None if new["kind"] != resource.kind => Managers::default(),
             None if endpoint == Endpoint::Scale => {
                 managed::scale(&old, &new, write, &replicas_path(&resource.model))
             }
             None => managed::update(Some(&old), &mut new, write, resource.shape()),
         };
-        // From here on an Event is what is stored of it.
+        // From here on an Event is in its stored form.
         let old = stored;
         if events::is_redressed(&resource.id) {
             new = events::as_core(&new);
@@ -221,7 +221,7 @@ impl Server {
             Model::Builtin { .. } => {
                 let finalizers = new["spec"].get("finalizers").cloned();
                 builtin::prepare_update(&resource.id, &old, &mut new, endpoint, &self.context(""));
-                // A namespace lets go of its finalizers through this part alone.
+                // A namespace's finalizers can be removed only through this subresource.
                 if target.subresource == "finalize" {
                     set(&mut new["spec"], "finalizers", finalizers);
                 }
@@ -248,7 +248,7 @@ impl Server {
         self.commit(tx, target, old, new, managers, options)
     }
 
-    /// Writes the new object if it differs, or takes it away if only its finalizers were holding it.
+    /// Writes the new object if it differs, or deletes it if only its finalizers kept it.
     fn commit(
         &self,
         tx: &mut Transaction<'_>,
@@ -258,7 +258,7 @@ impl Server {
         managers: Arc<Managers>,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        // What is stored of a new claim is not yet what an update makes of it, though it reads the same.
+        // The stored form of a new claim differs from that of an updated one, although both read the same.
         let is_rewritten =
             &*target.resource.id == "persistentvolumeclaims" && tx.is_as_made(target.shelf(), &target.key());
         if *old == new && old.managers == managers && !is_rewritten {
@@ -271,7 +271,7 @@ impl Server {
         let done = object::is_terminating(&new) && !object::has_finalizers(&new) && !is_held(target, &new);
         let object = match (options.dry_run, done) {
             (true, _) => Object::new(new, managers),
-            // What is told of it last still names the finalizer that held it.
+            // The final watch event still has the finalizer that kept it.
             (false, true) => {
                 tx.remove(target.shelf(), &target.key(), Value::clone(&old), old.managers);
                 Object::new(new, managers)
@@ -285,7 +285,7 @@ impl Server {
         })
     }
 
-    /// Some writes make what they do not find.
+    /// Some writes create a missing object.
     fn create_by_change(
         &self,
         tx: &mut Transaction<'_>,
@@ -295,7 +295,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Written, Status> {
         let resource = &*target.resource;
-        // A Service comes into being through its status too.
+        // A Service is also created through its status.
         let is_made = target.subresource.is_empty() || &*resource.id == "services";
         match change {
             Change::Replace(body) if resource.is_created_by_update() && is_made => {
@@ -305,7 +305,7 @@ impl Server {
                         &other_uid(target, object::uid(body), "", options.dry_run),
                     ));
                 }
-                // Whichever version it should have had.
+                // Whatever resourceVersion it had.
                 let mut body = body.clone();
                 object::metadata_mut(&mut body).remove("resourceVersion");
                 self.create_in(tx, target, &body, options, caller)
@@ -328,7 +328,7 @@ impl Server {
     }
 }
 
-/// The object that a request wishes for, before anything is checked, and who owns what of it if that is settled.
+/// The requested object, before any check, and its field owners if the request sets them.
 fn wish<'c>(
     target: &Target,
     old: &Object,
@@ -374,7 +374,7 @@ fn wish<'c>(
     Ok((wished, None))
 }
 
-/// The outcome of a patch that knows no types.
+/// The result of a patch that ignores types.
 fn patched(live: &Value, change: Change<'_>) -> Result<Value, PatchError> {
     match change {
         Change::Json(patch) => patch::json(live, patch),
@@ -383,7 +383,7 @@ fn patched(live: &Value, change: Change<'_>) -> Result<Value, PatchError> {
     }
 }
 
-/// Whether a patch needs to see the `managedFields` of an object.
+/// Whether a patch needs the `managedFields` of an object.
 fn mentions_managers(change: Change<'_>) -> bool {
     match change {
         Change::Json(patch) => {
@@ -404,7 +404,7 @@ fn mentions_managers(change: Change<'_>) -> bool {
         Change::Replace(_) | Change::Status { .. } | Change::Apply(_) => false,
     }
 }
-/// How a request is told that what it wishes for cannot be read. A patch is told what its outcome, or the patch itself, was.
+/// The error if the requested object cannot be decoded. For a patch it contains its result, or the patch itself.
 fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) -> Status {
     let (shown, why) = match (change, why) {
         (Change::Replace(_) | Change::Status { .. }, _) => return unreadable(&target.resource, why),
@@ -423,7 +423,7 @@ fn refusal(target: &Target, old: &Object, change: Change<'_>, why: &Unreadable) 
     unpatchable(shown, why)
 }
 
-/// The refusal of a patch whose outcome, as shown, cannot be read.
+/// The error of a patch whose result, as shown, cannot be decoded.
 pub(super) fn unpatchable(shown: String, why: String) -> Status {
     let nothing = About {
         group: "",
@@ -434,7 +434,7 @@ pub(super) fn unpatchable(shown: String, why: String) -> Status {
     Status::invalid(nothing, &[FieldError::invalid("patch", &shown.into(), why)])
 }
 
-/// Whether a body is of the type; what to warn of if it is.
+/// Checks that a body fits the type; returns warnings if it does.
 fn read_strictly(
     resource: &Resource,
     body: &Value,
@@ -461,7 +461,7 @@ pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
     )))
 }
 
-/// Optimistic locking: whoever names a version must name the current one.
+/// Optimistic locking: a resourceVersion in the request must be the current one.
 fn check_version(target: &Target, old: &Value, new: &Value, change: Change<'_>) -> Result<(), Status> {
     let (given, current) = (object::resource_version(new), object::resource_version(old));
     if given.is_empty() {
@@ -488,7 +488,7 @@ fn check_version(target: &Target, old: &Value, new: &Value, change: Change<'_>) 
     Ok(())
 }
 
-/// Whoever names a UID means that very object and none of the same name.
+/// A UID in the request must be that of the stored object.
 pub(super) fn check_uid(target: &Target, old: &Value, new: &Value, dry_run: bool) -> Result<(), Status> {
     let (given, current) = (object::uid(new), object::uid(old));
     if given.is_empty() || given == current {
@@ -500,7 +500,7 @@ pub(super) fn check_uid(target: &Target, old: &Value, new: &Value, dry_run: bool
     ))
 }
 
-/// How the storage says that it holds another object of that name, or none.
+/// The storage's error for an object with another UID, or none.
 fn other_uid(target: &Target, given: &str, current: &str, dry_run: bool) -> String {
     let resource = &*target.resource;
     let place = match &*resource.id {
@@ -522,7 +522,7 @@ fn other_uid(target: &Target, given: &str, current: &str, dry_run: bool) -> Stri
     )
 }
 
-/// An empty list of managers is a wish to forget them, which reading the object would drop.
+/// An empty list of managers clears them; decoding the object would drop it.
 fn resets_managers(model: &Model, wished: &Value) -> bool {
     let reset = wished["metadata"]["managedFields"]
         .as_array()
@@ -530,7 +530,7 @@ fn resets_managers(model: &Model, wished: &Value) -> bool {
     reset && matches!(model, Model::Builtin { .. })
 }
 
-/// What only the server may say of an object stays as it was.
+/// Keeps the system fields.
 fn keep_system_fields(old: &Value, new: &mut Value) {
     let kept = [
         "resourceVersion",
@@ -544,7 +544,7 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
     for field in kept {
         keep(old, new, field);
     }
-    // Another name, namespace or UID is refused by validation; an absent one is filled in.
+    // A different name, namespace or UID fails validation; an absent one is filled in.
     for field in ["name", "namespace", "uid"] {
         if new.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
             keep(old, new, field);
@@ -561,7 +561,7 @@ fn keep(old: &Value, new: &mut Map, field: &str) {
     }
 }
 
-/// A custom resource's own rules: which part an endpoint may write, and what counts as a new generation.
+/// The rules of a custom resource: which part an endpoint may write, and which changes increase the generation.
 fn prepare_custom(custom: &CustomType, old: &Value, new: &mut Value, endpoint: Endpoint) {
     let empty = Map::new();
     match endpoint {
@@ -611,7 +611,7 @@ pub(super) fn never_owned(resource: &Resource, endpoint: Endpoint) -> &'static [
     }
 }
 
-/// Whether a terminating object has a reason to stay besides finalizers: a pod its grace, a namespace its content.
+/// Whether a terminating object stays for a reason other than finalizers: a pod's grace period, a namespace's content.
 pub(super) fn is_held(target: &Target, object: &Value) -> bool {
     match &*target.resource.id {
         "pods" => object["metadata"]["deletionGracePeriodSeconds"]

@@ -1,11 +1,11 @@
-//! Names and UIDs that the server makes up.
+//! Generated names and UIDs.
 
 use super::Server;
 
-/// A generated name may be this long in all; what the user gave is cut to make room for the suffix.
+/// The maximum length of a generated name; the given prefix is cut to make room for the suffix.
 const LONGEST_GENERATED: usize = 63;
 const SUFFIX: usize = 5;
-/// The letters of generated names: no vowels, so that no words appear.
+/// The characters of generated suffixes: no vowels, so that no words appear.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Server {

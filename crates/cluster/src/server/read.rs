@@ -1,4 +1,4 @@
-//! Reading objects: one, many, as they are or as they were.
+//! Reads objects: one or many, at the current or an older version.
 
 use crate::json::{Value, json};
 use base64::Engine;
@@ -6,21 +6,21 @@ use base64::Engine;
 use super::scale::{replicas_path, says_no_replicas, scale_of};
 use super::{Server, Target};
 use crate::http::syntax;
+use crate::list_filter::ListFilter;
 use crate::object::{self, Object};
-use crate::selected::Selected;
 use crate::status::{FieldError, Status};
 
-/// What a list is asked for.
+/// The options of a list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListOptions {
-    pub(crate) selected: Selected,
+    pub(crate) selected: ListFilter,
     pub(crate) limit: usize,
     pub(crate) continue_token: String,
     pub(crate) resource_version: String,
     pub(crate) version_match: String,
 }
 
-/// A list, or the next part of one.
+/// A list, or one page of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) items: Vec<Object>,
@@ -57,7 +57,7 @@ impl Server {
             .parse::<u64>()
             .ok()
             .filter(|revision| *revision > 0);
-        // A version with a limit means exactly that version, for the sake of old clients.
+        // A version with a limit means exactly that version, for old clients.
         let exact = options.version_match == "Exact"
             || (options.version_match.is_empty() && options.limit > 0 && asked.is_some());
         let (from, pinned) = match token(&options.continue_token)? {
@@ -84,7 +84,7 @@ impl Server {
         };
         let holds = |object: &Object| options.selected.holds(&target.resource, object);
         page.items = rest.by_ref().filter(holds).take(limit).collect();
-        // Whether anything of what is left matches, the next page will tell.
+        // The next page tells whether any of the rest matches.
         let left = rest.count();
         if left > 0 {
             page.remaining = Some(left).filter(|_| options.selected.is_everything());
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-/// Where the next page begins, and which version it belongs to.
+/// The start of the next page, and its version.
 struct Token {
     revision: u64,
     start: String,
@@ -140,7 +140,7 @@ fn token(text: &str) -> Result<Option<Token>, Status> {
     }
 }
 
-/// The order of a list: by namespace, then by name. The separator sorts below every letter of a name.
+/// The order of a list: by namespace, then by name. The separator sorts before every character of a name.
 fn place(object: &Value) -> String {
     format!("{}\u{0}{}", object::namespace(object), object::name(object))
 }

@@ -1,4 +1,4 @@
-//! Questions about rights. Whoever asks has all of them: rules are stored here and not enforced.
+//! Access reviews. Every user has all rights: rules are stored here but not enforced.
 
 use crate::json::{Value, json};
 
@@ -7,11 +7,11 @@ use super::{Caller, Server, Target, WriteOptions, Written, decode, manager, unkn
 use crate::patch::managed::{self, Write};
 use crate::status::{About, FieldError, Status};
 
-/// Whose members may do everything on any cluster.
+/// The group whose members may do everything on any cluster.
 const MASTERS: &str = "system:masters";
 
 impl Server {
-    /// Answers a review. Nothing of it is kept.
+    /// Answers a review, without storing it.
     pub(crate) fn review(
         &self,
         target: &Target,
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-/// What is wrong with a question about one right.
+/// The errors of a review of one right.
 fn problems(target: &Target, review: &Value) -> Vec<FieldError> {
     let spec = &review["spec"];
     let (about, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
@@ -131,7 +131,7 @@ fn problems(target: &Target, review: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What a real cluster's administrator may do, as it is listed there.
+/// The rules of a real cluster's administrator, as it lists them.
 fn all_rules() -> Value {
     let health = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
     let discovery = [

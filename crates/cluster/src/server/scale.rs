@@ -1,4 +1,4 @@
-//! The scale subresource: one number and the selector that goes with it.
+//! The scale subresource: the replicas and the selector.
 
 use crate::json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn scale_of(resource: &Resource, owner: &Value) -> Value {
             crate::selector::from_label_selector(&owner["spec"]["selector"]),
         ),
         Model::Custom(custom) => {
-            // A custom type has a scale only where its definition says how to read it.
+            // A custom type has a scale only if its CRD declares one.
             let scale = custom.version.scale.as_ref();
             return scale
                 .and_then(|scale| scale.to_scale(owner).ok())
@@ -49,16 +49,16 @@ pub(super) fn scale_of(resource: &Resource, owner: &Value) -> Value {
     scale
 }
 
-/// Whether a custom object leaves open how many replicas it wants.
+/// Whether a custom object has no desired replicas.
 pub(super) fn says_no_replicas(resource: &Resource, owner: &Value) -> bool {
     let at = |model| replicas_path(model).into_iter().fold(owner, |at, name| &at[name]);
     matches!(resource.model, Model::Custom(_)) && at(&resource.model).is_null()
 }
 
-/// What a Scale says where its object does not.
+/// The replicas of a Scale whose object has none.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
-/// Where an object keeps the number that its Scale is about.
+/// The path of the replicas in an object.
 pub(super) fn replicas_path(model: &Model) -> Vec<&str> {
     match model {
         Model::Builtin { .. } => vec!["spec", "replicas"],
@@ -74,7 +74,7 @@ pub(super) fn replicas_path(model: &Model) -> Vec<&str> {
 }
 
 impl Server {
-    /// Changes the number of replicas through the Scale, as `kubectl scale` and autoscalers do.
+    /// Changes the replicas through the Scale, like `kubectl scale` and autoscalers.
     pub(super) fn modify_scale_in(
         &self,
         tx: &mut Transaction<'_>,
@@ -129,7 +129,7 @@ impl Server {
         if matches!(change, Change::Replace(_)) {
             check_uid(target, &owner, &new, options.dry_run)?;
         }
-        // What a custom object may say of its replicas is for its schema to judge.
+        // The replicas of a custom object are validated by its schema.
         let errors = match target.resource.model {
             Model::Builtin { .. } => builtin::validate_scale(&new),
             Model::Custom(_) => Vec::new(),

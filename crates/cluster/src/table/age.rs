@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use stateward_clock::human_duration;
 
-/// How long ago a moment was; `<unknown>` when it is not told.
+/// The age of a timestamp; `<unknown>` if there is none.
 pub(super) fn since(moment: &str, now: Timestamp) -> String {
     match moment.parse::<Timestamp>() {
         Ok(moment) => human_duration(now.duration_since(moment)),

@@ -1,4 +1,4 @@
-//! Scales, and horizontal pod autoscalers: what each metric is, and what it should be.
+//! Scales and HorizontalPodAutoscalers: each metric's current value and target.
 
 use crate::json::Value;
 
@@ -33,7 +33,7 @@ pub(super) static AUTOSCALERS: &[Column] = &[
     AGE,
 ];
 
-/// The part of an object that says how many there are.
+/// The replica columns of an object.
 pub(super) static SCALES: &[Column] = &[
     NAME,
     Column::integer("Desired", "How many are wanted.", Number("/spec/replicas")),

@@ -123,7 +123,7 @@ pub(super) static EVENTS: &[Column] = &[
     NAME.when_wide(),
 ];
 
-/// The two groups spell the same event differently.
+/// The two groups have different field names for the same event.
 fn either<'e>(event: &'e Value, old: &str, new: &str) -> &'e str {
     text_or(event, old, text(event, new))
 }
@@ -256,7 +256,7 @@ pub(super) static ROLE_BINDINGS: &[Column] = &[
     ),
 ];
 
-/// What may be had of some resources, and what is had.
+/// The limits of some resources, and their usage.
 fn quotas(quota: &Value, is_meant: fn(&str) -> bool) -> Value {
     let hard = quota["status"]["hard"].as_object().into_iter().flatten();
     let lines = hard

@@ -1,4 +1,4 @@
-//! Columns, and reading the fields that go into their cells. A kind is printed by a list of columns.
+//! Columns, and the fields in their cells. A kind is printed with a list of columns.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::age::since;
 use super::selector::of_selector;
 
-/// A column: its heading, and what stands below it.
+/// A column: its heading and its cells.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     name: &'static str,
@@ -18,17 +18,17 @@ pub(super) struct Column {
     cell: Cell,
 }
 
-/// What stands in a column, by JSON pointer or made of the object.
+/// The content of a column, by JSON pointer or computed from the object.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
-    /// Empty when there is none.
+    /// Empty if there is none.
     Text(&'static str),
-    /// With what stands in for an empty one.
+    /// With a replacement for an empty one.
     TextOr(&'static str, &'static str),
-    /// 0 when there is none.
+    /// 0 if there is none.
     Number(&'static str),
     Made(fn(&Value) -> Value),
-    /// What changes as time goes by.
+    /// Depends on the current time.
     Timed(fn(&Value, Timestamp) -> Value),
 }
 
@@ -137,7 +137,7 @@ pub(super) fn age(object: &Value, now: Timestamp) -> Value {
     since(text(object, "/metadata/creationTimestamp"), now).into()
 }
 
-/// The text at a JSON pointer; empty when there is none.
+/// The string at a JSON pointer; empty if there is none.
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object
         .pointer(pointer)
@@ -145,7 +145,7 @@ pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
         .unwrap_or_default()
 }
 
-/// The text at a JSON pointer, or what stands in for it.
+/// The string at a JSON pointer, or its replacement.
 pub(super) fn text_or<'v>(object: &'v Value, pointer: &str, otherwise: &'v str) -> &'v str {
     match text(object, pointer) {
         "" => otherwise,

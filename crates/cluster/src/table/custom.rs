@@ -1,4 +1,4 @@
-//! Custom kinds: the columns that their CRD asks for.
+//! Custom kinds: the columns of their CRD.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::go;
 
 const AGE_DESCRIPTION: &str = "How long ago the object was created.";
 
-/// The headings: the name, then what the CRD asks for, or the age if it asks for nothing.
+/// The headings: the name, then the CRD's columns, or the age if it has none.
 pub(super) fn columns(custom: &CustomType) -> Vec<Value> {
     let mut columns = vec![NAME.to_value()];
     if custom.version.columns.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn cells(custom: &CustomType, object: &Value, now: Timestamp) -> Vec<
     cells
 }
 
-/// A column that cannot be read ends the table.
+/// An invalid column ends the table.
 fn readable(custom: &CustomType) -> impl Iterator<Item = &Column> {
     custom
         .version
@@ -43,7 +43,7 @@ fn readable(custom: &CustomType) -> impl Iterator<Item = &Column> {
         .take_while(|column| column.path.is_some())
 }
 
-/// The first thing that the column's path finds, if it is of the column's type.
+/// The first match of the column's path, if it has the column's type.
 fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
     let object = serde_json::Value::from(object);
     let Some(found) = column.path.as_ref().and_then(|path| path.first(&object)) else {
@@ -53,7 +53,7 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
     match (column.kind.as_str(), &found) {
         ("string", found) => printed(found).into(),
         (_, Value::Null) => Value::Null,
-        // Go cuts floats the same way.
+        // Go truncates floats the same way.
         ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => whole.into(),
             (None, Some(float)) => (float as i64).into(),
@@ -76,7 +76,7 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// A value as a path prints it: bare scalars, compact JSON.
+/// A value as kubectl prints the result of a path: bare scalars, compact JSON.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,12 +1,12 @@
-//! Tables: what `kubectl get` prints, made by the server.
+//! Tables: the output of `kubectl get`, built by the server.
 //!
-//! In flow objects as they are stored; out flows a `meta.k8s.io/v1` Table whose cells are the real server's, text for text.
-//! Everything is pure, and `now` is a parameter: ages are part of the cells.
+//! In flow stored objects; out flows a `meta.k8s.io/v1` Table whose cells equal the real server's. Everything is pure, and `now` is a
+//! parameter: ages are part of the cells.
 //!
-//! - here: [`render`], and which kind has which columns.
+//! - here: [`render`], and the columns of each kind.
 //! - `column`: headings and cells, and reading fields.
 //! - one file per family of kinds: `pods`, `workloads`, `autoscaling`, `network`, `storage`, `cluster`; `custom` for CRDs' own.
-//! - `age`: how long ago something was. `selector`: label selectors as text.
+//! - `age`: ages. `selector`: label selectors as text.
 
 mod age;
 mod autoscaling;
@@ -28,7 +28,7 @@ use column::Column;
 
 use crate::custom::CustomType;
 
-/// What each row says about the object behind it.
+/// How much of its object each row includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// Reads the `includeObject` query parameter; `None` for a value that there is not.
+    /// Parses the `includeObject` query parameter; `None` if the value is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "" | "Metadata" => Some(Self::Metadata),
@@ -51,8 +51,8 @@ impl IncludeObject {
 
 /// The table of some objects of one kind. `resource` is `pods`, `statefulsets.apps`, …
 ///
-/// The metadata of the table is empty: its resourceVersion and the rest are those of the list or object it stands for. A
-/// watch sends column definitions in its first table only; use [`without_columns`] for the others.
+/// The metadata of the table is empty: its resourceVersion and the rest are those of the list or object. A watch sends column definitions
+/// in its first table only; use [`without_columns`] for the others.
 pub(crate) fn render(
     resource: &str,
     objects: &[&Value],
@@ -86,7 +86,7 @@ pub(crate) fn render(
     })
 }
 
-/// The same table for a watch that has told its columns before.
+/// The same table for a watch that has sent its columns already.
 pub(crate) fn without_columns(mut table: Value) -> Value {
     table["columnDefinitions"] = Value::Null;
     table
@@ -107,7 +107,7 @@ fn row(object: &Value, cells: Vec<Value>, conditions: Option<Value>, include: In
     row
 }
 
-/// The columns of a built-in kind. Kinds that have none of their own show their name and when they were made.
+/// The columns of a built-in kind. The default is the name and the creation time.
 fn columns_of(resource: &str) -> &'static [Column] {
     match resource.split('.').next().unwrap_or(resource) {
         "pods" => pods::PODS,

@@ -1,4 +1,4 @@
-//! Services and where they lead.
+//! Services, Ingresses and their endpoints.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::column::Cell::{Made, Text, TextOr};
 use super::column::{AGE, Column, NAME, SELECTOR, list, number, text, text_or};
 use super::selector::of_labels;
 
-/// More addresses or ports than this are only counted.
+/// The maximum number of addresses or ports in a cell; the rest are counted.
 const SHOWN: usize = 3;
 
 pub(super) static SERVICES: &[Column] = &[
@@ -147,7 +147,7 @@ fn addresses(endpoints: &Value) -> String {
     some(all)
 }
 
-/// The first few of a list, and how many more there are.
+/// The first few of a list, and the number of the others.
 fn some(all: Vec<String>) -> String {
     let shown = all
         .iter()

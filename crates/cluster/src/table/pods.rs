@@ -1,4 +1,4 @@
-//! Pods: the one kind whose status has to be worked out.
+//! Pods: the only kind whose status is computed.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -47,7 +47,7 @@ pub(super) static PODS: &[Column] = &[
     ),
 ];
 
-/// Pods that have ended are marked, so that clients can leave them out.
+/// The condition of a finished pod's row, by which clients can skip it.
 pub(super) fn ended(pod: &Value) -> Option<Value> {
     let (reason, message) = match text(pod, "/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -93,7 +93,7 @@ struct Summary<'p> {
     restarts: Restarts<'p>,
 }
 
-/// Restarts, and when the last one was.
+/// The restarts, and the time of the last one.
 #[derive(Clone, Copy, Default)]
 struct Restarts<'p> {
     count: i64,
@@ -104,7 +104,7 @@ impl<'p> Restarts<'p> {
     fn add(&mut self, container: &'p Value) {
         self.count = self.count.saturating_add(number(container, "/restartCount"));
         let finished = text(container, "/lastState/terminated/finishedAt");
-        // Moments are all written in the same way, so text tells which is later.
+        // All timestamps have the same format, so they sort as text.
         if !finished.is_empty() && self.last.is_none_or(|last| last < finished) {
             self.last = Some(finished);
         }
@@ -149,11 +149,11 @@ fn summary(pod: &Value) -> Summary<'_> {
 }
 
 struct Initialization<'p> {
-    /// What the pod's initialization is at; `None` when it is done.
+    /// The state of the pod's initialization; `None` when it is complete.
     reason: Option<String>,
     ready: usize,
     all: Restarts<'p>,
-    /// Of the init containers that go on running beside the others.
+    /// The restarts of sidecars.
     sidecars: Restarts<'p>,
 }
 
@@ -194,7 +194,7 @@ fn initialization(pod: &Value) -> Initialization<'_> {
     found
 }
 
-/// Looks at the containers, last to first. Gives how many are ready.
+/// Reads the containers, last to first. Returns how many are ready.
 fn run<'p>(pod: &'p Value, reason: &mut String, restarts: &mut Restarts<'p>) -> usize {
     let mut ready = 0;
     let mut failure = None;
@@ -215,7 +215,7 @@ fn run<'p>(pod: &'p Value, reason: &mut String, restarts: &mut Restarts<'p>) -> 
             ready += 1;
         }
     }
-    // A container that completed does not speak for those that still run.
+    // A completed container does not decide the status while others run.
     if reason == "Completed" {
         if ready > 0 && has_ready(pod) {
             *reason = "Running".to_owned();
@@ -234,7 +234,7 @@ fn has_ready(pod: &Value) -> bool {
         .any(|c| c["type"] == "Ready" && c["status"] == "True")
 }
 
-/// How a container ended.
+/// The reason why a container ended.
 fn end_of(state: &Value) -> String {
     match (
         text(state, "/reason"),

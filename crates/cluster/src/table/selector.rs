@@ -4,7 +4,7 @@ use crate::json::Value;
 
 use crate::selector::LabelSelector;
 
-/// A label selector, or `<none>` when it selects nothing in particular.
+/// A label selector, or `<none>` if it has no requirements.
 pub(super) fn of_selector(selector: Option<&Value>) -> String {
     or_none(requirements(selector))
 }

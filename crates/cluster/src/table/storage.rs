@@ -11,7 +11,7 @@ const MODES: [(&str, &str); 4] = [
     ("ReadWriteMany", "RWX"),
     ("ReadWriteOncePod", "RWOP"),
 ];
-/// Names of classes once stood in an annotation.
+/// The deprecated annotation with the class.
 const OLD_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 const DEFAULT_CLASS: [&str; 2] = [
     "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
@@ -139,7 +139,7 @@ fn claim_of(volume: &Value) -> Value {
     }
 }
 
-/// What a claim without a volume does not show yet.
+/// A cell that stays empty until the claim is bound.
 fn if_bound(claim: &Value, cell: impl Fn() -> Value) -> Value {
     match text(claim, "/spec/volumeName") {
         "" => "".into(),

@@ -1,4 +1,4 @@
-//! Held against the tables that a real server gave for the same objects.
+//! Compares with the tables of a real server for the same objects.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::*;
 static GOLDEN: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("testdata/tables.json")).unwrap());
 
-/// Each recorded table, with the custom type behind it if there is one.
+/// Each recorded table, with its custom type if it has one.
 static TABLES: LazyLock<Vec<(&Value, Option<CustomType>)>> = LazyLock::new(|| {
     let tables = GOLDEN["tables"].as_array().unwrap().iter();
     tables
@@ -82,7 +82,7 @@ fn a_row_shows_as_much_of_its_object_as_was_asked() {
     assert_eq!(without_columns(table)["columnDefinitions"], Value::Null);
 }
 
-/// Objects with some of their parts swapped for anything.
+/// Objects with some of their parts replaced by arbitrary values.
 fn damaged() -> impl Strategy<Value = Value> {
     let objects: Vec<Value> = TABLES
         .iter()

@@ -1,4 +1,4 @@
-//! What keeps pods running: sets, deployments, jobs, and their budgets and revisions.
+//! Workloads: StatefulSets, Deployments, Jobs, and their budgets and revisions.
 
 use crate::json::Value;
 use jiff::Timestamp;

@@ -1,8 +1,8 @@
-//! From loose JSON to exactly what the server stores.
+//! Decodes JSON to exactly what the server stores.
 //!
-//! The real server reads JSON into Go structs and writes those structs back. That drops what the type does not know,
-//! drops empty values where the field says `omitempty`, and writes zero values where it does not. Revision hashes are made of
-//! the result, so every one of these rules counts.
+//! The real server decodes JSON into Go structs and encodes those structs again. That drops unknown fields, omits empty values of fields
+//! with `omitempty`, and writes zero values of the others. Revision hashes are computed from the result, so every one of these rules
+//! matters.
 
 use crate::json::{Map, Name, Value};
 use std::borrow::Cow;
@@ -13,11 +13,11 @@ use stateward_schema::Quantity;
 use super::table::{Field, Kind, Struct, builtin};
 use crate::go;
 
-/// What reading an object gave.
+/// The result of decoding an object.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) value: Value,
-    /// Fields that the type does not know, as paths: `spec.template.spec.containers[0].imagee`.
+    /// The paths of unknown fields: `spec.template.spec.containers[0].imagee`.
     pub(crate) unknown: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Mismatch {
 }
 
 impl Mismatch {
-    /// What the real server says where a strategic merge patch made the value: no JSON is read there, values are converted.
+    /// The real server's message for the result of a strategic merge patch: no JSON is decoded there, values are converted.
     pub(crate) fn converted(&self) -> String {
         let Self::Type { found, wanted, .. } = self else {
             return self.to_string();
@@ -59,12 +59,12 @@ impl Mismatch {
     }
 }
 
-/// Reads `value` as the built-in type `name`. `None` when there is no such type.
+/// Decodes `value` as the built-in type `name`. `None` if there is no such type.
 pub(crate) fn decode(name: &str, value: &Value) -> Option<Result<Decoded, Mismatch>> {
     decode_over(name, value, None)
 }
 
-/// The same for what takes the place of `stored`. What the two share has been read before and would come out as it is.
+/// The same for an object that replaces `stored`. Shared parts were decoded before and would not change.
 pub(crate) fn decode_over(
     name: &str,
     value: &Value,
@@ -81,19 +81,19 @@ pub(crate) fn decode_over(
     }))
 }
 
-/// What a value is read as. Nearly all is written as it is kept, and stays the very same.
+/// A decoded value. Nearly all values are unchanged, and stay shared.
 type Read<'v> = Result<Cow<'v, Value>, Mismatch>;
 
 struct Reader {
     unknown: Vec<String>,
 }
 
-/// Where we are, as a chain back to the root: most objects are read without anybody asking.
+/// The current path, as a chain back to the root: it is rarely printed.
 #[derive(Clone, Copy)]
 struct Path<'a> {
     above: Option<&'a Path<'a>>,
     step: Step<'a>,
-    /// The innermost struct, for Go's error text.
+    /// The innermost struct, for Go's error message.
     owner: &'a str,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Path<'a> {
         path
     }
 
-    /// As Go's errors spell it: they do not say which item of a list or key of a map they are about.
+    /// As in Go's errors, which omit list indexes and map keys.
     fn shown_by_go(&self) -> String {
         let mut path = self.above.map(Self::shown_by_go).unwrap_or_default();
         if let Step::Field(name) = self.step {
@@ -175,7 +175,7 @@ impl Reader {
         let zeros = zeros(described);
         let mut read = Vec::new();
         let mut is_same = true;
-        // Read in the order it is written in, so that complaints come in it too.
+        // In the order of the input, so that errors come in it too.
         for (index, (name, given)) in fields.iter().enumerate() {
             let value = match described.fields.get(name.as_str()) {
                 None => {
@@ -307,7 +307,7 @@ impl Reader {
     }
 }
 
-/// A value that is read as another.
+/// A converted value.
 fn made<'v>(value: Option<impl Into<Value>>, otherwise: impl FnOnce() -> Mismatch) -> Read<'v> {
     value.map(|value| Cow::Owned(value.into())).ok_or_else(otherwise)
 }
@@ -320,7 +320,7 @@ fn copied(fields: &Map, count: usize) -> Vec<(Name, Value)> {
     copied
 }
 
-/// Whether a field is written that has this value.
+/// Whether a field with this value is written.
 fn is_written(field: &Field, value: &Value) -> bool {
     if field.omit_zero && !field.pointer && zero(&field.kind).is_none_or(|zero| zero == *value) {
         return false;
@@ -333,19 +333,19 @@ fn is_written(field: &Field, value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty() && matches!(field.kind, Kind::Map(_)),
     };
-    // Quantities and int-or-strings are structs in Go, however small they look in JSON.
+    // Quantities and int-or-strings are structs in Go, although they are scalars in JSON.
     let is_struct = matches!(field.kind, Kind::Quantity | Kind::IntOrString | Kind::Any);
     !field.omit_empty || field.pointer || is_struct || !empty
 }
 
-/// What is written for the fields of a struct that are not there.
+/// The values written for missing fields of a struct.
 fn zeros(described: &'static Struct) -> &'static [(Name, Value)] {
     described.zeros.get_or_init(|| {
         let zeros = described.fields.iter().filter_map(|(name, field)| {
             let value = if field.pointer { None } else { zero(&field.kind) };
             let value = match value {
                 Some(value) => Some(value).filter(|value| is_written(field, value)),
-                // An absent pointer, list or map: left out, or null where the field insists.
+                // An absent pointer, list or map: omitted, or null if the field has no `omitempty`.
                 None => (!field.omit_empty && !field.omit_zero).then_some(Value::Null),
             };
             Some((name.into(), value?))
@@ -354,7 +354,7 @@ fn zeros(described: &'static Struct) -> &'static [(Name, Value)] {
     })
 }
 
-/// What an untouched Go value of this kind is written as; `None` where it is nil.
+/// The encoded zero value of this kind; `None` if it is nil.
 fn zero(kind: &Kind) -> Option<Value> {
     match kind {
         Kind::String => Some("".into()),
@@ -372,7 +372,7 @@ fn zero(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// Times are kept in UTC, cut to the field's precision.
+/// Times are stored in UTC, truncated to the field's precision.
 fn time(text: &str, digits: usize) -> Option<Value> {
     if digits == 0 && is_plain_time(text.as_bytes()) {
         return Some(text.into());
@@ -388,7 +388,7 @@ fn time(text: &str, digits: usize) -> Option<Value> {
     })
 }
 
-/// Whether this is a time exactly as it is kept, `2026-01-02T03:04:05Z`: most are, and need no calendar.
+/// Whether this is a time in the stored format, `2026-01-02T03:04:05Z`: most are, and need no parsing.
 fn is_plain_time(text: &[u8]) -> bool {
     let Ok(text) = <&[u8; 20]>::try_from(text) else {
         return false;
@@ -425,7 +425,7 @@ fn mismatch(given: &Value, at: &Path<'_>, wanted: &str) -> Mismatch {
     }
 }
 
-/// Where Go's decoder gives up: at the wrong byte, or at the start of the last four where some are missing.
+/// The offset in Go's error: the wrong byte, or the start of the last incomplete group of four.
 fn corrupt_at(text: &str, error: &base64::DecodeError) -> usize {
     match error {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
@@ -434,7 +434,7 @@ fn corrupt_at(text: &str, error: &base64::DecodeError) -> usize {
     }
 }
 
-/// The Go type as its errors spell it.
+/// The Go type in its errors.
 fn go_type(kind: &Kind) -> String {
     match kind {
         Kind::String => "string".into(),

@@ -1,12 +1,11 @@
-//! The shape of every type the server knows.
+//! The shape of every type that the server serves.
 //!
-//! Built-in types come from a table that was read off the Go types themselves (`crates/schema/data/types.json`, made by
-//! `cargo xtask generate types`): how a field is spelled, whether an empty value is written, how lists merge. Custom types
-//! come from their CRD's structural schema. [`Shape`] is the cursor over both that patches and field ownership walk
-//! along with a value.
+//! Built-in types come from a table generated from the Go types (`crates/schema/data/types.json`, made by `cargo xtask generate types`):
+//! the name of a field, whether an empty value is written, how lists merge. Custom types come from their CRD's structural schema. [`Shape`]
+//! is the cursor over both, which patches and field ownership move along with a value.
 //!
 //! - `table`: the built-in table.
-//! - `decode`: from loose JSON to exactly what the server would store: unknown fields dropped, empty ones written or not.
+//! - `decode`: from JSON to exactly what the server would store: unknown fields dropped, empty ones written or not.
 //! - `quantity`: lists of resource quantities.
 
 mod decode;

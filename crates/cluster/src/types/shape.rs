@@ -1,4 +1,4 @@
-//! A cursor over the type of a value, built-in or custom: what patches and field ownership ask while they walk.
+//! A cursor over the type of a value, built-in or custom, for patches and field ownership.
 
 use crate::json::Value;
 
@@ -6,7 +6,7 @@ use super::table::{Field, Kind};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// The type at one place in an object.
+/// The type at one path in an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape<'s> {
     /// A built-in type, and the field it was reached through.
@@ -16,9 +16,9 @@ pub(crate) enum Shape<'s> {
     },
     /// A node of a structural schema.
     Structural(&'s Value),
-    /// A whole custom object: its metadata is built in, the rest is its schema's.
+    /// A whole custom object: its metadata is a built-in type, the rest follows its schema.
     Custom(&'s Value),
-    /// Nothing is known: maps are maps, lists are replaced as a whole.
+    /// Unknown: maps are maps, lists are replaced as a whole.
     Unknown,
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum Shape<'s> {
 pub(crate) enum ListKind<'s> {
     /// As one value.
     Atomic,
-    /// Each scalar for itself.
+    /// Each scalar separately.
     Set,
-    /// Each element by these fields.
+    /// Each element, identified by these fields.
     Map(&'s [String]),
-    /// As `Map`, with keys from a schema.
+    /// Like `Map`, with keys from a schema.
     MapOf(&'s [Value]),
 }
 
@@ -125,7 +125,7 @@ impl<'s> Shape<'s> {
             Self::Builtin { kind, field } => {
                 let by_type = || match kind {
                     Kind::Struct(name) => name.described().is_some_and(|described| described.atomic),
-                    // Anything goes, so nobody can own a part of it.
+                    // Any JSON: a part of it cannot be owned.
                     Kind::Any => true,
                     _ => false,
                 };
@@ -146,7 +146,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// The field that tells two elements of the list here apart in a strategic merge.
+    /// The merge key of the list here in a strategic merge.
     pub(crate) fn patch_merge_key(self) -> &'s str {
         match self {
             Self::Builtin {
@@ -156,7 +156,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// What a key field of a list element is when it is left out, such as a port's protocol.
+    /// The value of a key field that a list element omits, such as a port's protocol.
     pub(crate) fn default_of(self, name: &str) -> Option<&'s Value> {
         match self.member(name) {
             Self::Builtin {

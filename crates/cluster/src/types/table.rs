@@ -1,4 +1,4 @@
-//! The built-in types, read once from the table of `stateward-schema`.
+//! The built-in types, parsed once from the table of `stateward-schema`.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -21,10 +21,10 @@ static TABLE: LazyLock<&'static Table<String, Struct>> =
         }
     });
 
-/// The file; beside the types it says where they come from.
+/// The file; besides the types it names their source.
 #[derive(Deserialize)]
 struct Data {
-    /// Looked up at every step into an object: their names are long and begin alike, so comparing them is slow.
+    /// Looked up for every field of an object: their names are long and share prefixes, so comparing them is slow.
     types: Table<String, Struct>,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct Struct {
     /// Owned and merged as one value.
     pub(crate) atomic: bool,
     pub(crate) fields: Fields,
-    /// What is written for fields that are not there.
+    /// The values written for missing fields.
     #[serde(skip)]
     pub(super) zeros: OnceLock<Vec<(Name, Value)>>,
 }
 
-/// The fields of a struct, by name. They are looked up at every step into an object too.
+/// The fields of a struct, by name. Looked up for every field of an object too.
 #[derive(Debug, Deserialize)]
 #[serde(from = "BTreeMap<String, Field>")]
 pub(crate) struct Fields {
@@ -71,29 +71,28 @@ impl Fields {
         self.places.contains_key(name)
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Field)> {
         self.sorted.iter().map(|(name, field)| (name, field))
     }
 }
 
-/// A field of one, and how it is written.
+/// A field of a struct, and its encoding.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Field {
     #[serde(rename = "type")]
     pub(crate) kind: Kind,
-    /// The way to the field in protobuf: its number, after those of the structs that JSON inlines. Empty where it is not
-    /// part of the message.
+    /// The path of the field in protobuf: its number, after those of the structs that JSON inlines. Empty if it is not part of the message.
     #[serde(default)]
     pub(crate) wire: Vec<u32>,
-    /// A pointer: absent and zero are two things.
+    /// A pointer: absent and zero are different.
     #[serde(default)]
     pub(crate) pointer: bool,
-    /// Left out when it is false, 0, "", an empty list, an empty map or an absent pointer. A struct is never empty.
+    /// Omitted if it is false, 0, "", an empty list, an empty map or an absent pointer. A struct is never empty.
     #[serde(default)]
     pub(crate) omit_empty: bool,
-    /// Left out when it is zero, structs included.
+    /// Omitted if it is zero, structs included.
     #[serde(default)]
     pub(crate) omit_zero: bool,
     /// Whether upstream's OpenAPI requires it.
@@ -107,20 +106,20 @@ pub(crate) struct Field {
     pub(crate) list_type: String,
     #[serde(default)]
     pub(crate) list_map_keys: Vec<String>,
-    /// Whether a map or struct is owned and merged as one value here; where nothing is said, its type decides.
+    /// Whether a map or struct is owned and merged as one value here; if unset, its type decides.
     #[serde(default)]
     pub(crate) atomic: Option<bool>,
     #[serde(default)]
     pub(crate) default: Option<Value>,
-    /// The values it may have, where upstream lists them.
+    /// The allowed values, if upstream lists them.
     #[serde(default, rename = "enum")]
     pub(crate) allowed: Vec<Value>,
-    /// What upstream says of each of them.
+    /// Upstream's description of each of them.
     #[serde(default)]
     pub(crate) enum_text: String,
 }
 
-/// The name of a struct, and the struct once somebody has asked for it: that is done at every step into an object.
+/// The name of a struct, and the struct once it was looked up, which happens for every field of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct StructName {
     name: String,
@@ -128,7 +127,7 @@ pub(crate) struct StructName {
 }
 
 impl StructName {
-    /// None when there is no such type.
+    /// `None` if there is no such type.
     pub(crate) fn described(&self) -> Option<&'static Struct> {
         *self.described.get_or_init(|| builtin(&self.name))
     }
@@ -159,7 +158,7 @@ impl PartialEq for StructName {
 
 impl Eq for StructName {}
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub(crate) enum Kind {
@@ -176,7 +175,7 @@ pub(crate) enum Kind {
     Duration,
     Quantity,
     IntOrString,
-    /// Any JSON, kept as it is.
+    /// Any JSON, stored as it is.
     Any,
     Struct(StructName),
     List(Box<Kind>),

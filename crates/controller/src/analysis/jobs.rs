@@ -1,12 +1,12 @@
-//! Measurements that are Jobs: one each, under a name that follows from the measurement, so that none is made twice.
+//! Measurements that run as Jobs, one Job each. The name is derived from the measurement, so no Job is created twice.
 //!
-//! Who may write AnalysisTemplates or AnalysisRuns need not be allowed to create pods: [`AnalysisJobs`] says what their Jobs may ask
-//! for. `log` makes the end of a failed Job's log fit for a status.
+//! Users who may write AnalysisTemplates or AnalysisRuns may not be allowed to create pods: [`AnalysisJobs`] restricts what their
+//! Jobs may contain. `log` prepares the end of a failed Job's log for the status.
 
 mod log;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{StreamExt, future};
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +17,7 @@ use kube::api::{ListParams, LogParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisRun, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase};
@@ -28,19 +29,19 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::invalid_objects;
 
-/// The label of our Jobs; its value is the UID of their run.
+/// The label of our Jobs; its value is the UID of the AnalysisRun.
 const OF_RUN: &str = "stateward.dev/analysis-run";
 
-/// The annotation of their pods: the name of the run.
+/// The annotation of their pods: the name of the AnalysisRun.
 const RUN_OF_POD: &str = "stateward.dev/analysis-run-name";
 
-/// The label of a pod with the name of its Job. Anyone who may create pods can set it: the controller reference counts.
+/// The label of a pod with the name of its Job. Anyone who may create pods can set it, so the controller reference is checked too.
 const JOB_OF_POD: &str = "batch.kubernetes.io/job-name";
 
-/// Where a measurement notes its Job.
+/// The metadata key for the name of a measurement's Job.
 const JOB_NAME: &str = "job-name";
 
-/// Why a container waits that will not start by waiting, as long as nobody changes something.
+/// Waiting reasons of a container that does not start until someone fixes it.
 const HOPELESS: [&str; 5] = [
     "ImagePullBackOff",
     "InvalidImageName",
@@ -49,27 +50,27 @@ const HOPELESS: [&str; 5] = [
     "CreateContainerError",
 ];
 
-/// Where a measurement keeps the end of the log of its failed Job. It is no part of the message, because messages go into events.
+/// The metadata key for the end of a failed Job's log. It is not part of the message, because messages go into events.
 const LOG_TAIL: &str = "log-tail";
 
 /// How many lines of a failed Job's log are shown.
 const LOG_LINES: i64 = 5;
 
-/// How much of it is read: a line may have no end.
+/// How many bytes of the log are read: a line may be endless.
 const LOG_READ: i64 = 16 * 1024;
 
-/// How long a Job stays when it is over and its spec does not say: long enough for an operator that was away to see the end.
+/// The TTL of a finished Job whose spec has none: long enough for an operator that was down to see the result.
 const KEPT_SECONDS: i64 = 3600;
 
-/// How long a Job may be without a running pod before that is told.
+/// How long a Job may be without a running pod before the message says so.
 const A_MOMENT: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the Jobs of AnalysisTemplates and AnalysisRuns may ask for.
+/// What the Jobs of AnalysisTemplates and AnalysisRuns may contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnalysisJobs {
     /// Everything that the API server lets the operator create.
     Any,
-    /// What the baseline profile of the Pod Security Standards allows; without the token of a service account that is not named.
+    /// What the baseline Pod Security Standard allows; without a service account token unless the service account is named.
     #[default]
     Restricted,
     /// No Jobs at all.
@@ -77,7 +78,7 @@ pub enum AnalysisJobs {
 }
 
 impl AnalysisJobs {
-    /// Why a pod template may not be run, if it may not. `at` is its path.
+    /// Why the pod template at path `at` is not allowed, if it is not.
     pub(super) fn refusal(self, template: &Value, at: &str) -> Option<Problem> {
         match self {
             Self::Any => None,
@@ -104,7 +105,7 @@ impl AnalysisJobs {
     }
 }
 
-/// The Jobs of our runs. Cheap to clone.
+/// The Jobs of AnalysisRuns. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Jobs {
     client: Client,
@@ -112,7 +113,7 @@ pub(crate) struct Jobs {
     known: Arc<Mutex<Known>>,
 }
 
-/// Namespace and name of a Job, or its UID.
+/// The namespace of a Job, and its name or UID.
 type Key = (String, String);
 
 #[derive(Default)]
@@ -122,37 +123,37 @@ struct Known {
     pods: HashMap<Key, Trouble>,
 }
 
-/// A Job as the watch shows it.
+/// A Job as the watch reports it.
 #[derive(Clone, Debug)]
 struct Seen {
     uid: String,
-    /// The UID of its run.
+    /// The UID of its AnalysisRun.
     run: Option<String>,
     state: State,
-    /// It has no pod, and had none yet.
+    /// It has had no pod so far.
     without_pod: bool,
 }
 
-/// What keeps a pod from running.
+/// Why a pod does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// It will not start, as long as nobody changes something.
+    /// It does not start until someone fixes it.
     Hopeless(String),
-    /// It has no place to run.
+    /// It cannot be scheduled.
     Unscheduled(String),
 }
 
-/// What became of a measurement.
+/// The state of a measurement.
 pub(crate) enum Course {
-    /// It goes on; this is what it waits for, or when to see whether it waits for something.
+    /// In progress: what it waits for, or when to check that.
     UnderWay(Result<String, Timestamp>),
-    /// It came to this, or cannot come to anything.
+    /// Complete, or unable to complete.
     Done(Measurement),
-    /// Its Job is gone, which comes to this where nobody meant it to.
+    /// Its Job is gone; this is the result, unless the operator deleted the Job.
     Lost(Measurement),
 }
 
-/// Where a Job stands.
+/// The state of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Running,
@@ -169,13 +170,13 @@ impl Jobs {
         }
     }
 
-    /// With what they may ask for.
+    /// Restricts what the Jobs may contain.
     pub(crate) fn allowing(mut self, allowed: AnalysisJobs) -> Self {
         self.allowed = allowed;
         self
     }
 
-    /// Keeps them current and says whose turn it is. Never ends.
+    /// Watches Jobs and their pods and reports which runs to reconcile. Never ends.
     pub(crate) async fn run(
         &self,
         namespace: Option<&str>,
@@ -189,7 +190,7 @@ impl Jobs {
         .await;
     }
 
-    /// Their pods, for what keeps one from starting: the Job itself does not tell.
+    /// Watches the pods, because a Job does not report why its pod does not start.
     async fn follow_pods(
         &self,
         namespace: Option<&str>,
@@ -233,7 +234,7 @@ impl Jobs {
             let run = pod.annotations().get(RUN_OF_POD);
             if let Some(run) = run.filter(|_| before != trouble) {
                 let run = ObjectRef::new(run).within(&pod.namespace().unwrap_or_default());
-                // Nobody listens any more when the operator is on its way out.
+                // The receiver is gone only when the operator shuts down.
                 let _ = changed.send(run);
             }
         }
@@ -275,17 +276,17 @@ impl Jobs {
                     self.lock().jobs.remove(&key(&job));
                     job
                 }
-                // Noted by whoever made the watch; it is tried again.
+                // The watch has logged the error and tries again.
                 Err(_) => continue,
             };
             if let Some(run) = run_of(&job) {
-                // Nobody listens any more when the operator is on its way out.
+                // The receiver is gone only when the operator shuts down.
                 let _ = changed.send(run);
             }
         }
     }
 
-    /// Begins a measurement.
+    /// Starts a measurement.
     pub(crate) async fn start(
         &self,
         run: &AnalysisRun,
@@ -315,7 +316,7 @@ impl Jobs {
             Ok(job) => job,
             Err(error) => return Ok(lost(format!("provider.job is no Job: {error}"))),
         };
-        // What is checked is what is sent: fields that this release does not know are not in it.
+        // The checked object is the one that is sent: it lacks fields that this release does not know.
         let template = &json!(job)["spec"]["template"];
         if let Some(refusal) = self.allowed.refusal(template, "provider.job.spec.template") {
             return Ok(lost(refusal.to_string()));
@@ -328,12 +329,12 @@ impl Jobs {
                 let there = there.map_err(Error::api("cannot read a Job"))?;
                 match there {
                     Some(there) if !is_of(&there, run) => Ok(lost(format!(
-                        "there is a Job {name} that belongs to somebody else; it is in the way"
+                        "there is a Job {name} that belongs to another object; delete it to continue"
                     ))),
                     _ => Ok(measurement),
                 }
             }
-            // It will be refused again.
+            // A retry would be rejected too.
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
                 Ok(lost(format!("Job {name} was refused: {}", status.message)))
             }
@@ -341,7 +342,7 @@ impl Jobs {
         }
     }
 
-    /// What became of a measurement.
+    /// The current state of a measurement.
     pub(crate) async fn look(
         &self,
         run: &AnalysisRun,
@@ -359,11 +360,10 @@ impl Jobs {
                 ..measurement.clone()
             })
         };
-        // One of that name may be another's.
+        // Another run may own a Job of that name.
         let seen = match known.filter(|seen| seen.run == run.uid()) {
             Some(seen) => seen,
-            // The watch may be late, or the Job may be gone.
-            // The name stands in the run's status, which its author can write.
+            // The watch may lag, or the Job may be gone. The name comes from the run's status, which its author can write.
             None if ObjectName::new(&name).is_err() => {
                 return Ok(lost(
                     "the name of its Job was changed to one that no Job can have".into(),
@@ -423,14 +423,14 @@ impl Jobs {
         }))
     }
 
-    /// Stops a measurement that nobody waits for.
+    /// Stops a measurement whose result is not needed any more.
     pub(crate) async fn stop(&self, run: &AnalysisRun, measurement: &Measurement) -> Result<(), Error> {
         let name = measurement.metadata.get(JOB_NAME).cloned().unwrap_or_default();
         self.delete(run, &name).await
     }
 
-    /// Stops Jobs that go on although their measurement is over: one that could not start may start yet. Only once that is
-    /// written down, so that whoever comes after us does not take it for one that somebody deleted.
+    /// Deletes Jobs that still run although their measurement is over, because a Job that could not start may start later. Call it
+    /// only once the status is written, so that a later operator does not take the Job for one that a user deleted.
     pub(crate) async fn stop_strays(
         &self,
         run: &AnalysisRun,
@@ -438,7 +438,7 @@ impl Jobs {
     ) -> Result<(), Error> {
         let namespace = run.namespace().unwrap_or_default();
         let results = status.metric_results.iter();
-        // Those that succeeded or failed were seen to end, and the watch may be late to show it.
+        // Jobs that succeeded or failed have ended; the watch may lag behind.
         let over = results.flat_map(|result| &result.measurements);
         let over = over.filter(|measurement| measurement.phase == Phase::Inconclusive);
         let names = over.filter_map(|measurement| measurement.metadata.get(JOB_NAME));
@@ -463,7 +463,7 @@ impl Jobs {
         let jobs = self.objects(run)?;
         let there = jobs.find(&name).await;
         let there = there.map_err(Error::api("cannot read a Job"))?;
-        // One of that name may be somebody else's by now.
+        // Another run may own a Job of that name by now.
         let Some(job) = there.filter(|job| is_of(job, run)) else {
             return Ok(());
         };
@@ -471,7 +471,7 @@ impl Jobs {
         deleted.map(drop).map_err(Error::api("cannot delete a Job"))
     }
 
-    /// The end of the log of a failed Job's last pod, where it can be had.
+    /// The end of the log of a failed Job's last pod, if it is available.
     async fn log_tail(&self, run: &AnalysisRun, job: &str, uid: &str) -> Option<String> {
         let pods = Objects::<Pod>::in_namespace_of(&self.client, run).ok()?;
         let labels = format!("{JOB_OF_POD}={job}");
@@ -498,8 +498,7 @@ impl Jobs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Every change above is complete before anything can panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -518,7 +517,7 @@ fn controller<K: Resource<DynamicType = ()>>(owners: &[OwnerReference]) -> Optio
     })
 }
 
-/// What keeps a pod from running, if something does.
+/// Why a pod does not run, if it does not.
 fn trouble(pod: &Pod) -> Option<Trouble> {
     hopeless(pod)
         .map(Trouble::Hopeless)
@@ -564,7 +563,7 @@ fn is_of(job: &Job, run: &AnalysisRun) -> bool {
     run_uid(job).is_some() && run_uid(job) == run.uid()
 }
 
-/// The UID of the run that controls a Job, if the label says the same.
+/// The UID of the run that controls a Job, if the label agrees.
 fn run_uid(job: &Job) -> Option<String> {
     let run = controller::<AnalysisRun>(job.owner_references())?;
     Some(run.uid.clone()).filter(|uid| job.labels().get(OF_RUN) == Some(uid))
@@ -613,8 +612,7 @@ fn state(job: &Job) -> State {
     State::Running
 }
 
-/// The name of the Job of a measurement. Its pods carry it in a label, so it is cut to that length; what is cut off is told by a
-/// digest.
+/// The name of a measurement's Job. Its pods carry it in a label, so it is cut to 63 characters; a digest keeps cut names unique.
 fn name(run: &str, metric: &str, number: i32) -> String {
     const LONGEST: usize = 63;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -648,14 +646,14 @@ fn manifest(run: &AnalysisRun, metric: &Metric, name: &str, allowed: AnalysisJob
             .entry("ttlSecondsAfterFinished")
             .or_insert_with(|| json!(KEPT_SECONDS));
     }
-    // Its pods are found by these, and lead back to the run.
+    // They identify the pods and lead back to the run.
     for (field, key, value) in [
         ("labels", OF_RUN, run.uid().unwrap_or_default()),
         ("annotations", RUN_OF_POD, run.name_any()),
     ] {
         let path = ["template", "metadata", field];
         let texts = path.into_iter().try_fold(&mut spec, |at, key| {
-            // What is no object is refused by the server, in its own words.
+            // The API server rejects what is not an object.
             let fields = at.as_object_mut()?;
             Some(fields.entry(key).or_insert_with(|| json!({})))
         });

@@ -1,4 +1,4 @@
-//! One run: see what is due, ask, write down what came of it.
+//! Reconciles one AnalysisRun: finds the metrics that are due, measures them, records the results.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use stateward_core::analysis::template;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use super::asks::{Answers, Asks, MetricOrder};
 use super::jobs::{Course, Jobs};
+use super::measurement_queue::{Answers, MeasurementQueue, MetricJob};
 use super::prepared::Prepared;
 use super::runs::{Owner, Runs, owner};
 use super::templates::Templates;
@@ -34,33 +34,33 @@ use crate::namespace_slots::{self, NamespaceSlots};
 use crate::status::difference;
 use crate::turn::{Failures, Latest, at};
 
-/// What a turn of a run needs.
-pub(crate) struct Lab {
+/// What a reconcile of an AnalysisRun needs.
+pub(crate) struct AnalysisContext {
     client: Client,
     clock: Clock,
     metrics: Metrics,
     runs: Runs,
-    asks: Asks<MetricOrder>,
+    queue: MeasurementQueue<MetricJob>,
     pub(crate) jobs: Jobs,
-    /// Runs that are ready to be measured, or what is wrong with them, by namespace and UID.
+    /// Runs that are ready to be measured, or the problems of their specs, by namespace and UID.
     prepared: Prepared<(String, String), AnalysisRunSpec, Result<AnalysisRunSpec, Vec<Problem>>>,
     slots: NamespaceSlots<AnalysisRun>,
     /// Queues a run for another reconcile.
     due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     latest: Latest<AnalysisRun>,
     failures: Failures,
-    /// Whether a panic ends one turn only.
+    /// Whether a panic ends only the reconcile that it happens in.
     pub(crate) contain_panics: bool,
 }
 
-impl Lab {
-    /// One without runs yet.
+impl AnalysisContext {
+    /// A context without runs.
     pub(crate) fn new(
         client: Client,
         clock: Clock,
         metrics: Metrics,
         runs: Runs,
-        asks: Asks<MetricOrder>,
+        queue: MeasurementQueue<MetricJob>,
         workers: Workers,
         due: mpsc::UnboundedSender<ObjectRef<AnalysisRun>>,
     ) -> Self {
@@ -70,7 +70,7 @@ impl Lab {
             clock,
             metrics,
             runs,
-            asks,
+            queue,
             prepared: Prepared::new(workers),
             slots: NamespaceSlots::new(due.clone()),
             due,
@@ -80,7 +80,7 @@ impl Lab {
         }
     }
 
-    /// The run, ready to be measured; `None` while it is prepared, after which it has another turn.
+    /// The run, ready to be measured; `None` while it is prepared, after which it is reconciled again.
     fn prepare(&self, run: &AnalysisRun) -> Option<Arc<Result<AnalysisRunSpec, Vec<Problem>>>> {
         let (due, again) = (self.due.clone(), ObjectRef::from_obj(run));
         let key = key(run);
@@ -93,21 +93,21 @@ impl Lab {
 
     fn forget(&self, run: &AnalysisRun) {
         let uid = &run.uid().unwrap_or_default();
-        self.asks.forget(uid);
+        self.queue.forget(uid);
         self.prepared.forget(&key(run));
         self.latest.forget(uid);
         self.failures.forget(uid);
     }
 }
 
-/// By what a run is known.
+/// The namespace and the UID of a run.
 fn key(run: &AnalysisRun) -> (String, String) {
     (run.namespace().unwrap_or_default(), run.uid().unwrap_or_default())
 }
 
-/// Measures every run of ours, and tells which rollouts have one that changed. Never ends.
+/// Measures every AnalysisRun, and reports the rollouts whose runs changed. Never ends.
 pub(crate) async fn measure(
-    lab: Arc<Lab>,
+    context: Arc<AnalysisContext>,
     namespace: Option<&str>,
     due: mpsc::UnboundedReceiver<ObjectRef<AnalysisRun>>,
     changed: mpsc::UnboundedSender<(String, String)>,
@@ -116,21 +116,21 @@ pub(crate) async fn measure(
     let ours = watcher::Config::default().labels(&format!("{INSTANCE_LABEL}={INSTANCE}"));
     let (reader, writer) = reflector::store();
     let watch = super::watch(
-        super::api::<DeserializeGuard<AnalysisRun>>(&lab.client, namespace),
+        super::api::<DeserializeGuard<AnalysisRun>>(&context.client, namespace),
         ours,
-        lab.metrics.watches(),
+        context.metrics.watches(),
     );
-    let noted = lab.clone();
+    let noted = context.clone();
     let runs = watch
         .map_ok(|event| invalid_objects::map(event, |run| run.unwrap_or_else(invalid)))
         .inspect(move |told| {
             noted.runs.note(told);
             let run = told_of(told);
             if let Some((run, Owner { name, .. })) = run.and_then(|run| Some((run, owner(run)?))) {
-                // Nobody listens any more when the operator is on its way out.
+                // The receiver is gone only when the operator shuts down.
                 let _ = changed.send((run.namespace().unwrap_or_default(), name));
             }
-            // A rollout may have been told that there is no analysis.
+            // A rollout may have found that analysis is unavailable.
             if let Ok(watcher::Event::InitDone) = told {
                 templates.touch();
             }
@@ -140,11 +140,11 @@ pub(crate) async fn measure(
         })
         .reflect(writer)
         .touched_objects();
-    let noted = lab.clone();
+    let noted = context.clone();
     Controller::for_stream(runs, reader)
         .with_config(controller::Config::default().concurrency(namespace_slots::TOTAL))
         .reconcile_on(UnboundedReceiverStream::new(due))
-        .run(reconcile, retry, lab)
+        .run(reconcile, retry, context)
         .for_each(move |ended| {
             // It was deleted while it was queued.
             if let Err(controller::Error::ObjectNotFound(run)) = ended {
@@ -157,7 +157,7 @@ pub(crate) async fn measure(
         .await;
 }
 
-/// A run that cannot be read cannot be measured either.
+/// The stand-in for a run that fails to deserialize: it has no metrics to measure.
 fn invalid(metadata: ObjectMeta, why: String) -> AnalysisRun {
     let run = AnalysisRun {
         metadata,
@@ -181,47 +181,47 @@ fn told_of(told: &watcher::Result<watcher::Event<AnalysisRun>>) -> Option<&Analy
     }
 }
 
-fn retry(run: Arc<AnalysisRun>, error: &Error, lab: Arc<Lab>) -> Next {
-    let failures = lab.failures.add(&run.uid().unwrap_or_default());
+fn retry(run: Arc<AnalysisRun>, error: &Error, context: Arc<AnalysisContext>) -> Next {
+    let failures = context.failures.add(&run.uid().unwrap_or_default());
     let who = format!("{}/{}", run.namespace().unwrap_or_default(), run.name_any());
-    lab.metrics.failed(error.kind());
+    context.metrics.failed(error.kind());
     if error.is_conflict() {
-        tracing::debug!(run = who, %error, "somebody was faster");
+        tracing::debug!(run = who, %error, "the object has changed meanwhile");
     } else {
         tracing::warn!(run = who, %error, "will try again");
     }
-    Next::requeue(lab.clock.on_the_timer(backoff(failures - 1, &who)))
+    Next::requeue(context.clock.on_the_timer(backoff(failures - 1, &who)))
 }
 
-async fn reconcile(seen: Arc<AnalysisRun>, lab: Arc<Lab>) -> Result<Next, Error> {
+async fn reconcile(seen: Arc<AnalysisRun>, context: Arc<AnalysisContext>) -> Result<Next, Error> {
     let namespace = seen.namespace().unwrap_or_default();
-    let Some(_slot) = lab.slots.take(&namespace, &seen.name_any()) else {
+    let Some(_slot) = context.slots.take(&namespace, &seen.name_any()) else {
         return Ok(Next::await_change());
     };
-    let run = lab.latest.newest(&seen);
-    let next = contain_panics(lab.contain_panics, turn(&run, &lab)).await?;
-    lab.failures.forget(&run.uid().unwrap_or_default());
+    let run = context.latest.newest(&seen);
+    let next = contain_panics(context.contain_panics, turn(&run, &context)).await?;
+    context.failures.forget(&run.uid().unwrap_or_default());
     Ok(next)
 }
 
-async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
+async fn turn(run: &AnalysisRun, context: &AnalysisContext) -> Result<Next, Error> {
     let uid = run.uid().unwrap_or_default();
-    let now = lab.clock.now();
+    let now = context.clock.now();
     let old = run.status.clone().unwrap_or_default();
     if run.metadata.deletion_timestamp.is_some() {
-        lab.asks.forget(&uid);
-        lab.prepared.forget(&key(run));
+        context.queue.forget(&uid);
+        context.prepared.forget(&key(run));
         return Ok(Next::await_change());
     }
     if old.phase.is_over() {
-        lab.asks.forget(&uid);
-        lab.prepared.forget(&key(run));
-        lab.jobs.stop_strays(run, &old).await?;
-        return expire(run, &old, lab).await;
+        context.queue.forget(&uid);
+        context.prepared.forget(&key(run));
+        context.jobs.stop_strays(run, &old).await?;
+        return expire(run, &old, context).await;
     }
-    lab.jobs.stop_strays(run, &old).await?;
+    context.jobs.stop_strays(run, &old).await?;
     let mut status = old.clone();
-    let Some(ready) = lab.prepare(run) else {
+    let Some(ready) = context.prepare(run) else {
         return Ok(Next::await_change());
     };
     let spec = match &*ready {
@@ -229,17 +229,17 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         Err(problems) => {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             core::refuse(&mut status, problems.join("; "), now);
-            write(run, &status, lab).await?;
+            write(run, &status, context).await?;
             return Ok(Next::await_change());
         }
     };
-    let answers = match lab.asks.answers(&uid, now) {
+    let answers = match context.queue.answers(&uid, now) {
         Answers::Here(answers) => answers,
-        Answers::Until(later) => return Ok(at(&lab.clock, later)),
+        Answers::Until(later) => return Ok(at(&context.clock, later)),
     };
     let mut measured = Vec::new();
     for (index, measurement) in &answers {
-        // Another operator may have been faster: then this one was asked for in vain.
+        // Another operator may have measured it already: then this result is dropped.
         if core::was_due(spec, &status, *index, measurement) {
             core::note(spec, &mut status, *index, measurement.clone());
             measured.push(measurement.clone());
@@ -253,10 +253,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         let Some(measurement) = result.and_then(core::last).cloned() else {
             continue;
         };
-        match lab.jobs.look(run, &measurement, now).await? {
-            // We may have stopped it ourselves, and died before that was written down.
+        match context.jobs.look(run, &measurement, now).await? {
+            // We may have stopped it ourselves and restarted before that was recorded.
             Course::UnderWay(_) | Course::Lost(_) if ending => {
-                lab.jobs.stop(run, &measurement).await?;
+                context.jobs.stop(run, &measurement).await?;
                 core::withdraw(&mut status, &spec.metrics[index].name);
             }
             Course::UnderWay(Ok(message)) => {
@@ -277,10 +277,10 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
         let metric = &spec.metrics[index];
         if metric.provider.job.is_some() {
             let result = core::result(&status, &metric.name);
-            let begun = lab.jobs.start(run, metric, result, now).await?;
+            let begun = context.jobs.start(run, metric, result, now).await?;
             core::note(spec, &mut status, index, begun);
-        } else if !lab.asks.is_open(&uid, index) {
-            lab.asks.begin(MetricOrder {
+        } else if !context.queue.is_open(&uid, index) {
+            context.queue.begin(MetricJob {
                 run: ObjectRef::from_obj(run),
                 uid: uid.clone(),
                 index,
@@ -291,52 +291,56 @@ async fn turn(run: &AnalysisRun, lab: &Lab) -> Result<Next, Error> {
     }
     core::assess(spec, &mut status, now);
     if status != old {
-        write(run, &status, lab).await?;
-        lab.metrics.measured(&measured);
+        write(run, &status, context).await?;
+        context.metrics.measured(&measured);
     }
-    lab.asks.written(&uid, &answers);
-    // What is being asked comes back by itself.
+    context.queue.written(&uid, &answers);
+    // A running measurement triggers a reconcile when it ends.
     let wake = core::agenda(spec, &status, now).wake;
     Ok(match wake.into_iter().chain(look_again).min() {
-        Some(moment) => at(&lab.clock, moment),
+        Some(moment) => at(&context.clock, moment),
         None => Next::await_change(),
     })
 }
 
-/// Writes the status down. One that cannot be kept, because it is too large or is refused, ends the run: were it only tried again,
-/// the run would be blind, and whoever waits for it would not know.
-async fn write(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Result<(), Error> {
-    let written = match patch(run, status, lab).await? {
+/// Writes the status. If it cannot be stored, because it is too large or rejected, the run ends with an error: if it were only
+/// retried, the run would stall, and a rollout that waits for it would not know why.
+async fn write(
+    run: &AnalysisRun,
+    status: &AnalysisRunStatus,
+    context: &AnalysisContext,
+) -> Result<(), Error> {
+    let written = match patch(run, status, context).await? {
         Err(kube::Error::Api(refusal)) if is_final(&refusal) => {
             let why = format!("its status cannot be written: {}", shortened(&refusal.message));
-            patch(run, &core::give_up(status, why, lab.clock.now()), lab).await?
+            patch(run, &core::give_up(status, why, context.clock.now()), context).await?
         }
         other => other,
     };
     let written = written.map_err(Error::api("cannot write the status of an analysis run"))?;
-    lab.runs.put(&written);
-    lab.latest.remember(&written);
+    context.runs.put(&written);
+    context.latest.remember(&written);
     Ok(())
 }
 
-/// It is no subresource of a run, so the write is bound to the version that it was decided on.
+/// A run has no status subresource, so the write is bound to the version that it was decided on.
 async fn patch(
     run: &AnalysisRun,
     status: &AnalysisRunStatus,
-    lab: &Lab,
+    context: &AnalysisContext,
 ) -> Result<kube::Result<AnalysisRun>, Error> {
     let name = ObjectName::new(run.name_any())?;
     let patch = json!({
         "metadata": {"resourceVersion": run.resource_version(), "uid": run.uid()},
         "status": difference(&json!(run.status), &json!(status)),
     });
-    let runs = Objects::<AnalysisRun>::in_namespace_of(&lab.client, run)?;
+    let runs = Objects::<AnalysisRun>::in_namespace_of(&context.client, run)?;
     Ok(runs
         .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
         .await)
 }
 
-/// Whether the same will be refused again. etcd has no code for what is too large for it, only words.
+/// Whether a retry would be rejected too. etcd has no code for an object that is too large, only a message.
 fn is_final(refusal: &kube::core::Status) -> bool {
     matches!(refusal.code, 413 | 422)
         || refusal.message.contains("too large")
@@ -351,15 +355,19 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Deletes a run whose time is over.
-async fn expire(run: &AnalysisRun, status: &AnalysisRunStatus, lab: &Lab) -> Result<Next, Error> {
+/// Deletes a run whose TTL has expired.
+async fn expire(
+    run: &AnalysisRun,
+    status: &AnalysisRunStatus,
+    context: &AnalysisContext,
+) -> Result<Next, Error> {
     let Some(moment) = core::expires(&run.spec, status) else {
         return Ok(Next::await_change());
     };
-    if moment > lab.clock.now() {
-        return Ok(at(&lab.clock, moment));
+    if moment > context.clock.now() {
+        return Ok(at(&context.clock, moment));
     }
-    Objects::<AnalysisRun>::in_namespace_of(&lab.client, run)?
+    Objects::<AnalysisRun>::in_namespace_of(&context.client, run)?
         .delete(&ObjectName::new(run.name_any())?, run.uid())
         .await
         .map_err(Error::api("cannot delete an analysis run"))?;
@@ -384,7 +392,7 @@ mod tests {
         serde_json::from_value(run).unwrap()
     }
 
-    /// What the server is sent, when it refuses the first of it like this.
+    /// The requests sent if the API server rejects the first one like this.
     async fn sent(code: u16, message: &'static str) -> (Result<(), Error>, Vec<Value>) {
         let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
         let noted = sent.clone();
@@ -409,12 +417,12 @@ mod tests {
         });
         let client = Client::new(service, "ns");
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH, 1.0);
-        let (metrics, runs, asks) = (Metrics::default(), Runs::default(), Asks::new().0);
+        let (metrics, runs, queue) = (Metrics::default(), Runs::default(), MeasurementQueue::new().0);
         let (due, _) = mpsc::unbounded_channel();
-        let lab = Lab::new(client, clock, metrics, runs, asks, Workers::default(), due);
+        let context = AnalysisContext::new(client, clock, metrics, runs, queue, Workers::default(), due);
         let mut status = run().status.unwrap();
         status.metric_results[0].count = 4;
-        let written = write(&run(), &status, &lab).await;
+        let written = write(&run(), &status, &context).await;
         let sent = sent.lock().unwrap().clone();
         (written, sent)
     }
@@ -442,7 +450,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case(409, "somebody was faster")]
+    #[case(409, "the object has changed meanwhile")]
     #[case(503, "come back later")]
     #[tokio::test]
     async fn a_write_that_may_succeed_later_is_not_given_up(

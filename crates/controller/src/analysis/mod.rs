@@ -1,19 +1,19 @@
-//! Analysis: runs are created for rollouts, measured, and kept in sight.
+//! Analysis: AnalysisRuns are created for rollouts, measured, and cached.
 //!
-//! - `runs`: the runs that are ours, by the rollout they belong to.
-//! - `templates`: what there is to measure.
-//! - `start`: from a decision about a run to its request.
-//! - `measure`: one run: see what is due, ask, write down what came of it.
-//! - `prepared`: runs with their args filled in and plans, worked out once for every input.
-//! - `asks`: questions under way.
-//! - `jobs`: measurements that are Jobs.
+//! - `runs`: the AnalysisRuns, by the rollout that owns them.
+//! - `templates`: the templates that each namespace can use.
+//! - `start`: executes decisions about runs.
+//! - `measure`: reconciles one AnalysisRun.
+//! - `prepared`: caches runs with resolved args, and plans, by their inputs.
+//! - `measurement_queue`: the measurements in progress.
+//! - `jobs`: measurements that run as Jobs.
 //!
-//! What a measurement means and when the next is due is decided in the core; everything that must survive a crash is in the
-//! run's status.
+//! The core decides what a measurement means and when the next one is due; everything that must survive a crash is in the run's
+//! status.
 
-pub(crate) mod asks;
 pub(crate) mod jobs;
 pub(crate) mod measure;
+pub(crate) mod measurement_queue;
 mod prepared;
 pub(crate) mod runs;
 pub(crate) mod start;
@@ -23,7 +23,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use stateward_plugin::Watches;
 
-/// The objects of a namespace, or of all.
+/// The API for one namespace, or for all.
 pub(crate) fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
 where
     K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
@@ -34,7 +34,7 @@ where
     }
 }
 
-/// A watch that tries again when it breaks off, and tells `watches` about it.
+/// A watch that is restarted when it breaks, and reports that to `watches`.
 pub(crate) fn watch<K>(
     api: Api<K>,
     config: watcher::Config,

@@ -1,16 +1,18 @@
-//! What takes long to work out from what users write: runs with their args filled in, and the plans of rollouts with analyses.
+//! Caches expensive results of users' input: runs with resolved args, and the plans of rollouts with analyses.
 //!
-//! It costs what its author likes within the limits of the core, so it is worked out once for every input and by the [`Workers`] of
-//! its namespace. A turn does not wait for that, because turns are few and shared by all namespaces: the object gets another one.
+//! The cost is up to the author within the limits of the core, so each result is computed once for every input, by the [`Workers`] of its
+//! namespace. A reconcile does not wait for it, because reconciles are limited and shared by all namespaces: the object is reconciled
+//! again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stateward_analysis::Workers;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// What was worked out for each object, from an `Input`.
+/// The result for each object, computed from an `Input`.
 pub(crate) struct Prepared<Key, Input, Output> {
     known: Known<Key, Input, Output>,
     workers: Workers,
@@ -36,8 +38,7 @@ where
         }
     }
 
-    /// What follows from `input`. `None` while it is worked out, of which there is one at a time for each object; `ready` is called
-    /// after that.
+    /// The result for `input`. `None` while it is computed, one at a time for each object; `ready` is called after that.
     pub(crate) fn get(
         &self,
         namespace: &str,
@@ -52,7 +53,7 @@ where
             Some(Entry::UnderWay) => return None,
             Some(Entry::Ready(..)) | None => {}
         }
-        // In virtual time there is one thread, and the order of things is the same every time.
+        // In virtual time there is one thread, and computing at once keeps the order deterministic.
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             let output = Arc::new(work(&input));
             known.insert(key.clone(), Entry::Ready(input, output.clone()));
@@ -77,13 +78,13 @@ where
         None
     }
 
-    /// Forgets an object that is over or gone.
+    /// Removes an object that is complete or deleted.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.known).remove(key);
     }
 }
 
-/// Work that has begun. Should it panic, the next turn begins it again.
+/// A computation in progress. If it panics, the next reconcile starts it again.
 struct UnderWay<Key: Eq + Hash, Input, Output> {
     known: Known<Key, Input, Output>,
     key: Key,
@@ -91,7 +92,7 @@ struct UnderWay<Key: Eq + Hash, Input, Output> {
 
 impl<Key: Eq + Hash, Input, Output> UnderWay<Key, Input, Output> {
     fn end(self, input: Input, output: Output) {
-        // Of an object that was forgotten meanwhile nothing is kept.
+        // The result for an object that was removed meanwhile is dropped.
         if let Some(entry) = lock(&self.known).get_mut(&self.key) {
             *entry = Entry::Ready(input, Arc::new(output));
         }
@@ -108,8 +109,7 @@ impl<Key: Eq + Hash, Input, Output> Drop for UnderWay<Key, Input, Output> {
 }
 
 fn lock<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change above is complete before anything can panic.
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+    known.lock()
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         let first = sender.clone();
         let found = doubled.get("a", &key("a"), 1, slow, move || first.send("slow").unwrap());
         assert_eq!(found, None);
-        // Its input has changed before it was worked out.
+        // Its input has changed before the result was ready.
         let counted = begun.clone();
         let again = move |input: &u32| {
             counted.fetch_add(1, Ordering::SeqCst);

@@ -1,12 +1,13 @@
-//! The runs that are ours, by the rollout they belong to.
+//! The AnalysisRuns, by the rollout that owns them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use stateward_api::analysis::AnalysisRun;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_core::world::Run;
@@ -15,31 +16,31 @@ use tokio::sync::watch;
 
 use crate::turn::version;
 
-/// What is known of every run. Cheap to clone.
+/// A cache of all runs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Runs {
     inner: Arc<Mutex<Inner>>,
-    /// `None` before the first list; then why there is none, if there is none.
+    /// `None` before the first list; then the result of listing.
     listed: Arc<watch::Sender<Option<Result<(), String>>>>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// By the namespace and the UID of their rollout, then by name. An owner's UID alone proves nothing: a run of another
-    /// namespace can name any.
+    /// By the namespace and the UID of their rollout, then by name. The UID alone proves nothing: a run in another namespace can
+    /// name any owner.
     runs: HashMap<(String, String), BTreeMap<String, Known>>,
-    /// By UID, while a list is being made anew.
+    /// By UID, while a list is in progress.
     seen: HashSet<String>,
 }
 
 struct Known {
     version: u64,
-    /// When it was created, which is told in whole seconds, and when it began.
+    /// When it was created, in whole seconds, and when it started.
     age: (Option<Timestamp>, Option<Timestamp>),
     run: Run,
 }
 
-/// The rollout that a run belongs to, which is in the run's own namespace.
+/// The rollout that owns a run; it is in the run's namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) namespace: String,
@@ -61,7 +62,7 @@ impl Owner {
     }
 }
 
-/// The rollout that a run belongs to, if it belongs to one.
+/// The rollout that owns a run, if one does.
 pub(crate) fn owner(run: &AnalysisRun) -> Option<Owner> {
     let owners = run.metadata.owner_references.iter().flatten();
     let group = RolloutPlugin::group(&());
@@ -88,7 +89,7 @@ impl Default for Runs {
 }
 
 impl Runs {
-    /// The runs of a rollout, the oldest first.
+    /// The runs of a rollout, oldest first.
     pub(crate) fn of(&self, rollout: &Owner) -> Vec<Run> {
         let inner = self.lock();
         let mut runs: Vec<_> = inner
@@ -101,8 +102,8 @@ impl Runs {
         runs.into_iter().map(|known| known.run.clone()).collect()
     }
 
-    /// Takes note of a run, as a watch or an answer to a request of ours shows it. An older view changes nothing, and a run that
-    /// is being deleted is gone, however long a finalizer keeps it.
+    /// Stores a run from a watch or from a response. An older version changes nothing, and a run that is being deleted is removed,
+    /// however long a finalizer keeps it.
     pub(crate) fn put(&self, run: &AnalysisRun) {
         let Some(owner) = owner(run) else { return };
         if run.metadata.deletion_timestamp.is_some() {
@@ -126,7 +127,7 @@ impl Runs {
         }
     }
 
-    /// Forgets a run.
+    /// Removes a run.
     pub(crate) fn take(&self, rollout: &Owner, name: &str) {
         let mut inner = self.lock();
         if let Entry::Occupied(mut runs) = inner.runs.entry(rollout.key()) {
@@ -137,7 +138,7 @@ impl Runs {
         }
     }
 
-    /// Takes note of what the watch has told.
+    /// Handles a watch event.
     pub(crate) fn note(&self, told: &watcher::Result<watcher::Event<AnalysisRun>>) {
         match told {
             Ok(watcher::Event::Init) => self.lock().seen.clear(),
@@ -162,7 +163,7 @@ impl Runs {
                 }
             }
             Err(error) => {
-                // What was once listed stays known.
+                // After the first list the cache stays valid.
                 self.listed.send_if_modified(|listed| {
                     let first = listed.as_ref().is_none_or(Result::is_err);
                     if first {
@@ -174,14 +175,14 @@ impl Runs {
         }
     }
 
-    /// Waits until the runs are known, or it is known that they cannot be.
+    /// Waits until the runs are listed, or listing has failed.
     pub(crate) async fn listed(&self) {
         let mut listed = self.listed.subscribe();
-        // The sender lives as long as we do.
+        // We hold the sender, so it cannot be dropped.
         let _ = listed.wait_for(Option::is_some).await;
     }
 
-    /// Why nothing can be analysed, if nothing can.
+    /// Why analysis is unavailable, if it is.
     pub(crate) fn unavailable(&self) -> Option<String> {
         match &*self.listed.borrow() {
             Some(Ok(())) => None,
@@ -191,8 +192,7 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every change above is complete before anything can panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(phases(&runs), [("a".to_owned(), Phase::Failed)]);
     }
 
-    /// Everything that whoever creates a run can write into it.
+    /// Every field that the creator of a run can forge.
     #[rstest]
     #[case::of_another_namespace(json!({"metadata": {"namespace": "other", "uid": "forged"}}))]
     #[case::of_another_group(json!({"owner": {"apiVersion": "example.com/v1"}}))]

@@ -1,4 +1,4 @@
-//! Runs for a rollout: created, ended and dropped as it was decided.
+//! Creates, terminates and deletes the AnalysisRuns of a rollout, as decided.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use stateward_core::analysis::template;
 use stateward_core::plan::Plan;
 use stateward_core::rolloutplugin;
 use stateward_core::workload::Workload;
-use stateward_core::world::{Asked, NoWorkload, Run};
+use stateward_core::world::{NoWorkload, Run, RunFor};
 use stateward_plugin::{Done, Observation};
 use tokio::sync::mpsc;
 
@@ -27,8 +27,8 @@ use super::templates::{Allowed, Templates, Version};
 use crate::error::Error;
 use crate::kind::Checks;
 
-/// What runs are made with.
-pub(crate) struct Starter {
+/// What is needed to manage AnalysisRuns.
+pub(crate) struct AnalysisRunStore {
     client: Client,
     runs: Runs,
     templates: Templates,
@@ -39,14 +39,14 @@ pub(crate) struct Starter {
     due: mpsc::UnboundedSender<(String, String)>,
 }
 
-/// What a plan is made from.
+/// The input of a plan.
 struct Spec {
     object: RolloutPlugin,
     templates: Version,
 }
 
 impl PartialEq for Spec {
-    /// What args may be read off before there is a run is compared, and not what changes with every write.
+    /// Compares only what args can read before there is a run, not what changes with every write.
     fn eq(&self, other: &Self) -> bool {
         let parts = |spec: &Self| {
             let metadata = &spec.object.metadata;
@@ -64,7 +64,7 @@ impl PartialEq for Spec {
     }
 }
 
-impl Starter {
+impl AnalysisRunStore {
     pub(crate) fn new(
         client: Client,
         runs: Runs,
@@ -85,7 +85,7 @@ impl Starter {
 }
 
 #[async_trait]
-impl Checks<RolloutPlugin> for Starter {
+impl Checks<RolloutPlugin> for AnalysisRunStore {
     fn plan(
         &self,
         object: &RolloutPlugin,
@@ -130,9 +130,9 @@ impl Checks<RolloutPlugin> for Starter {
         object: &RolloutPlugin,
         seen: &Observation,
         name: &str,
-        asked: Asked,
+        run_for: RunFor,
     ) -> Result<Done, Error> {
-        let Some((analysis, path, span)) = rolloutplugin::analysis(object, asked) else {
+        let Some((analysis, path, span)) = rolloutplugin::analysis(object, run_for) else {
             return Ok(Done::Unchanged);
         };
         let namespace = object.namespace().unwrap_or_default();
@@ -158,7 +158,7 @@ impl Checks<RolloutPlugin> for Starter {
             }
         };
         let run = AnalysisRun {
-            metadata: metadata(object, analysis, name, asked),
+            metadata: metadata(object, analysis, name, run_for),
             spec,
             status: None,
         };
@@ -180,7 +180,7 @@ impl Checks<RolloutPlugin> for Starter {
                         Ok(Done::Changed)
                     }
                     Some(_) => Ok(Done::NotNow(format!(
-                        "there is an AnalysisRun {name} that belongs to somebody else; it is in the way"
+                        "there is an AnalysisRun {name} that belongs to another object; delete it to continue"
                     ))),
                     None => Ok(Done::Unchanged),
                 }
@@ -221,20 +221,20 @@ impl Checks<RolloutPlugin> for Starter {
     }
 }
 
-impl Starter {
+impl AnalysisRunStore {
     fn gone(&self, object: &RolloutPlugin, name: &str) -> Result<Done, Error> {
         self.runs.take(&Owner::of(object), name);
         Ok(Done::Unchanged)
     }
 }
 
-fn metadata(object: &RolloutPlugin, analysis: &Analysis, name: &str, asked: Asked) -> ObjectMeta {
+fn metadata(object: &RolloutPlugin, analysis: &Analysis, name: &str, run_for: RunFor) -> ObjectMeta {
     let extra = analysis.analysis_run_metadata.clone().unwrap_or_default();
     let mut labels: BTreeMap<String, String> = extra.labels;
-    // The words that upstream's users select by.
-    let (kind, step) = match asked {
-        Asked::By(step) => ("Step", Some(step.0.to_string())),
-        Asked::Beside => ("Background", None),
+    // The label values that users of Argo Rollouts select by.
+    let (kind, step) = match run_for {
+        RunFor::Step(step) => ("Step", Some(step.0.to_string())),
+        RunFor::Background => ("Background", None),
     };
     labels.insert(INSTANCE_LABEL.into(), INSTANCE.into());
     labels.insert("rollout-type".into(), kind.into());
@@ -250,7 +250,7 @@ fn metadata(object: &RolloutPlugin, analysis: &Analysis, name: &str, asked: Aske
     }
 }
 
-/// A label may be shorter than a name.
+/// Labels have a shorter limit than names.
 fn label(name: &str) -> String {
     let label: String = name.chars().take(63).collect();
     label.trim_end_matches(['-', '.']).to_owned()

@@ -1,14 +1,15 @@
-//! What there is to measure: the AnalysisTemplates of each namespace, and those of all.
+//! A cache of the AnalysisTemplates of each namespace and of the ClusterAnalysisTemplates.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{StreamExt, future};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stateward_analysis::Ask;
+use stateward_analysis::MetricProvider;
 use stateward_api::Problem;
 use stateward_api::analysis::{AnalysisTemplate, AnalysisTemplateSpec, ClusterAnalysisTemplate, TemplateRef};
 use stateward_client::DeserializeGuard;
@@ -17,7 +18,7 @@ use stateward_plugin::{Watches, words_of_watch};
 use tokio::sync::{mpsc, watch};
 #[cfg(test)]
 use {
-    stateward_analysis::{AskError, Question},
+    stateward_analysis::{MetricQuery, ProviderError},
     stateward_core::analysis::Reply,
 };
 
@@ -33,11 +34,11 @@ pub(crate) struct Templates {
 
 #[derive(Default)]
 struct Known {
-    /// By namespace, which is empty for those of all, and name; or why one cannot be read.
+    /// By namespace, which is empty for cluster-scoped templates, and name; or why one failed to deserialize.
     templates: HashMap<Key, Result<AnalysisTemplateSpec, String>>,
-    /// How often those of a namespace have changed.
+    /// How often the templates of a namespace have changed.
     changes: HashMap<String, u64>,
-    /// How often they were listed.
+    /// How often the templates were listed.
     lists: u64,
 }
 
@@ -47,7 +48,7 @@ impl Known {
     }
 }
 
-/// What the templates that a namespace sees are at. It is another one after each change of theirs.
+/// The version of the templates that a namespace can use. It changes with every change of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     own: u64,
@@ -55,8 +56,8 @@ pub(crate) struct Version {
     lists: u64,
 }
 
-/// Whether templates were listed: those of namespaces, and those of all. `None` before that, then why they could not be: an
-/// operator of some namespaces may not look at those of all. What was once listed stays known.
+/// Whether namespaced and cluster-scoped templates were listed. `None` before that, then why they could not be: an operator of some
+/// namespaces may not list cluster-scoped ones. After the first list the cache stays valid.
 #[derive(Default)]
 struct Listed {
     own: Option<Result<(), String>>,
@@ -89,7 +90,7 @@ impl Template for ClusterAnalysisTemplate {
 }
 
 impl Templates {
-    /// None yet, and where it is told in which namespace some have changed: `None` for all.
+    /// An empty cache, and the receiver of the namespaces with changed templates: `None` for all.
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Option<String>>) {
         let (changed, told) = mpsc::unbounded_channel();
         let templates = Self {
@@ -100,20 +101,20 @@ impl Templates {
         (templates, told)
     }
 
-    /// Keeps them current. Never ends.
+    /// Keeps the cache current. Never ends.
     pub(crate) async fn run(&self, client: Client, namespace: Option<&str>, watches: &Watches) {
         let own = self.follow(
             super::api::<DeserializeGuard<AnalysisTemplate>>(&client, namespace),
             watches,
         );
-        // To those who look after some namespaces it is no fault that they see no more.
+        // For an operator of some namespaces, missing access to cluster-scoped templates is not an error.
         let nobody = Watches::default();
         let whose = if namespace.is_some() { &nobody } else { watches };
         let all: Api<DeserializeGuard<ClusterAnalysisTemplate>> = Api::all(client.clone());
         future::join(own, self.follow(all, whose)).await;
     }
 
-    /// Those that a namespace sees.
+    /// The templates that a namespace can use.
     pub(crate) fn seen_from(&self, namespace: &str, allowed: Allowed) -> impl template::Templates + use<> {
         Seen {
             allowed,
@@ -122,7 +123,7 @@ impl Templates {
         }
     }
 
-    /// What those that a namespace sees are at.
+    /// The version of the templates that a namespace can use.
     pub(crate) fn version(&self, namespace: &str) -> Version {
         let known = self.lock();
         let of = |namespace: &str| known.changes.get(namespace).copied().unwrap_or_default();
@@ -133,11 +134,11 @@ impl Templates {
         }
     }
 
-    /// Waits until the templates are known, or it is known that they cannot be.
+    /// Waits until the templates are listed, or listing has failed.
     pub(crate) async fn listed(&self) {
         let mut listed = self.listed.subscribe();
         let known = |listed: &Listed| listed.own.is_some() && listed.of_all.is_some();
-        // The sender lives as long as we do.
+        // We hold the sender, so it cannot be dropped.
         let _ = listed.wait_for(known).await;
     }
 
@@ -182,7 +183,7 @@ impl Templates {
                     drop(known);
                     self.tell(template.namespace());
                 }
-                // Noted by whoever made the watch; it is tried again.
+                // The watch has logged the error and tries again.
                 Err(error) => self.list(of_all, Err(words_of_watch(&error))),
             }
         }
@@ -202,19 +203,18 @@ impl Templates {
         self.tell(namespace);
     }
 
-    /// Has every rollout look again that has an analysis.
+    /// Triggers a reconcile of every rollout with an analysis.
     pub(crate) fn touch(&self) {
         self.tell(None);
     }
 
     fn tell(&self, namespace: Option<String>) {
-        // Nobody listens any more when the operator is on its way out.
+        // The receiver is gone only when the operator shuts down.
         let _ = self.changed.send(namespace);
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Every change above is complete before anything can panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -222,16 +222,16 @@ fn key<K: Resource<DynamicType = ()>>(template: &K) -> Key {
     (template.namespace().unwrap_or_default(), template.name_any())
 }
 
-/// What the metrics of templates may ask for.
+/// What the metrics of templates may use.
 #[derive(Clone)]
 pub(crate) struct Allowed {
-    /// Their Jobs.
+    /// The restrictions on their Jobs.
     pub(crate) jobs: AnalysisJobs,
-    /// Who asks the others, and knows where it never connects to.
-    pub(crate) ask: Arc<dyn Ask>,
+    /// Queries the other metrics, and knows the addresses that it never connects to.
+    pub(crate) provider: Arc<dyn MetricProvider>,
 }
 
-/// The templates that a namespace sees.
+/// The templates that a namespace can use.
 struct Seen {
     allowed: Allowed,
     templates: Templates,
@@ -270,26 +270,26 @@ impl template::Templates for Seen {
     }
 
     fn refuses_address(&self, address: &str) -> Option<String> {
-        self.allowed.ask.refusal(address)
+        self.allowed.provider.refusal(address)
     }
 }
 
 #[cfg(test)]
 impl Allowed {
-    /// All that an operator without flags allows, where nothing is asked.
+    /// What an operator without flags allows, with a provider that has no data.
     pub(crate) fn for_tests() -> Self {
         struct Silent;
 
         #[async_trait::async_trait]
-        impl Ask for Silent {
-            async fn ask(&self, _: &Question<'_>) -> Result<Reply, AskError> {
+        impl MetricProvider for Silent {
+            async fn query(&self, _: &MetricQuery<'_>) -> Result<Reply, ProviderError> {
                 unreachable!("nothing is asked here")
             }
         }
 
         Self {
             jobs: AnalysisJobs::default(),
-            ask: Arc::new(Silent),
+            provider: Arc::new(Silent),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Args: `{{args.name}}` in a metric, and where their values come from.
+//! Args: `{{args.name}}` in a metric, and the sources of their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use stateward_api::rolloutplugin::Argument;
 /// Values by name.
 pub type Values = BTreeMap<String, String>;
 
-/// What an arg of a rollout can be read from.
+/// The sources of a rollout's args.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'s> {
-    /// The rollout, whole.
+    /// The whole rollout object.
     pub object: &'s Value,
-    /// The revision to go back to.
+    /// The revision to roll back to.
     pub stable: Option<&'s str>,
-    /// The revision that is rolled out.
+    /// The revision that is being rolled out.
     pub latest: Option<&'s str>,
 }
 
-/// The value that a rollout gives an arg.
+/// The value of an arg in a rollout.
 pub fn given(arg: &Argument, path: &str, sources: Sources<'_>) -> Result<String, Problem> {
     let problem = |field: &str, message: String| Problem {
         field: format!("{path}.{field}"),
@@ -65,7 +65,7 @@ pub fn given(arg: &Argument, path: &str, sources: Sources<'_>) -> Result<String,
     ))
 }
 
-/// What stands in an object at `metadata.labels['app']`, `spec.workloadRef.name` and the like.
+/// The value of a field path such as `metadata.labels['app']` or `spec.workloadRef.name`.
 fn field_at(object: &Value, path: &str) -> Option<String> {
     let mut at = object;
     let mut rest = path;
@@ -87,38 +87,38 @@ fn field_at(object: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// The longest text that a field may have once its args are filled in, in bytes.
+/// The most bytes that a field may have once its args are resolved.
 pub const LONGEST_FIELD: usize = 64 * 1024;
 
-/// How many bytes all fields of a run may have together once their args are filled in.
+/// The most bytes that all fields of a run may have once their args are resolved.
 pub const LARGEST_RUN: usize = 1024 * 1024;
 
-/// Why the args of a metric cannot be filled in.
+/// Why the args of a metric cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
     /// One field would be too long.
     #[error("{field}: has {bytes} bytes once its args are filled in; at most {LONGEST_FIELD} are allowed")]
     Field {
-        /// Where it stands in the metric.
+        /// The path of the field in the metric.
         field: String,
-        /// How long it would be.
+        /// The length that it would have.
         bytes: usize,
     },
-    /// All of them would be.
+    /// All fields together would be too long.
     #[error("the metrics have more than {LARGEST_RUN} bytes once their args are filled in")]
     Run,
-    /// What comes out is no metric.
+    /// The result is not a metric.
     #[error("is no metric once its args are filled in: {0}")]
     NoMetric(#[from] serde_json::Error),
 }
 
-/// A metric with its args filled in. What has no value stays as it is, and is told by [`open`].
+/// Resolves the args of a metric. Args without a value stay as they are; [`open`] lists them.
 pub fn fill(metric: &Metric, values: &Values) -> Result<Metric, FillError> {
     fill_within(metric, values, &mut LARGEST_RUN.clone())
 }
 
-/// The same where there is room for that many bytes, of which it takes what it needs. Nothing is made before it is known to
-/// fit: a value of a few bytes and a field that names it often are cheap to write down.
+/// The same within `room` bytes, which it reduces by what it uses. The size is checked before anything is built: a value of a few
+/// bytes and a field that names it many times are cheap to write.
 pub fn fill_within(metric: &Metric, values: &Values, room: &mut usize) -> Result<Metric, FillError> {
     let mut json = serde_json::to_value(metric)?;
     let mut path = Vec::new();
@@ -166,7 +166,7 @@ fn fill_texts(
     }
 }
 
-/// The names that a metric still asks for.
+/// The args of a metric that are still unresolved.
 pub fn open(metric: &Metric) -> Vec<String> {
     let mut names = BTreeSet::new();
     let json = serde_json::to_value(metric).unwrap_or_default();
@@ -189,8 +189,7 @@ fn each_text(json: &Value, look: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What a text is put together from when every `{{args.name}}` is replaced that has a value. Other pairs of braces are none of
-/// ours.
+/// The parts of a text with every known `{{args.name}}` replaced. Other pairs of braces are left alone.
 fn parts<'t>(text: &'t str, mut value: impl FnMut(&str) -> Option<&'t str>) -> impl Iterator<Item = &'t str> {
     let mut rest = text;
     let mut next = None;
@@ -264,7 +263,7 @@ mod tests {
         values.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Every text of a metric, by where it stands.
+    /// Every text of a metric, by path.
     fn texts(json: &Value, path: &str, all: &mut Vec<String>) {
         let dot = if path.is_empty() { "" } else { "." };
         match json {
@@ -280,7 +279,7 @@ mod tests {
         }
     }
 
-    /// 100 kB that are named 3 000 times took 1.4 GB.
+    /// A value of 100 kB that is named 3 000 times took 1.4 GB.
     #[test]
     fn a_field_that_grows_too_long_is_named_and_is_not_made() {
         let whole = json!({

@@ -1,9 +1,8 @@
-//! What an answer means (rule 13).
+//! Judges answers (rule 13).
 //!
-//! No data is not success. An answer that has nothing to judge goes to the conditions that ask about just that, and is an error
-//! where the one that would make it good does not, however it would read it: of an empty list `all` is true, and NaN is above
-//! no limit. The metric may say what to make of it. The same holds for a list in the answer that is empty where a condition
-//! goes through it.
+//! No data is not success. An answer without a value to judge is passed only to conditions that check for that explicitly, and is
+//! otherwise an error, whatever the condition would evaluate to: `all` is true for an empty list, and NaN is above no limit. The
+//! metric can set what it means. The same holds for an empty list inside the answer that a condition iterates over.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -15,34 +14,34 @@ use stateward_api::duration;
 use super::reply::{Data, Reply};
 use crate::expr::{self, Answer, Condition, Look, Moment};
 
-/// How old an answer may be.
+/// The maximum age of an answer.
 const FRESH: SignedDuration = SignedDuration::from_mins(5);
 
-/// How much of an answer is shown.
+/// How many characters of an answer are shown.
 const SHOWN: usize = 256;
 
-/// Takes out of a text what nobody may read. Conditions judge what was answered; people are shown this.
+/// Redacts secrets in a text. Conditions judge the original answer; users see the redacted one.
 pub type Hide<'h> = &'h dyn Fn(&str) -> String;
 
-/// What a measurement comes to.
+/// The verdict on a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// Where it stands.
+    /// The phase.
     pub phase: Phase,
     /// Why.
     pub message: String,
 }
 
-/// An answer with nothing to judge.
+/// An answer without a value to judge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Void {
-    /// Nothing at all.
+    /// No answer.
     Nil,
     /// An empty list or text.
     Empty,
-    /// A document in which nothing but empty things stand.
+    /// A document that contains only empty values.
     Hollow,
-    /// A list in a document, at this path.
+    /// An empty list in a document, at this path.
     Part(String),
     Nan,
     Infinite,
@@ -77,7 +76,7 @@ impl Void {
             .then_some(Self::Infinite)
     }
 
-    /// A text that reads as a number is one to `asFloat`.
+    /// `asFloat` reads such a text as a number.
     fn of_text(text: &str) -> Option<Self> {
         let word = text.trim().to_ascii_lowercase();
         match word.trim_start_matches(['+', '-']) {
@@ -88,7 +87,7 @@ impl Void {
         }
     }
 
-    /// What a condition came past although it does not ask about it.
+    /// An empty or invalid value that a condition encountered without checking for it.
     fn seen(look: &Look, source: &str) -> Option<Self> {
         let seen = [
             look.over_nothing.clone().map(Self::Part),
@@ -98,7 +97,7 @@ impl Void {
         seen.into_iter().flatten().find(|void| !void.is_asked_in(source))
     }
 
-    /// What the metric says of it.
+    /// What the metric's `answers` say about it.
     fn policy(&self, metric: &Metric) -> Option<Reading> {
         let policy = metric.answers.unwrap_or_default();
         match self {
@@ -109,14 +108,14 @@ impl Void {
         }
     }
 
-    /// Whether a condition asks about just that.
+    /// Whether a condition checks for it explicitly.
     fn is_asked_in(&self, source: &str) -> bool {
         const NIL: [&str; 5] = ["isNil", "default", "nil", "??", "?."];
         match self {
             Self::Nil => expr::mentions(source, &NIL) || expr::measures_result(source),
             Self::Empty => expr::measures_result(source),
             Self::Hollow => expr::mentions(source, &NIL) || expr::measures_any(source),
-            // Whoever found it has looked for its length.
+            // It is reported only if the condition does not use its length.
             Self::Part(_) => false,
             Self::Nan => expr::mentions(source, &["isNaN"]),
             Self::Infinite => expr::mentions(source, &["isInf"]),
@@ -134,7 +133,7 @@ impl Void {
         }
     }
 
-    /// How to say what to make of it.
+    /// Tells the user how to handle it.
     fn remedy(&self) -> String {
         let ask = |how: &str, field: &str| {
             format!("ask about it in the condition ({how}), or set answers.{field} of the metric")
@@ -150,7 +149,7 @@ impl Void {
         }
     }
 
-    /// What it comes to where no condition says.
+    /// The verdict if no condition checks for it.
     fn judgement(&self, reading: Option<Reading>) -> Judgement {
         let words = self.words();
         let (phase, message) = match reading {
@@ -165,7 +164,7 @@ impl Void {
     }
 }
 
-/// Whether nothing but empty things stand in a document.
+/// Whether a document contains only empty values.
 fn is_hollow(document: &Value) -> bool {
     match document {
         Value::Null => true,
@@ -176,19 +175,19 @@ fn is_hollow(document: &Value) -> bool {
     }
 }
 
-/// What an answer to a metric means.
+/// Judges the answer to a metric.
 pub fn judge(metric: &Metric, reply: &Reply, now: Timestamp, hide: Hide<'_>) -> Judgement {
     let void = Void::of(reply, now);
     let policy = void.as_ref().and_then(|void| void.policy(metric));
     match (void, policy) {
         (Some(void), Some(reading)) if reading != Reading::Judge => void.judgement(policy),
-        // Every condition is asked.
+        // All conditions are evaluated.
         (_, Some(_)) => verdict(metric, reply, now, None, hide),
         (void, None) => verdict(metric, reply, now, void, hide),
     }
 }
 
-/// What it means that there is no answer to a metric.
+/// Judges a missing answer to a metric.
 pub fn unanswered(metric: &Metric, in_time: bool, why: String) -> Judgement {
     let policy = metric.answers.unwrap_or_default();
     let said = if in_time { policy.error } else { policy.timeout };
@@ -200,17 +199,17 @@ pub fn unanswered(metric: &Metric, in_time: bool, why: String) -> Judgement {
     Judgement { phase, message: why }
 }
 
-/// What there is to a condition.
+/// The result of a condition.
 enum Said<'m> {
-    /// It is not given.
+    /// The condition is not set.
     Absent,
-    /// It does not ask about what there is to judge.
+    /// It does not check for the missing value.
     Unasked,
-    /// It was looked at.
+    /// It was evaluated.
     Heard(&'static str, &'m str, Look),
 }
 
-/// What the conditions say. Where the answer is `void`, those that ask about it.
+/// The verdict of the conditions. If the answer is `void`, only those that check for that are evaluated.
 fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, hide: Hide<'_>) -> Judgement {
     let answer = answer(&reply.data);
     let look = |field: &'static str, source: &str| {
@@ -242,7 +241,7 @@ fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, h
     };
     let of_void = || void.clone().unwrap_or(Void::Nil).judgement(None);
     let judgement = |phase: Phase, message: String| Judgement { phase, message };
-    // What makes an answer good has to have something to go by.
+    // A success must be based on actual values.
     let good = |source: &str, look: &Look| match Void::seen(look, source) {
         Some(seen) => match seen.policy(metric) {
             Some(Reading::Successful | Reading::Judge) => judgement(Phase::Successful, String::new()),
@@ -262,7 +261,7 @@ fn verdict(metric: &Metric, reply: &Reply, now: Timestamp, void: Option<Void>, h
             format!("neither condition holds of {}", shown()),
         ),
         [Said::Heard(_, source, success), Said::Unasked] if success.holds => {
-            // That it is good was asked for. The other one may say no all the same.
+            // The success condition checks for the missing value. The failure condition may still hold.
             let failure = metric.failure_condition.as_deref().unwrap_or_default();
             match look("failureCondition", failure) {
                 Ok(failure) if !failure.holds => good(source, success),
@@ -313,8 +312,8 @@ fn answer(data: &Data) -> Answer {
     }
 }
 
-/// An answer as a measurement shows it: numbers, scalars, and JSON that is short. Of text that is no JSON, and of JSON that is long,
-/// only the size is shown: it may be anybody's page.
+/// An answer as a measurement shows it: numbers, scalars, and short JSON. Of other text and of long JSON only the size is shown: it
+/// could be any page.
 pub fn value(data: &Data, hide: Hide<'_>) -> String {
     let short = |text: &str| text.chars().nth(SHOWN).is_none();
     match data {
@@ -329,7 +328,7 @@ pub fn value(data: &Data, hide: Hide<'_>) -> String {
                 format!("JSON, {} bytes", text.len())
             }
         }
-        // Before it is cut short: half a secret is one too.
+        // Redacted before it is cut: half a secret is still a secret.
         Data::Nothing | Data::Number(_) | Data::Numbers(_) => cut(&hide(&numbers(data))),
     }
 }
@@ -349,7 +348,7 @@ fn numbers(data: &Data) -> String {
     match data {
         Data::Number(one) => number(one),
         Data::Numbers(numbers) => {
-            // Each has a digit and a comma: no more than these can be shown.
+            // Each number takes at least a digit and a comma, so no more than this can be shown.
             let numbers: Vec<_> = numbers.iter().take(SHOWN).map(number).collect();
             format!("[{}]", numbers.join(","))
         }
@@ -364,7 +363,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Why a condition cannot be judged. Of a document or a text the error says nothing: redaction finds Secrets in it, not slices of them.
+/// Why a condition cannot be evaluated. For a document or a text the error is not shown: redaction finds whole secrets, not parts of them.
 fn why(error: &expr::ExprError, data: &Data) -> String {
     match (error, data) {
         (expr::ExprError::Run(error), Data::Document(_) | Data::Text(_)) => {
@@ -373,7 +372,7 @@ fn why(error: &expr::ExprError, data: &Data) -> String {
         (expr::ExprError::Run(error), Data::Nothing | Data::Number(_) | Data::Numbers(_)) => {
             format!("{}: {}", error.place, error.message)
         }
-        // Made of the source alone.
+        // It quotes only the source.
         (expr::ExprError::Compile(error), _) => format!("{}: {}", error.place, error.message),
     }
 }
@@ -381,15 +380,15 @@ fn why(error: &expr::ExprError, data: &Data) -> String {
 /// A range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// From when.
+    /// The start.
     pub start: Timestamp,
-    /// To when.
+    /// The end.
     pub end: Timestamp,
-    /// The distance of two values.
+    /// The distance between two values.
     pub step: SignedDuration,
 }
 
-/// What the expressions of a range query come to when it is `now`.
+/// Evaluates the expressions of a range query at `now`.
 pub fn range(query: &RangeQuery, now: Timestamp) -> Result<Range, String> {
     let moment = |field: &str, source: &str| {
         let moment =
@@ -413,7 +412,7 @@ fn step(query: &RangeQuery) -> Option<SignedDuration> {
     duration::go(&query.step).filter(|step| *step > SignedDuration::ZERO)
 }
 
-/// Everything that is wrong with the expressions of the metrics at `path`. What waits for its args is passed over.
+/// All problems of the expressions of the metrics at `path`. Expressions with unresolved args are skipped.
 pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
     let mut room = PATTERNS;
     let metrics = metrics.iter().enumerate();
@@ -422,10 +421,10 @@ pub fn problems(metrics: &[Metric], path: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// Bytes that the patterns in all conditions of a run may take when they are compiled.
+/// How many bytes the compiled patterns in all conditions of a run may take.
 pub const PATTERNS: usize = 4 * 1024 * 1024;
 
-/// The same of the metric at `path`, whose patterns take of the `room` that there is for those of its run.
+/// The problems of the metric at `path`. Its patterns reduce `room`, the bytes that are left for the patterns of the run.
 pub fn metric_problems(metric: &Metric, path: &str, room: &mut usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut problem = |field: String, message: String| problems.push(Problem { field, message });

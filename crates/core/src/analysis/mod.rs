@@ -1,13 +1,13 @@
-//! Analysis: what answers mean, how measurements add up, and what a run comes to.
+//! Analysis: judges answers, counts measurements, and computes the phase of a run.
 //!
-//! - `reply`: what a provider may say.
-//! - `judge`: what that means.
-//! - `run`: when a metric is measured, how its measurements add up, and what the run comes to.
-//! - `args`: `{{args.name}}` and where values come from.
-//! - `names`: which metrics `dryRun` and `measurementRetention` name.
-//! - `template`: from the templates that a rollout names to the spec of a run.
+//! - `reply`: the answer of a provider.
+//! - `judge`: the verdict on an answer.
+//! - `run`: when a metric is measured, how its measurements are counted, and the phase of the run.
+//! - `args`: `{{args.name}}` and the sources of values.
+//! - `names`: the metrics that `dryRun` and `measurementRetention` select.
+//! - `template`: composes the spec of a run from the templates that a rollout references.
 //!
-//! Pure, like everything here: whoever asks the providers hands in what they said and when.
+//! Pure, like everything in this crate: the caller queries the providers and passes in the answers with their times.
 
 pub mod args;
 pub mod judge;

@@ -10,11 +10,11 @@ use crate::expr::Pattern;
 /// The most entries that either list may have.
 pub const MOST_PATTERNS: usize = 100;
 
-/// Bytes that one pattern may take when it is compiled, and all of a run together.
+/// How many bytes a compiled pattern may take, and all patterns of a run together.
 const ONE: usize = 128 * 1024;
 const ALL: usize = 1024 * 1024;
 
-/// Replaces the patterns of a run by the names of its metrics, or says what is wrong with them: each must match a metric.
+/// Replaces the patterns of a run by the names of its metrics, or returns the problems: each pattern must match a metric.
 pub(super) fn resolve(spec: &mut AnalysisRunSpec, path: &str) -> Result<(), Vec<Problem>> {
     let (resolved, problems) = resolved(spec, path);
     if !problems.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn resolve(spec: &mut AnalysisRunSpec, path: &str) -> Result<(), Vec<
     Ok(())
 }
 
-/// Everything that is wrong with the patterns of a run.
+/// All problems of the patterns of a run.
 pub(super) fn problems(spec: &AnalysisRunSpec, path: &str) -> Vec<Problem> {
     resolved(spec, path).1
 }
@@ -49,7 +49,7 @@ fn resolved(spec: &AnalysisRunSpec, path: &str) -> ((Vec<MetricRef>, Vec<Retenti
     let dry = names.into_iter().map(|index| MetricRef {
         metric_name: name(index),
     });
-    // Of several that match a metric the first counts.
+    // If several match a metric, the first one counts.
     let mut seen = vec![false; spec.metrics.len()];
     let mut retention = Vec::new();
     for (entry, matched) in spec.measurement_retention.iter().zip(kept) {
@@ -72,7 +72,7 @@ struct Patterns<'m> {
 }
 
 impl Patterns<'_> {
-    /// The metrics that each pattern matches, by their place.
+    /// The indices of the metrics that each pattern matches.
     fn matches<'p>(
         &mut self,
         patterns: impl ExactSizeIterator<Item = &'p str>,
@@ -212,7 +212,7 @@ mod tests {
         let found = problems(&run(names(&many(101)), json!([])), "spec");
         let expected = "spec.dryRun: 101 entries are too many; at most 100 are allowed";
         assert_eq!(found[0].to_string(), expected);
-        // Each of these fits, and not all of them together.
+        // Each of these fits, but not all of them together.
         let large: Vec<String> = (0..100)
             .map(|index| format!("^([a-z]{{300}}|errors{index}|errors)"))
             .collect();

@@ -1,34 +1,34 @@
-//! What a provider of metrics said.
+//! The answer of a metric provider.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// What a provider said.
+/// The answer of a metric provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// What conditions judge.
+    /// The data that conditions judge.
     pub data: Data,
-    /// The age of what was said, by its newest value, where the provider tells.
+    /// The time of the newest value, if the provider reports one.
     pub newest: Option<Timestamp>,
-    /// How many series the numbers are samples of, where the provider tells.
+    /// How many series the numbers are samples of, if the provider reports it.
     pub series: Option<usize>,
-    /// What to note beside the measurement: nothing that must not be seen.
+    /// Metadata to record with the measurement; it must not contain secrets.
     pub notes: BTreeMap<String, String>,
 }
 
-/// What conditions judge.
+/// The data that conditions judge.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
-    /// Nothing at all.
+    /// No data.
     Nothing,
     /// One number, which may be NaN.
     Number(f64),
-    /// Numbers, as the series of a query give.
+    /// One number for each series of a query.
     Numbers(Vec<f64>),
-    /// A document.
+    /// A JSON document.
     Document(Value),
-    /// Text that is no document.
+    /// Text that is not JSON.
     Text(String),
 }

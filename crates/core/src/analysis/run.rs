@@ -1,45 +1,45 @@
-//! One run: when each metric is measured, how its measurements add up, and what the run comes to.
+//! One AnalysisRun: when each metric is measured, how its measurements are counted, and the phase of the run.
 //!
-//! All of it is read off the run's own spec and status, so a run goes on after a crash where its status says it was. The
-//! spec is one that [`filled`](super::template::filled) gave: its args are filled in and its patterns are names. The
-//! counting is Argo's; where its clock drifts with every measurement, ours keeps to the beat that the run began with.
+//! Everything follows from the run's own spec and status, so a run continues after a crash where its status left off. The spec is
+//! the output of [`filled`](super::template::filled): its args are resolved and its patterns are names. Measurements are counted as
+//! in Argo Rollouts; unlike there, the schedule does not drift with every measurement.
 
 use jiff::{SignedDuration, Timestamp};
 use stateward_api::analysis::{
     AnalysisRunSpec, AnalysisRunStatus, Measurement, Metric, MetricResult, Phase, Summary,
 };
 
-/// How long after an error it is tried again, whatever the interval.
+/// The delay before a retry after an error, whatever the interval.
 const AFTER_AN_ERROR: SignedDuration = SignedDuration::from_secs(10);
 
-/// How many measurements are kept unless more are asked for.
+/// How many measurements are kept by default.
 const KEPT: usize = 10;
 
-/// How many are kept at most.
+/// How many measurements are kept at most.
 const MOST_KEPT: usize = 100;
 
-/// How much room the measurements of a run take at most: a status that grew without end could not be written any more.
+/// How many bytes the measurements of a run may take: a status that keeps growing could not be written any more.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The longest message of a measurement, and the longest of what is noted beside it, in characters.
+/// The most characters of a measurement's message, and of a metadata value.
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NOTE: usize = 300;
 
-/// The longest of what is wrong with a run.
+/// The most characters of the problems of a run.
 const LONGEST_REASON: usize = 4096;
 
-/// What there is to do for a run.
+/// What is due in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agenda {
-    /// Metrics to measure now, by their place in the spec.
+    /// Metrics to measure now, by their index in the spec.
     pub measure: Vec<usize>,
-    /// Metrics whose last measurement is under way and is to be looked after.
+    /// Metrics whose last measurement is in progress and has to be checked.
     pub resume: Vec<usize>,
-    /// When the next one is due.
+    /// When the next metric is due.
     pub wake: Option<Timestamp>,
 }
 
-/// What there is to do now. Nothing, when the run is over or is to end.
+/// What is due now. Nothing if the run is over or ending.
 pub fn agenda(spec: &AnalysisRunSpec, status: &AnalysisRunStatus, now: Timestamp) -> Agenda {
     let mut agenda = Agenda::default();
     if status.phase.is_over() {
@@ -67,7 +67,7 @@ pub fn agenda(spec: &AnalysisRunSpec, status: &AnalysisRunStatus, now: Timestamp
     agenda
 }
 
-/// When a metric is to be measured next.
+/// When a metric is due next.
 fn due(metric: &Metric, result: Option<&MetricResult>, started: Timestamp) -> Option<Timestamp> {
     let first = started.saturating_add(metric.initial_delay()).ok()?;
     let Some((result, last)) = result.and_then(|result| Some((result, last(result)?))) else {
@@ -90,7 +90,7 @@ fn due(metric: &Metric, result: Option<&MetricResult>, started: Timestamp) -> Op
     )
 }
 
-/// Whether a measurement was due when it was begun. Where two ask, one of them comes too late.
+/// Whether a measurement was due when it started. If two operators measure, the second result is dropped.
 pub fn was_due(
     spec: &AnalysisRunSpec,
     status: &AnalysisRunStatus,
@@ -106,8 +106,8 @@ pub fn was_due(
     !under_way && due(metric, result, started).is_some_and(|at| at <= begun)
 }
 
-/// The first of the moments `first + n * interval` that is closer to one interval after `last` than to none, so that a
-/// measurement that was a little late, or was tried again, does not shift all that follow.
+/// The first of the times `first + n * interval` that is closer to one interval after `last` than to `last` itself, so that a late
+/// or repeated measurement does not shift all that follow.
 fn on_the_beat(first: Timestamp, interval: SignedDuration, last: Timestamp) -> Option<Timestamp> {
     let interval = interval.as_nanos().max(1);
     let since = last.duration_since(first).as_nanos();
@@ -116,7 +116,7 @@ fn on_the_beat(first: Timestamp, interval: SignedDuration, last: Timestamp) -> O
     first.saturating_add(SignedDuration::from_nanos(after)).ok()
 }
 
-/// Writes a measurement down. One that was under way is replaced by what became of it.
+/// Records a measurement. It replaces the measurement in progress.
 pub fn note(
     spec: &AnalysisRunSpec,
     status: &mut AnalysisRunStatus,
@@ -186,7 +186,7 @@ fn cut(text: &mut String, longest: usize) {
     }
 }
 
-/// Drops the oldest measurements of the metrics that have the most, until the rest has room. The last of each stays.
+/// Drops the oldest measurements of the metrics that have the most, until the rest fits. The last one of each metric stays.
 fn make_room(status: &mut AnalysisRunStatus) {
     let size = |measurement: &Measurement| {
         const TIMES_AND_NAMES: usize = 200;
@@ -209,7 +209,7 @@ fn make_room(status: &mut AnalysisRunStatus) {
     }
 }
 
-/// Takes a measurement back that was under way and will come to nothing.
+/// Removes a measurement in progress that will have no result.
 pub fn withdraw(status: &mut AnalysisRunStatus, metric: &str) {
     let results = status.metric_results.iter_mut();
     for result in results.filter(|result| result.name == metric) {
@@ -219,13 +219,13 @@ pub fn withdraw(status: &mut AnalysisRunStatus, metric: &str) {
     }
 }
 
-/// Says where every metric and the run as a whole stand.
+/// Computes the phase of every metric and of the run.
 pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Timestamp) {
     if status.phase.is_over() {
         return;
     }
     status.started_at.get_or_insert(now);
-    // What one metric comes to may end the others.
+    // The phase of one metric may end the others.
     for _ in 0..2 {
         let ending = match is_ending(spec, status) {
             true if spec.terminate => Some(End::Told),
@@ -243,7 +243,7 @@ pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Times
     let results = || status.metric_results.iter();
     let open = results().any(|result| !result.phase.is_over());
     let under_way = results().any(|result| last(result).is_some_and(|last| !last.phase.is_over()));
-    // Of several that are as bad, the first.
+    // Of several that are equally bad, the first.
     let worst = results()
         .rev()
         .filter(|result| !result.dry_run)
@@ -266,7 +266,7 @@ pub fn assess(spec: &AnalysisRunSpec, status: &mut AnalysisRunStatus, now: Times
     status.completed_at = Some(now);
 }
 
-/// Ends a run that cannot be measured.
+/// Ends a run that cannot be measured with an error.
 pub fn refuse(status: &mut AnalysisRunStatus, why: String, now: Timestamp) {
     status.started_at.get_or_insert(now);
     status.phase = Phase::Error;
@@ -275,7 +275,7 @@ pub fn refuse(status: &mut AnalysisRunStatus, why: String, now: Timestamp) {
     status.completed_at = Some(now);
 }
 
-/// Ends a run whose status cannot be kept, with as little as that takes.
+/// Ends a run whose status cannot be stored, with a minimal status.
 pub fn give_up(status: &AnalysisRunStatus, why: String, now: Timestamp) -> AnalysisRunStatus {
     let mut least = AnalysisRunStatus {
         started_at: status.started_at,
@@ -285,22 +285,22 @@ pub fn give_up(status: &AnalysisRunStatus, why: String, now: Timestamp) -> Analy
     least
 }
 
-/// Whether every metric that has a say was measured at least once, errors aside.
+/// Whether every metric that counts has at least one measurement that is not an error.
 pub fn is_measured(status: &AnalysisRunStatus) -> bool {
     let mut judged = status.metric_results.iter().filter(|result| !result.dry_run);
     !status.metric_results.is_empty() && judged.all(|result| result.count > 0)
 }
 
-/// Why nothing more is measured.
+/// Why a run is ending.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Somebody said so.
+    /// It was terminated.
     Told,
     /// Another metric was not successful.
     Lost,
 }
 
-/// Whether nothing more is to be measured: somebody said so, or a metric that has a say is not successful.
+/// Whether the run is ending: it was terminated, or a metric that counts was not successful.
 pub fn is_ending(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> bool {
     let lost = |result: &MetricResult| {
         !result.dry_run && matches!(result.phase, Phase::Failed | Phase::Error | Phase::Inconclusive)
@@ -308,7 +308,7 @@ pub fn is_ending(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> bool {
     spec.terminate || status.metric_results.iter().any(lost)
 }
 
-/// When a run that is over is to go, if it is to go at all.
+/// When a completed run is deleted, if it has a TTL.
 pub fn expires(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> Option<Timestamp> {
     let ttl = spec.ttl_strategy.filter(|_| status.phase.is_over())?;
     let own = if status.phase == Phase::Successful {
@@ -323,12 +323,12 @@ pub fn expires(spec: &AnalysisRunSpec, status: &AnalysisRunStatus) -> Option<Tim
         .ok()
 }
 
-/// The measurement of a metric that is under way or was the last.
+/// The last measurement of a metric, possibly in progress.
 pub fn last(result: &MetricResult) -> Option<&Measurement> {
     result.measurements.last()
 }
 
-/// What is known of a metric.
+/// The result of a metric so far.
 pub fn result<'s>(status: &'s AnalysisRunStatus, metric: &str) -> Option<&'s MetricResult> {
     status.metric_results.iter().find(|result| result.name == metric)
 }
@@ -353,7 +353,7 @@ fn result_mut<'s>(
     &mut status.metric_results[index]
 }
 
-/// Where a metric stands that is not over yet, and why.
+/// The phase of a metric that is not over yet, and why.
 fn standing(metric: &Metric, result: &MetricResult, ending: Option<End>) -> (Phase, String) {
     const UNMEASURED: &str = "ended before it was measured";
     let Some(last) = last(result) else {
@@ -416,7 +416,7 @@ fn standing(metric: &Metric, result: &MetricResult, ending: Option<End>) -> (Pha
         return (phase, why);
     }
     match ending {
-        // Errors say nothing about it.
+        // Errors say nothing about the metric.
         Some(End::Told) if result.count == 0 => (Phase::Inconclusive, because(UNMEASURED.into())),
         Some(_) => (Phase::Successful, String::new()),
         None => (Phase::Running, last.message.clone()),

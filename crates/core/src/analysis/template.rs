@@ -1,4 +1,4 @@
-//! From the templates that a rollout names to the spec of a run.
+//! Composes the spec of an AnalysisRun from the templates that a rollout references.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use stateward_api::rolloutplugin::{Analysis, Argument, ArgumentSource};
 use super::args::{self, FillError, Sources, Values};
 use super::{judge, names};
 
-/// How deep templates may take in others.
+/// How deep templates may reference others.
 const DEEPEST: usize = 16;
 
-/// Where templates are found, by name.
+/// Looks up templates by name.
 pub trait Templates {
-    /// The template; `None` if there is none.
+    /// The template, or `None` if it does not exist.
     fn find(&self, template: &TemplateRef) -> Option<AnalysisTemplateSpec>;
 
-    /// Why it cannot be one of those, whether it is there or not.
+    /// Why it cannot be used, whether it exists or not.
     fn refuses(&self, _template: &TemplateRef) -> Option<String> {
         None
     }
 
-    /// Why the pod template of a Job, at the path `at`, may not be run where these templates are used.
+    /// Why the pod template of a Job, at the path `at`, is not allowed where these templates are used.
     fn refuses_job(&self, _template: &Value, _at: &str) -> Option<Problem> {
         None
     }
 
-    /// Why nothing can ever be asked at an address, as far as that is known without resolving its host.
+    /// Why an address is never queried, as far as that is known without resolving its host.
     fn refuses_address(&self, _address: &str) -> Option<String> {
         None
     }
@@ -42,17 +42,17 @@ impl Templates for BTreeMap<(bool, String), AnalysisTemplateSpec> {
     }
 }
 
-/// Whether a run has to come to an end by itself.
+/// Whether a run must complete by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// It is a step, and the next waits for it.
+    /// It is a step, and the next step waits for it.
     Step,
-    /// It goes on beside the steps for as long as they last.
+    /// It runs in the background for as long as the rollout lasts.
     Background,
 }
 
-/// Everything that is wrong with an analysis at `path` as far as it can be told before it runs. `object` is the rollout, whole; it
-/// is made only where an arg is read off it.
+/// All problems of the analysis at `path` that can be found before it runs. `object` builds the whole rollout as JSON; it is called
+/// only if an arg reads a field of it.
 pub fn problems(
     analysis: &Analysis,
     path: &str,
@@ -74,7 +74,7 @@ pub fn problems(
         latest: Some(""),
     };
     let mut values = composed.read_args(analysis, path, sources, When::Before);
-    // Which revisions there will be is not known yet.
+    // The revisions are not known yet.
     values.retain(|name, _| {
         let mut given = analysis.args.iter().filter(|arg| arg.name == *name);
         given.all(|arg| arg.value.is_some() || reads_a_field(arg))
@@ -83,7 +83,7 @@ pub fn problems(
     composed.problems
 }
 
-/// The spec of a run of an analysis.
+/// The spec of a run for an analysis.
 pub fn compose(
     analysis: &Analysis,
     path: &str,
@@ -110,7 +110,7 @@ pub fn compose(
     Ok(spec)
 }
 
-/// When args are read: before there is anything to run, or for a run.
+/// When args are read: for validation, or for a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Before,
@@ -122,20 +122,20 @@ fn reads_a_field(arg: &Argument) -> bool {
     arg.value.is_none() && source.is_some_and(|source| source.field_ref.is_some())
 }
 
-/// The field of the rollout that an arg of a template is read off.
+/// The field of the rollout that an arg of a template reads.
 fn field_of(arg: &Arg) -> Option<FieldRef> {
     arg.value_from.as_ref()?.field_ref.clone()
 }
 
-/// The metrics of a run with the args filled in that have a value of their own, or what is wrong with them. Args from Secrets
-/// stay open until they are needed.
+/// The metrics of a run with the args resolved that have values of their own, or the problems with them. Args from Secrets stay
+/// unresolved until they are needed.
 pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
     let values: Values = spec
         .args
         .iter()
         .filter_map(|arg| Some((arg.name.clone(), arg.value.clone()?)))
         .collect();
-    // Each is looked at, so their number is bounded before.
+    // Each metric is inspected, so their number is limited first.
     let problems = validate::count_problems(spec.metrics.len(), "spec.metrics");
     if !problems.is_empty() {
         return Err(problems);
@@ -179,11 +179,11 @@ pub fn filled(spec: &AnalysisRunSpec) -> Result<AnalysisRunSpec, Vec<Problem>> {
     }
 }
 
-/// What a Job is made of is there for everybody to read who may read Jobs.
+/// The manifest of a Job is visible to everyone who may read Jobs.
 const NOT_IN_A_JOB: &str =
     "which is a Secret's: give it to the Job's pod as an environment variable with valueFrom.secretKeyRef";
 
-/// What keeps the args of the metric at `path` from being filled in.
+/// The problem that prevents resolving the args of the metric at `path`.
 fn fill_problem(error: &FillError, path: &str) -> Problem {
     match error {
         FillError::Field { field, .. } => {
@@ -201,11 +201,11 @@ fn fill_problem(error: &FillError, path: &str) -> Problem {
     }
 }
 
-/// How many templates an analysis may take in, and how large they may be together.
+/// How many templates an analysis may use, and their total size.
 const MOST_TEMPLATES: usize = 100;
 const LARGEST_TEMPLATES: usize = args::LARGEST_RUN;
 
-/// How much room something takes as JSON, which is not made for that.
+/// The size of a value as JSON, without allocating the JSON.
 fn size(value: &impl serde::Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -224,14 +224,14 @@ fn size(value: &impl serde::Serialize) -> usize {
     }
 }
 
-/// Templates taken together, and what is wrong with them.
+/// The composed templates, and their problems.
 #[derive(Default)]
 struct Composed {
     spec: AnalysisRunSpec,
-    /// Where each metric comes from: `….templates[0]: AnalysisTemplate errors: metrics[1]`.
+    /// The origin of each metric: `….templates[0]: AnalysisTemplate errors: metrics[1]`.
     origins: Vec<String>,
     taken: Vec<TemplateRef>,
-    /// How large they are together.
+    /// Their total size.
     bytes: usize,
     problems: Vec<Problem>,
 }
@@ -244,17 +244,17 @@ impl Composed {
         });
     }
 
-    /// The same once: what comes after says no more.
+    /// The same, but each message only once.
     fn refuse(&mut self, field: &str, message: String) {
         if !self.problems.iter().any(|problem| problem.message == message) {
             self.problem(field, message);
         }
     }
 
-    /// The values that are given, and those that a template itself reads off the rollout where the rollout does not say
-    /// otherwise.
+    /// The values of the args: those that are given, and those that a template itself reads from the rollout unless the rollout
+    /// overrides them.
     fn read_args(&mut self, analysis: &Analysis, path: &str, sources: Sources<'_>, when: When) -> Values {
-        // What stands in the status may come later.
+        // Fields of the status may be set later.
         let later = |source: Option<&FieldRef>| {
             when == When::Before && source.is_some_and(|field| field.field_path.starts_with("status"))
         };
@@ -306,7 +306,7 @@ impl Composed {
         }
     }
 
-    /// Takes a template in, once, and then what it takes in.
+    /// Adds a template once, and then the templates that it references.
     fn take(&mut self, template: &TemplateRef, path: &str, templates: &dyn Templates, depth: usize) {
         if self.taken.contains(template) {
             return;
@@ -387,7 +387,7 @@ impl Composed {
         }
     }
 
-    /// Looks at what was taken in, with these values and those that it brings along. Args whose values will come later stay open.
+    /// Validates the composed metrics with these values and their own defaults. Args whose values come later stay unresolved.
     fn check(
         &mut self,
         analysis: &Analysis,
@@ -410,7 +410,7 @@ impl Composed {
         for name in &missing {
             self.problem(
                 &format!("{path}.args"),
-                format!("the template needs the arg {name:?}, and nobody gives it a value"),
+                format!("the template needs the arg {name:?}, and no value is given for it"),
             );
         }
         let field = format!("{path}.templates");
@@ -481,7 +481,7 @@ impl Composed {
             if let Some(job) = &metric.provider.job {
                 let at = format!("{origin}.provider.job.spec.template");
                 let refusal = templates.refuses_job(&job.spec["template"], &at);
-                // A field whose arg has no value yet is looked at again when the Job is made.
+                // A field whose arg has no value yet is checked again when the Job is created.
                 let settled = |refusal: &Problem| !refusal.message.contains("{{args.");
                 self.problems.extend(refusal.filter(settled));
             }
@@ -577,7 +577,7 @@ mod tests {
     )]
     #[case::missing_arg(
         json!({"templates": [{"templateName": "errors"}]}),
-        &[r#"a.args: the template needs the arg "host", and nobody gives it a value"#]
+        &[r#"a.args: the template needs the arg "host", and no value is given for it"#]
     )]
     #[case::unknown_arg(
         json!({"templates": [{"templateName": "unknown"}]}),

@@ -1,4 +1,4 @@
-//! Runs as they go on, measurement by measurement.
+//! AnalysisRuns, measurement by measurement.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn measured(phase: Phase, second: i64) -> Measurement {
     }
 }
 
-/// Plays a run to its end, or until `phases` are used up: each metric is measured when it is due and gives the next phase.
+/// Simulates a run to its end, or until `phases` are used up: each metric is measured when it is due and gets the next phase.
 fn play(spec: &AnalysisRunSpec, phases: &[Phase]) -> (AnalysisRunStatus, Vec<i64>) {
     let mut status = AnalysisRunStatus::default();
     let mut now = at(0);
@@ -220,7 +220,7 @@ fn only_the_last_measurements_are_kept() {
     assert_eq!(status.metric_results[0].measurements.len(), 12);
 }
 
-/// Rule 13: what was not measured was not successful.
+/// Rule 13: a metric that was not measured was not successful.
 #[rstest]
 #[case::nothing_measured(&[], I, "metric errors: ended before it was measured", "ended before it was measured")]
 #[case::only_errors(&[E, E], I, "metric errors: ended before it was measured", "ended before it was measured")]
@@ -343,7 +343,7 @@ fn any_phase() -> impl Strategy<Value = Phase> {
 }
 
 proptest! {
-    /// Rule 13: nothing but successful measurements, and failures within their limits, makes a run successful.
+    /// Rule 13: only successful measurements, and failures within their limits, make a run successful.
     #[test]
     fn a_successful_run_has_its_successes(
         count in 1i32..6, failures in 0i32..3, inconclusive in 0i32..3, errors in 0i32..3,
@@ -369,7 +369,7 @@ proptest! {
         prop_assert!(status.phase.is_over() || times.len() == phases.len());
     }
 
-    /// What is over stays as it is.
+    /// A completed run does not change.
     #[test]
     fn a_run_that_is_over_takes_no_more(phases in proptest::collection::vec(any_phase(), 1..20), more in any_phase()) {
         let spec = one(json!({"interval": "1m", "count": 3}));
@@ -382,8 +382,8 @@ proptest! {
         }
     }
 
-    /// Rule 13, of all that a run can be told: however many metrics there are, which of them have no say, how many successes in
-    /// a row are wanted, how few measurements are kept, and when somebody ends it.
+    /// Rule 13 for all settings of a run: the number of metrics, dry runs, consecutive successes, kept measurements, and the time
+    /// of its termination.
     #[test]
     fn a_run_is_as_bad_as_its_worst_metric_with_a_say(
         rules in proptest::collection::vec(any_rules(), 1..5),
@@ -450,7 +450,7 @@ proptest! {
     }
 }
 
-/// What a metric can be told.
+/// The settings of a metric.
 #[derive(Clone, Debug)]
 struct Rules {
     count: i32,

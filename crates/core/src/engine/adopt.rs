@@ -1,28 +1,28 @@
-//! Taking a workload on: which version is the good one (rule 4).
+//! Adopts a workload: determines its stable version (rule 4).
 
 use super::step::{begin_at, begin_without_plan};
-use super::{Outcome, Turn, report};
+use super::{Decider, Outcome, report};
 use crate::event::EventReason;
 use crate::memory::{Activity, Cause, Stable};
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason};
 
-impl Turn<'_> {
-    /// Stops Kubernetes where it rolls a version out by itself to a workload that is to be taken on. Before that has come about nothing is
-    /// remembered of the change: it may be over by then, and a version that runs everywhere is the stable one.
+impl Decider<'_> {
+    /// Stops a native rolling update of a workload that is to be adopted. Until it has stopped, no stable version is recorded: the
+    /// update may complete first, and then its version is the stable one.
     pub(super) fn stop_native(&mut self, workload: &Workload) -> Option<Outcome> {
         if self.memory.stable.is_some() || !self.may_manage() || workload.forgotten.is_some() {
             return None;
         }
         let exposed = workload.exposed_from_the_top(&workload.update);
         let stopped = workload.released <= i64::from(exposed);
-        // With a valid plan the first step claims it.
+        // With a valid plan, the first step claims the workload.
         let claimed = workload.claim == Claim::Ours || self.world.plan.is_ok();
         if !is_changing(workload) || stopped && claimed {
             return None;
         }
-        self.take_note(workload);
+        self.record_workload(workload);
         let found = format!(
             "found {} on its way to {}: stopping it where it is",
             workload.current, workload.update
@@ -36,13 +36,13 @@ impl Turn<'_> {
         ))
     }
 
-    /// Whether the workload is this object's to guard. That does not depend on its plan: one that is invalid releases no pod.
+    /// Whether this object guards the workload. That does not depend on its plan: an invalid plan releases no pod.
     pub(super) fn may_manage(&self) -> bool {
         self.world.plan.is_ok() || self.world.reference_valid
     }
 
-    /// Remembers which workload it is, and how it was set before us.
-    fn take_note(&mut self, workload: &Workload) {
+    /// Records the workload's UID and its update setting before it was adopted.
+    fn record_workload(&mut self, workload: &Workload) {
         let left_to_itself =
             workload.claim == Claim::Ours && workload.released == i64::from(workload.replicas);
         if self.memory.workload.is_none() || self.memory.setting.is_none() {
@@ -56,29 +56,29 @@ impl Turn<'_> {
         self.memory.workload = Some(workload.uid.clone());
     }
 
-    /// Remembers a workload that is seen for the first time.
+    /// Determines the stable version of a workload that is seen for the first time.
     ///
-    /// One that is on a single version is stable on it, also when it is still being made. One in the middle of a change
-    /// is stable on what it comes from: its steps begin at the first, or where they are counted by pods at the gate before the
-    /// next pod, and pods that are already new stay so. One that was made anew around its pods is stable on what they run: that is
-    /// put back into its template, or Kubernetes and we would give the new version to every pod unasked.
+    /// A workload on a single version is stable on it, even while its pods are being created. A workload in the middle of an update
+    /// is stable on the old version: the rollout begins at the first step, or with partition by pod at the gate before the next
+    /// pod, and updated pods stay updated. A workload that was recreated around its pods is stable on their version: its template
+    /// is restored, or every pod would get the new version without checks.
     pub(super) fn adopt(&mut self, workload: &Workload) {
         if self.memory.stable.is_some() || !self.may_manage() {
             return;
         }
-        self.take_note(workload);
+        self.record_workload(workload);
         if let Some(stable) = workload.forgotten.clone() {
             self.notice(
                 EventReason::WorkloadRecreated,
                 format!(
-                    "the workload was made anew with {} around pods that run {}, of which Kubernetes knows nothing: that template is put \
+                    "the workload was recreated with {} around pods that run {}, of which Kubernetes knows nothing: that template is put \
                      back, so that no pod moves unasked; apply {0} again to roll it out",
                     workload.update, stable.revision
                 ),
             );
             self.memory.withdrawn = Some(workload.update.clone());
             self.memory.stable = Some(stable);
-            self.go_back(workload.update.clone(), Cause::PutBack);
+            self.start_rollback(workload.update.clone(), Cause::TemplateReverted);
             return;
         }
         match workload
@@ -102,7 +102,7 @@ impl Turn<'_> {
                 );
                 self.memory.activity = Activity::Rolling(attempt);
             }
-            // Kubernetes itself takes the new revision for the old one when the old one is gone.
+            // Kubernetes itself makes the new revision the current one once the old one is gone.
             None => {
                 self.memory.stable = Some(Stable {
                     revision: workload.update.clone(),
@@ -112,9 +112,8 @@ impl Turn<'_> {
         }
     }
 
-    /// How the workload is to be set when we let go of it at rest: as it was kept from before, or else as it is. Where one pod
-    /// goes after the other, a partition in the middle of a change is what another operator has left, or we ourselves, and not a
-    /// user's wish.
+    /// The setting to restore when the workload is released at rest: the recorded one, or else the current one. With partition by
+    /// pod, a partition in the middle of an update was left by an operator and was not set by a user.
     pub(super) fn setting(&self, workload: &Workload) -> String {
         let by_pod = self.world.plan.as_ref().is_ok_and(|plan| plan.by_pod);
         match &workload.kept_setting {
@@ -125,7 +124,7 @@ impl Turn<'_> {
     }
 }
 
-/// Whether a workload is on its way from one version to another, both of which are known.
+/// Whether a workload is being updated from one known version to another.
 fn is_changing(workload: &Workload) -> bool {
     workload.current != workload.update && workload.replicas > 0 && workload.current_template.is_some()
 }

@@ -1,49 +1,49 @@
-//! Asking before going on: analysis in a step and beside the steps (rules 5, 13 and 17).
+//! Analysis in a step, and the background analysis (rules 5, 13 and 17).
 //!
-//! A run is named after the step of the attempt that it is for, so there is exactly one, whoever creates it and however
-//! often it is tried. One that was deleted is created again; none that is missing counts for anything.
+//! An AnalysisRun is named after the attempt and the step that it is for, so exactly one exists, however often it is created. A
+//! deleted run is created again; a missing run never counts as passed.
 
 use jiff::{SignedDuration, Timestamp};
 use stateward_api::analysis;
 
-use super::gate::{Ahead, unready};
+use super::gate::{GateStatus, unready};
 use super::scale::to_release;
 use super::step::enter;
-use super::{Turn, report};
+use super::{Decider, report};
 use crate::event::EventReason;
-use crate::memory::{Activity, Attempt, Beside};
+use crate::memory::{Activity, Attempt, BackgroundRun};
 use crate::plan::{Fingerprint, History, OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
-use crate::world::{Action, Asked, Phase, Reason, Report, Run};
+use crate::world::{Action, Phase, Reason, Report, Run, RunFor};
 
-impl Turn<'_> {
-    /// Takes note of the analysis beside the steps: that it begins, and that it came to no verdict.
-    pub(super) fn look_beside(&mut self, attempt: &mut Attempt, plan: &Plan) {
+impl Decider<'_> {
+    /// Records the start of the background analysis, and that it ended without a verdict.
+    pub(super) fn observe_background(&mut self, attempt: &mut Attempt, plan: &Plan) {
         let Some(background) = &plan.background else {
-            // It was taken out of the spec: nobody asks any more, and whatever it says counts for nothing.
-            attempt.beside = Beside::NotYet;
+            // The background analysis was removed from the spec: its result no longer counts.
+            attempt.background = BackgroundRun::NotYet;
             return;
         };
-        match attempt.beside {
-            Beside::NotYet if attempt.step >= background.from && !attempt.held => {
-                attempt.beside = Beside::Since(self.world.now);
+        match attempt.background {
+            BackgroundRun::NotYet if attempt.step >= background.from && !attempt.paused_by_user => {
+                attempt.background = BackgroundRun::Since(self.world.now);
             }
-            Beside::Since(since) => {
-                let run = self.run_beside(attempt);
+            BackgroundRun::Since(since) => {
+                let run = self.background_run(attempt);
                 let Some(run) = run.filter(|run| run.phase == analysis::Phase::Inconclusive) else {
                     return;
                 };
                 let message = format!("{}: {}", attempt.target, verdict(run));
-                attempt.beside = Beside::InDoubt(since);
-                // One thing to be told at a time; the step's own pause is taken up again afterwards.
-                attempt.pausing = false;
+                attempt.background = BackgroundRun::InDoubt(since);
+                // Only one pause at a time; the step's own pause resumes afterwards.
+                attempt.paused_at_step = false;
                 self.notice(EventReason::AnalysisRunInconclusive, message);
             }
-            Beside::NotYet | Beside::InDoubt(_) | Beside::Waived => {}
+            BackgroundRun::NotYet | BackgroundRun::InDoubt(_) | BackgroundRun::Waived => {}
         }
     }
 
-    /// Why the version is to be turned down, if its analysis says so. Only what is on record was asked.
+    /// Why the analysis rejects the version, if it does. Only runs on record count.
     pub(super) fn failed_analysis(&self, attempt: &Attempt, plan: &Plan) -> Option<String> {
         if plan.on_failed_check == OnFailure::Hold {
             return None;
@@ -53,11 +53,11 @@ impl Turn<'_> {
             Some(Step::Share(_) | Step::Pause(_)) | None => None,
         };
         let lost = |run: &&Run| matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error);
-        let beside = self.run_beside(attempt).filter(|_| plan.background.is_some());
-        step.filter(lost).or(beside.filter(lost)).map(verdict)
+        let background = self.background_run(attempt).filter(|_| plan.background.is_some());
+        step.filter(lost).or(background.filter(lost)).map(verdict)
     }
 
-    /// The same where there is no plan to read: every run that the attempt may wait for.
+    /// The same without a plan: checks every run that the attempt may wait for.
     pub(super) fn failed_anyway(&self) -> Option<String> {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return None;
@@ -65,16 +65,16 @@ impl Turn<'_> {
         let mut runs = self
             .run_of_step(attempt)
             .into_iter()
-            .chain(self.run_beside(attempt));
+            .chain(self.background_run(attempt));
         runs.find(|run| matches!(run.phase, analysis::Phase::Failed | analysis::Phase::Error))
             .map(verdict)
     }
 
-    /// A step whose pods are well and which is an analysis: goes on when that was successful.
+    /// An analysis step whose pods are available: advances when the run was successful.
     pub(super) fn analyse(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) -> Report {
         let run = self.run_of_step(attempt).cloned();
         match run {
-            // One that somebody has ended says nothing about what it would have come to.
+            // A run that was ended early has no verdict.
             Some(run) if run.phase == analysis::Phase::Successful && !run.ending => {
                 let reason = if plan.by_pod {
                     EventReason::ChecksPassed
@@ -85,13 +85,14 @@ impl Turn<'_> {
                 let stood = attempt.entered.duration_since(attempt.progressed);
                 *attempt = enter(attempt.clone(), attempt.step.next(), plan, self.world.now);
                 if stood.is_positive() {
-                    // It was passed before, and nothing came of it: only the checks themselves do not count.
+                    // The gate passed before and nothing was released: only the time of the checks themselves is excluded from the
+                    // deadline.
                     attempt.progressed = self.world.now.saturating_sub(stood).unwrap_or(self.world.now);
                 }
                 self.entered(attempt, plan);
             }
-            Some(run) if run.phase.is_over() && !attempt.pausing => {
-                attempt.pausing = true;
+            Some(run) if run.phase.is_over() && !attempt.paused_at_step => {
+                attempt.paused_at_step = true;
                 let reason = if run.phase == analysis::Phase::Failed {
                     EventReason::ChecksFailed
                 } else {
@@ -99,42 +100,45 @@ impl Turn<'_> {
                 };
                 self.notice(reason, format!("{}: {}", attempt.target, verdict(&run)));
             }
-            // More tries are allowed now than when it was held.
-            Some(run) if !run.phase.is_over() => attempt.pausing = false,
+            // The limits were raised since the attempt was paused.
+            Some(run) if !run.phase.is_over() => attempt.paused_at_step = false,
             _ => {}
         }
         self.describe_next(attempt, plan, workload)
     }
 
-    /// One pod after the other: no pod is released that the checks before it do not speak for. Goes back to the gate, or begins it
-    /// anew, where they do not.
+    /// Partition by pod: releases no pod that the checks before it do not cover. Returns to the gate, or restarts it, if they do
+    /// not.
     ///
-    /// What was asked says nothing about pods that were unwell meanwhile, also while nobody looked, nor about how things are a
-    /// while later.
+    /// Checks do not cover pods that were unavailable in the meantime, even if nobody observed it, and they expire after a minute.
     pub(super) fn go_back_to_gate(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         const A_WHILE: SignedDuration = SignedDuration::from_mins(1);
         let now = self.world.now;
         let (gate, why, progressed) = match plan.step(attempt.step) {
-            // Its record is gone with a spec or a workload that could not be read: what it came to is not known any more.
-            Some(Step::Analysis(_)) if attempt.pausing && self.run_of_step(attempt).is_none() => {
+            // The run is gone because the spec or the workload was unreadable, so its result is unknown.
+            Some(Step::Analysis(_)) if attempt.paused_at_step && self.run_of_step(attempt).is_none() => {
                 let why = "what was asked before is not on record any more".to_owned();
                 (Some(attempt.step), Some(why), attempt.progressed)
             }
             Some(Step::Analysis(_)) => {
-                let run = self.run_of_step(attempt).filter(|_| !attempt.pausing);
+                let run = self.run_of_step(attempt).filter(|_| !attempt.paused_at_step);
                 let Some(began) = run.map(|run| run.began.unwrap_or(now)) else {
                     return;
                 };
-                // Readiness that comes and goes is not progress.
+                // Flapping readiness is not progress.
                 let flaps = now.duration_since(began) < A_WHILE;
                 let progressed = if flaps { attempt.progressed } else { now };
-                (Some(attempt.step), unwell(workload, attempt, began), progressed)
+                (
+                    Some(attempt.step),
+                    unavailable_since(workload, attempt, began),
+                    progressed,
+                )
             }
             Some(Step::Share(_)) => {
                 let due = to_release(attempt, plan, workload.replicas);
                 let released = i64::from(due) <= workload.released;
                 if released && !waits_for_its_turn(workload, attempt, due) {
-                    // Whatever it had to wait for before.
+                    // Progress counts from when the step was entered.
                     attempt.progressed = attempt.progressed.max(attempt.entered);
                     return;
                 }
@@ -146,12 +150,12 @@ impl Turn<'_> {
                 {
                     self.wake(at);
                 }
-                // To be asked about again and again is not progress, either.
+                // Repeated checks are not progress either.
                 let progressed = if released { attempt.progressed } else { now };
                 let gate = attempt.step.0.checked_sub(1).map(StepIndex);
                 (
                     gate,
-                    unwell(workload, attempt, attempt.entered).or(late),
+                    unavailable_since(workload, attempt, attempt.entered).or(late),
                     progressed,
                 )
             }
@@ -164,15 +168,14 @@ impl Turn<'_> {
         attempt.progressed = progressed;
         self.notice(
             EventReason::ChecksRestarted,
-            format!("{}: {why}: the checks begin anew", attempt.target),
+            format!("{}: {why}: the checks start over", attempt.target),
         );
     }
 
-    /// What is still to be measured beside the steps before a version counts as good (rule 13): one about which nothing is known
-    /// does not.
+    /// Which background measurements are missing before a version counts as stable (rule 13). A missing run counts as unmeasured.
     pub(super) fn unmeasured(&self, attempt: &Attempt, plan: &Plan) -> Option<String> {
         plan.background.as_ref()?;
-        let name = name_beside(&self.world.object, attempt)?;
+        let name = background_run_name(&self.world.object, attempt)?;
         match self.run(&name) {
             Some(run) if run.measured || run.phase == analysis::Phase::Successful => None,
             Some(run) => Some(format!("waiting for {} to have measured", run.title)),
@@ -180,31 +183,37 @@ impl Turn<'_> {
         }
     }
 
-    /// The run that is to begin next: that of the step when its pods are well, and the one beside the steps.
-    pub(super) fn next_run_to_start(&self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Option<Action> {
-        if attempt.held {
+    /// The run to start next: the run of the step once its pods are available, or the background run.
+    pub(super) fn next_run_to_start(
+        &self,
+        attempt: &Attempt,
+        plan: &Plan,
+        gate_status: &GateStatus,
+    ) -> Option<Action> {
+        if attempt.paused_by_user {
             return None;
         }
-        let start = |name: String, asked: Asked| {
+        let start = |name: String, run_for: RunFor| {
             let there = self.run(&name).is_some();
-            (!there).then_some(Action::StartRun { name, asked })
+            (!there).then_some(Action::StartRun { name, run_for })
         };
-        let beside = name_beside(&self.world.object, attempt)
+        let background = background_run_name(&self.world.object, attempt)
             .filter(|_| plan.background.is_some())
-            .and_then(|name| start(name, Asked::Beside));
-        beside.or_else(|| match plan.step(attempt.step) {
-            Some(Step::Analysis(_)) if *ahead == Ahead::Open && !attempt.pausing => {
-                start(name_of_step(&self.world.object, attempt), Asked::By(attempt.step))
-            }
+            .and_then(|name| start(name, RunFor::Background));
+        background.or_else(|| match plan.step(attempt.step) {
+            Some(Step::Analysis(_)) if *gate_status == GateStatus::Open && !attempt.paused_at_step => start(
+                step_run_name(&self.world.object, attempt),
+                RunFor::Step(attempt.step),
+            ),
             _ => None,
         })
     }
 
-    /// The next run that is to end because nobody waits for it any more, or to go because enough are kept.
+    /// The next run to end because nothing waits for it, or to delete because the history limit is exceeded.
     pub(super) fn next_run_to_clear(&self) -> Option<Action> {
         let plan = self.world.plan.as_ref();
         if plan.is_err() && matches!(self.memory.activity, Activity::Rolling(_)) {
-            // Which of them it waits for is not known while the spec cannot be read.
+            // While the spec is invalid, it is unknown which runs the attempt waits for.
             return None;
         }
         let history = plan.map_or_else(|_| History::default(), |plan| plan.history);
@@ -226,7 +235,7 @@ impl Turn<'_> {
                 })
             };
             let surplus = over().count().saturating_sub(kept);
-            // The oldest come first.
+            // The oldest are deleted first.
             over().take(surplus).next()
         };
         let run = surplus(history.successful, true).or_else(|| surplus(history.unsuccessful, false))?;
@@ -242,9 +251,9 @@ impl Turn<'_> {
             return Vec::new();
         };
         let step = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
-        let step = step.then(|| name_of_step(&self.world.object, attempt));
+        let step = step.then(|| step_run_name(&self.world.object, attempt));
         step.into_iter()
-            .chain(name_beside(&self.world.object, attempt))
+            .chain(background_run_name(&self.world.object, attempt))
             .collect()
     }
 
@@ -254,21 +263,23 @@ impl Turn<'_> {
 
     /// The run of the step that the attempt is at.
     pub(super) fn run_of_step(&self, attempt: &Attempt) -> Option<&Run> {
-        self.run(&name_of_step(&self.world.object, attempt))
+        self.run(&step_run_name(&self.world.object, attempt))
     }
 
-    fn run_beside(&self, attempt: &Attempt) -> Option<&Run> {
-        match attempt.beside {
-            Beside::Since(_) | Beside::InDoubt(_) => self.run(&name_beside(&self.world.object, attempt)?),
-            Beside::NotYet | Beside::Waived => None,
+    fn background_run(&self, attempt: &Attempt) -> Option<&Run> {
+        match attempt.background {
+            BackgroundRun::Since(_) | BackgroundRun::InDoubt(_) => {
+                self.run(&background_run_name(&self.world.object, attempt)?)
+            }
+            BackgroundRun::NotYet | BackgroundRun::Waived => None,
         }
     }
 
-    /// Where an analysis in a step stands, in words.
+    /// The report of a step's analysis.
     pub(super) fn describe_analysis(&self, attempt: &Attempt, plan: &Plan, waiting: &str) -> Report {
         let place = plan.place(attempt.step);
         let run = self.run_of_step(attempt);
-        if attempt.pausing {
+        if attempt.paused_at_step {
             let why = run.map_or_else(|| "its run is gone".into(), verdict);
             if run.is_some_and(|run| run.phase == analysis::Phase::Failed) {
                 return report(
@@ -297,10 +308,10 @@ impl Turn<'_> {
             None if plan.by_pod => format!("checks begin when every pod is available{waiting}"),
             None => format!("analysis of {} begins{waiting}", attempt.target),
         };
-        let not_waited_for: Vec<_> = attempt.excused.iter().map(ToString::to_string).collect();
-        let excused = if plan.by_pod && !not_waited_for.is_empty() {
+        let not_waited_for: Vec<_> = attempt.ignored_pods.iter().map(ToString::to_string).collect();
+        let ignored_pods = if plan.by_pod && !not_waited_for.is_empty() {
             format!(
-                "; not waiting for pod {}, which was unwell before",
+                "; not waiting for pod {}, which was not Ready before",
                 not_waited_for.join(", ")
             )
         } else {
@@ -309,17 +320,14 @@ impl Turn<'_> {
         report(
             Phase::Progressing,
             Reason::Analysing,
-            format!("{place}: {what}{excused}"),
+            format!("{place}: {what}{ignored_pods}"),
         )
     }
 
-    /// The same of one beside the steps that came to no verdict.
-    pub(super) fn describe_doubt(&self, attempt: &Attempt) -> Report {
-        let run = self.run_beside(attempt);
-        let why = run.map_or_else(
-            || "the analysis beside the steps came to no verdict".into(),
-            verdict,
-        );
+    /// The report of a background analysis that ended without a verdict.
+    pub(super) fn describe_inconclusive(&self, attempt: &Attempt) -> Report {
+        let run = self.background_run(attempt);
+        let why = run.map_or_else(|| "the background analysis came to no verdict".into(), verdict);
         report(
             Phase::Paused,
             Reason::Inconclusive,
@@ -332,13 +340,13 @@ impl Turn<'_> {
     }
 }
 
-/// The first pod that has to be available and was not at some moment since `then`.
-fn unwell(workload: &Workload, attempt: &Attempt, then: Timestamp) -> Option<String> {
-    let excused = |index: &u32| {
+/// The first pod that must be available and was not at some moment since `then`.
+fn unavailable_since(workload: &Workload, attempt: &Attempt, then: Timestamp) -> Option<String> {
+    let ignored_pods = |index: &u32| {
         let new = workload.at(*index).is_some_and(|pod| pod.runs(&attempt.target));
-        attempt.excused.contains(index) && !new
+        attempt.ignored_pods.contains(index) && !new
     };
-    let mut due = (0..workload.replicas).rev().filter(|index| !excused(index));
+    let mut due = (0..workload.replicas).rev().filter(|index| !ignored_pods(index));
     due.find_map(|index| match workload.at(index) {
         None => Some(format!("waiting for pod {index} to be created")),
         Some(pod) => match pod.available_at(workload.min_ready) {
@@ -349,35 +357,35 @@ fn unwell(workload: &Workload, attempt: &Attempt, then: Timestamp) -> Option<Str
     })
 }
 
-/// Whether a pod that is released is still as it was: its controller has not come to it yet.
+/// Whether a released pod still runs its old revision because its controller has not replaced it yet.
 fn waits_for_its_turn(workload: &Workload, attempt: &Attempt, due: u32) -> bool {
     let released = workload.first_released(due)..workload.replicas;
     let mut released = released.filter_map(|index| workload.at(index));
     released.any(|pod| pod.ready() && !pod.runs(&attempt.target))
 }
 
-/// The name of the run of the step that an attempt is at: the same every time, and no other's.
-pub fn name_of_step(object: &str, attempt: &Attempt) -> String {
+/// The name of the run for the attempt's current step: deterministic and unique.
+pub fn step_run_name(object: &str, attempt: &Attempt) -> String {
     let step = attempt.step.0;
     let seed = format!("{}/{step}/{}", attempt.target, attempt.entered);
     format!("{}-{step}-{}", stem(object, attempt), short(&seed))
 }
 
-/// The name of the run beside the steps; `None` before it begins.
-pub fn name_beside(object: &str, attempt: &Attempt) -> Option<String> {
-    let since = match attempt.beside {
-        Beside::Since(since) | Beside::InDoubt(since) => since,
-        Beside::NotYet | Beside::Waived => return None,
+/// The name of the background run; `None` before it starts.
+pub fn background_run_name(object: &str, attempt: &Attempt) -> Option<String> {
+    let since = match attempt.background {
+        BackgroundRun::Since(since) | BackgroundRun::InDoubt(since) => since,
+        BackgroundRun::NotYet | BackgroundRun::Waived => return None,
     };
     let seed = format!("{}/{since}", attempt.target);
     Some(format!("{}-{}", stem(object, attempt), short(&seed)))
 }
 
-/// `my-rollout-7c9f`: which rollout, and of which revision.
+/// `my-rollout-7c9f`: the rollout and the hash of its revision.
 fn stem(object: &str, attempt: &Attempt) -> String {
     let revision = attempt.target.as_str();
     let hash = revision.rsplit('-').next().unwrap_or(revision);
-    // A name has 253 characters; Jobs and labels are named after it.
+    // A name has at most 253 characters, and Jobs and labels are named after it.
     let object: String = object.chars().take(200).collect();
     format!("{object}-{hash}")
 }

@@ -1,22 +1,22 @@
-//! What people ask for: once, for the attempt they saw, and answered (rule 10).
+//! User commands: each is executed once, for the attempt that the user saw, and answered with an event (rule 10).
 
-use super::Turn;
-use super::gate::{Ahead, released_pods, unready};
+use super::Decider;
+use super::gate::{GateStatus, released_pods, unready};
 use super::step::{begin, enter};
 use crate::event::EventReason;
-use crate::memory::{Activity, Attempt, Beside, Cause, Command, Rejection, TakenCommand};
+use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Command, Rejection, TakenCommand};
 use crate::plan::{OnFailure, Plan, Step, StepIndex};
 use crate::workload::{Pod, Workload};
 
-/// Carries one command out, or says why not.
-type Obey<T> = fn(&mut T, &Workload);
+/// Executes one command, or reports why not.
+type Handler<T> = fn(&mut T, &Workload);
 
-impl<'w> Turn<'w> {
-    /// Carries out what was asked, or says why not. Either way it is done with: whoever writes the memory down takes the
-    /// commands away in the same write.
-    pub(super) fn obey(&mut self, workload: &Workload) {
+impl<'w> Decider<'w> {
+    /// Executes the commands, or reports why not. Either way they are done: they are removed in the same write that records the
+    /// state.
+    pub(super) fn handle_commands(&mut self, workload: &Workload) {
         let commands = &self.world.commands;
-        let asked: [(bool, &str, Obey<Self>); 5] = [
+        let asked: [(bool, &str, Handler<Self>); 5] = [
             (commands.abort, "abort", Self::abort),
             (commands.retry, "retry", Self::retry),
             (commands.promote_full, "promote --full", Self::promote_full),
@@ -24,11 +24,11 @@ impl<'w> Turn<'w> {
             (commands.promote, "promote", Self::promote),
         ];
         let before = self.memory.clone();
-        for (_, command, obey) in asked.into_iter().filter(|(asked, ..)| *asked) {
+        for (_, command, handle) in asked.into_iter().filter(|(asked, ..)| *asked) {
             if self.memory == before {
-                obey(self, workload);
+                handle(self, workload);
             } else {
-                // An abort beside anything else is an abort.
+                // An abort together with another command is an abort.
                 self.refuse(
                     command,
                     "another command was given at the same time and came first",
@@ -37,7 +37,7 @@ impl<'w> Turn<'w> {
         }
     }
 
-    /// Answers every command with no.
+    /// Refuses every command.
     pub(super) fn refuse_commands(&mut self, why: &str) {
         let commands = &self.world.commands;
         let asked = [
@@ -56,12 +56,12 @@ impl<'w> Turn<'w> {
         self.notice(EventReason::CommandRefused, format!("{command}: {why}"));
     }
 
-    /// Who gave the command: a name where one is known.
+    /// The user who gave the command, if known.
     fn user(&self) -> &'w str {
         self.world.commands.by.as_deref().unwrap_or("a user")
     }
 
-    /// A command that takes the attempt from one step to another, for the record.
+    /// A command that moves the attempt from one step to another, for the record.
     fn taken(&self, command: Command, from: StepIndex, to: StepIndex) -> TakenCommand {
         TakenCommand {
             command,
@@ -72,15 +72,15 @@ impl<'w> Turn<'w> {
         }
     }
 
-    /// The attempt after a command that takes it to another step.
-    fn sent(&self, command: Command, attempt: Attempt, to: StepIndex, plan: &Plan) -> Attempt {
+    /// The attempt after a command that moves it to another step.
+    fn moved_by(&self, command: Command, attempt: Attempt, to: StepIndex, plan: &Plan) -> Attempt {
         let taken = self.taken(command, attempt.step, to);
         let mut attempt = enter(attempt, to, plan, self.world.now);
         attempt.record(taken);
         attempt
     }
 
-    /// Whether the attempt that a command was given for is still the one the template asks for.
+    /// Whether the template no longer asks for the attempt that a command was given for.
     fn overtaken(&mut self, command: &str, workload: &Workload) -> bool {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return false;
@@ -102,14 +102,14 @@ impl<'w> Turn<'w> {
         }
         match self.memory.activity {
             Activity::Rolling(_) => self.reject(format!("aborted by {}", self.user())),
-            Activity::Returning(_) => {
+            Activity::RollingBack(_) => {
                 self.refuse("abort", "pods are already returning to the stable version")
             }
             Activity::Idle => self.refuse("abort", "no rollout is in progress"),
         }
     }
 
-    /// Turns the version down that is being rolled, and turns round.
+    /// Rejects the version that is being rolled out, and rolls back.
     pub(super) fn reject(&mut self, reason: String) {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return;
@@ -125,7 +125,7 @@ impl<'w> Turn<'w> {
             reason,
             replaced: false,
         });
-        self.go_back(revision, Cause::Aborted);
+        self.start_rollback(revision, Cause::Aborted);
     }
 
     fn retry(&mut self, workload: &Workload) {
@@ -153,29 +153,29 @@ impl<'w> Turn<'w> {
         }
     }
 
-    /// Begins a gate anew that failed checks hold. Whether there is one.
+    /// Restarts a gate that failed checks hold. Whether there was one.
     fn check_again(&mut self, workload: &Workload) -> bool {
         let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
             return false;
         };
-        let held = attempt.pausing && matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
+        let held = attempt.paused_at_step && matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
         if !held || plan.on_failed_check != OnFailure::Hold {
             return false;
         }
         if !self.overtaken("retry", workload)
             && let Activity::Rolling(attempt) = &self.memory.activity
         {
-            let attempt = self.sent(Command::Retry, attempt.clone(), attempt.step, plan);
+            let attempt = self.moved_by(Command::Retry, attempt.clone(), attempt.step, plan);
             self.notice(
                 EventReason::ChecksRestarted,
-                format!("{}: {} has the checks made again", attempt.target, self.user()),
+                format!("{}: {} repeats the checks", attempt.target, self.user()),
             );
             self.memory.activity = Activity::Rolling(attempt);
         }
         true
     }
 
-    /// The attempt and its plan, or why there is none to promote.
+    /// The attempt and its plan, or why there is nothing to promote.
     fn under_way(&self) -> Result<(Attempt, &'w Plan), &'static str> {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return Err("no rollout is in progress");
@@ -216,15 +216,15 @@ impl<'w> Turn<'w> {
             Command::PromoteFull
         };
         let skipped = steps(attempt.step, plan.end(), plan);
-        let mut attempt = self.sent(command, attempt, plan.end(), plan);
+        let mut attempt = self.moved_by(command, attempt, plan.end(), plan);
         attempt.fully_promoted = true;
-        // Kubernetes may wait for them, and give the new version to none before they are well.
+        // Kubernetes may wait for them before it updates any pod.
         let unwell = workload.members().filter(|pod| !pod.ready());
-        attempt.excused.extend(unwell.map(|pod| pod.index));
-        attempt.excused.sort_unstable();
-        attempt.excused.dedup();
-        if let Beside::InDoubt(_) = attempt.beside {
-            attempt.beside = Beside::Waived;
+        attempt.ignored_pods.extend(unwell.map(|pod| pod.index));
+        attempt.ignored_pods.sort_unstable();
+        attempt.ignored_pods.dedup();
+        if let BackgroundRun::InDoubt(_) = attempt.background {
+            attempt.background = BackgroundRun::Waived;
         }
         self.notice(
             EventReason::RolloutPromoted,
@@ -233,8 +233,8 @@ impl<'w> Turn<'w> {
         self.memory.activity = Activity::Rolling(attempt);
     }
 
-    /// A pod of the new version that is broken: its containers cannot begin, or crash again and again, also where it is Ready for a
-    /// moment between; or that is not Ready at the deadline.
+    /// A broken pod of the new version: its containers cannot start, or crash repeatedly, even if it is Ready in between; or it is
+    /// not Ready at the deadline.
     fn broken_release(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<String> {
         let now = self.world.now;
         let available = |at: Option<jiff::Timestamp>| at.is_some_and(|at| at <= now);
@@ -243,7 +243,7 @@ impl<'w> Turn<'w> {
             pods.filter(|pod| pod.runs(&attempt.target) && !pod.terminating)
         };
         let overdue = self.deadline(attempt, plan, workload).is_some_and(|at| at <= now);
-        // The kubelet calls a pull hopeless only after the second try.
+        // The kubelet reports ImagePullBackOff only after the second failure.
         let fails = |pod: &&Pod| {
             let unready = pod.unready.as_ref();
             !pod.ready() && (overdue || unready.is_some_and(|unready| unready.reason == "ErrImagePull"))
@@ -260,7 +260,7 @@ impl<'w> Turn<'w> {
             })
     }
 
-    /// Leaves the current step, whatever it waits for. What comes next is not released past a pod that is not available.
+    /// Leaves the current step, whatever it waits for. The next step does not release pods past an unavailable one.
     fn skip(&mut self, workload: &Workload) {
         if self.overtaken("skip", workload) {
             return;
@@ -275,7 +275,7 @@ impl<'w> Turn<'w> {
         if attempt.step >= plan.end() {
             return self.refuse("skip", "all steps are already done");
         }
-        if let Beside::InDoubt(_) = attempt.beside {
+        if let BackgroundRun::InDoubt(_) = attempt.background {
             return self.refuse(
                 "skip",
                 "the background analysis came to no verdict, which is not a step; promote goes on without one",
@@ -291,14 +291,15 @@ impl<'w> Turn<'w> {
             };
         }
         let next = attempt.step.next();
-        let due = plan.share_at(next).of(workload.replicas).max(attempt.floor);
+        let due = plan.share_at(next).of(workload.replicas).max(attempt.min_updated);
         let exposes = i64::from(due.min(workload.replicas)) > workload.released;
-        if exposes && let Ahead::Waiting { what, .. } = released_pods(workload, &attempt, self.world.now) {
+        if exposes && let GateStatus::Waiting { what, .. } = released_pods(workload, &attempt, self.world.now)
+        {
             let why = format!("what follows would release further pods: {what}");
             return self.refuse("skip", &why);
         }
         let skipped = steps(attempt.step, next, plan);
-        let attempt = self.sent(Command::Skip, attempt, next, plan);
+        let attempt = self.moved_by(Command::Skip, attempt, next, plan);
         self.notice(
             EventReason::StepSkipped,
             format!("{}: {} skips {skipped}", attempt.target, self.user()),
@@ -315,11 +316,11 @@ impl<'w> Turn<'w> {
             Ok(under_way) => under_way,
             Err(why) => return self.refuse("promote", why),
         };
-        if let Beside::InDoubt(_) = attempt.beside {
+        if let BackgroundRun::InDoubt(_) = attempt.background {
             let taken = self.taken(Command::Promote, attempt.step, attempt.step);
             let mut attempt = Attempt {
-                beside: Beside::Waived,
-                pausing: matches!(plan.step(attempt.step), Some(Step::Pause(_))),
+                background: BackgroundRun::Waived,
+                paused_at_step: matches!(plan.step(attempt.step), Some(Step::Pause(_))),
                 progressed: self.world.now,
                 ..attempt
             };
@@ -327,7 +328,7 @@ impl<'w> Turn<'w> {
             self.notice(
                 EventReason::RolloutResumed,
                 format!(
-                    "{}: {} goes on without a verdict of the analysis beside the steps",
+                    "{}: {} goes on without a verdict of the background analysis",
                     attempt.target,
                     self.user()
                 ),
@@ -338,11 +339,11 @@ impl<'w> Turn<'w> {
         if plan.by_pod {
             return self.pass_gate(Command::Promote, &attempt, plan, workload);
         }
-        if !attempt.pausing {
+        if !attempt.paused_at_step {
             return self.refuse("promote", "the rollout does not stand at a pause");
         }
         let next = attempt.step.next();
-        let attempt = self.sent(Command::Promote, attempt, next, plan);
+        let attempt = self.moved_by(Command::Promote, attempt, next, plan);
         self.notice(
             EventReason::RolloutResumed,
             format!("{}: the pause was ended by {}", attempt.target, self.user()),
@@ -350,11 +351,11 @@ impl<'w> Turn<'w> {
         self.memory.activity = Activity::Rolling(attempt);
     }
 
-    /// One pod after the other: goes on without the rest of the checks of the gate that stands, and of no other. Only checks can be
-    /// skipped: every pod has to be available all the same, or the gate would only begin anew.
+    /// Partition by pod: skips the remaining checks of the current gate, and of no other. Only checks can be skipped: every pod
+    /// must be available, or the gate would just restart.
     fn pass_gate(&mut self, command: Command, attempt: &Attempt, plan: &Plan, workload: &Workload) {
         let at_gate = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
-        // What nobody has seen yet nobody can mean.
+        // A user can only mean a gate that is already in the status.
         let seen =
             self.memory.activity == self.world.memory.activity && attempt.counted == Some(workload.replicas);
         if self.world.paused {
@@ -363,11 +364,11 @@ impl<'w> Turn<'w> {
         if !at_gate || !seen {
             return self.refuse(command.as_str(), "the rollout does not stand at a gate");
         }
-        if let Ahead::Waiting { what, .. } = self.gate_of_step(workload, attempt, plan) {
+        if let GateStatus::Waiting { what, .. } = self.gate_of_step(workload, attempt, plan) {
             return self.refuse(command.as_str(), &format!("only checks can be skipped: {what}"));
         }
-        let next = self.sent(command, attempt.clone(), attempt.step.next(), plan);
-        let what = if attempt.pausing {
+        let next = self.moved_by(command, attempt.clone(), attempt.step.next(), plan);
+        let what = if attempt.paused_at_step {
             "goes on although the checks have failed"
         } else {
             "goes on without the rest of the checks of this gate"
@@ -380,7 +381,7 @@ impl<'w> Turn<'w> {
     }
 }
 
-/// That every step is behind an attempt, and which ones were skipped at its end: `all steps are done`, `steps 2 to 4 of 4 were skipped`.
+/// Says that an attempt has passed every step, and which ones were skipped: `all steps are done`, `steps 2 to 4 of 4 were skipped`.
 pub(super) fn steps_behind(attempt: &Attempt, plan: &Plan) -> String {
     let last = attempt.commands.last();
     match last.filter(|taken| taken.command.skips() && taken.to == plan.end() && taken.from < taken.to) {

@@ -1,13 +1,13 @@
-//! When to stop believing: no progress for too long, or a new pod that will not get well (rules 11 and 12).
+//! When an attempt fails: no progress until the deadline, or a new pod that will not become Ready (rules 11 and 12).
 //!
-//! The verdict is not remembered. It follows from when the attempt last got on and from the pods as they are, so a longer
-//! deadline in the spec or a pod that recovers takes it back.
+//! The verdict is not stored. It follows from the last progress and the current pods, so a longer deadline in the spec or a
+//! recovered pod revokes it.
 
 use jiff::Timestamp;
 
-use super::gate::Ahead;
+use super::gate::GateStatus;
 use super::scale::{is_kept, to_release};
-use super::{Turn, report};
+use super::{Decider, report};
 use crate::event::EventReason;
 use crate::memory::Attempt;
 use crate::plan::{OnBrokenPod, OnFailure, Plan, Share, Step};
@@ -21,19 +21,19 @@ pub(super) struct Verdict {
     pub(super) report: Report,
 }
 
-impl Turn<'_> {
+impl Decider<'_> {
     pub(super) fn failure(
         &mut self,
         attempt: &Attempt,
         plan: &Plan,
         workload: &Workload,
-        ahead: &Ahead,
+        gate_status: &GateStatus,
     ) -> Option<Verdict> {
-        if attempt.held {
+        if attempt.paused_by_user {
             return None;
         }
         let broken = match plan.on_broken_pod {
-            // A user goes on all the same.
+            // A user chose to continue anyway.
             _ if attempt.is_forced() => None,
             OnBrokenPod::Fail(policy) => self.broken(attempt, workload).map(|why| (policy, why)),
             OnBrokenPod::Wait => None,
@@ -42,18 +42,18 @@ impl Turn<'_> {
             Some((policy, why)) => (Reason::PodBroken, policy, why),
             None => {
                 let untouched = is_untouched(attempt, plan, workload);
-                if untouched && ahead.passes_by_itself() {
+                if untouched && gate_status.passes_by_itself() {
                     return None;
                 }
-                let mut why = self.overdue(attempt, plan, workload, ahead)?;
+                let mut why = self.overdue(attempt, plan, workload, gate_status)?;
                 let mut old = workload.members().filter(|pod| !pod.runs(&attempt.target));
                 let stopping = old.find(|pod| pod.terminating);
                 if let Some(pod) = stopping {
                     why += &format!("; pod {} has not stopped", pod.name);
                 }
                 let stops = plan.by_pod && stopping.is_some();
-                // On the old version that pod would be in the way of the return, too.
-                let policy = if untouched || stops || ahead.is_held_up_by_old_trouble(attempt) {
+                // On the old version that pod would block the rollback too.
+                let policy = if untouched || stops || gate_status.is_held_up_by_old_trouble(attempt) {
                     OnFailure::Hold
                 } else {
                     plan.on_failure
@@ -72,12 +72,12 @@ impl Turn<'_> {
         })
     }
 
-    /// An old pod that is not well may hold up every step, and the way back just as well: in order it does, and where Kubernetes
-    /// counts it as the one that may be unavailable (k/k#137409). No step mends it before its turn; going on to the end does.
+    /// An old pod that is not Ready may block every step, and the rollback too: with ordered updates it does, and where Kubernetes
+    /// counts it as the one pod that may be unavailable (k/k#137409). No step fixes it before its turn; a full promotion does.
     fn ways_out(&self, attempt: &Attempt, workload: &Workload, reason: Reason, why: &str) -> String {
         let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
         let abort = self.command_for(&attempt.target, "abort");
-        // A version that is broken itself cures none.
+        // A version that is itself broken fixes nothing.
         if reason != Reason::PodBroken && workload.members().any(unwell) {
             let replace = self.command_for(&attempt.target, "promote --full");
             format!(
@@ -88,7 +88,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A pod of the new version that is not Ready, and that waiting does not mend.
+    /// A pod of the new version that is not Ready, and that waiting does not fix.
     pub(super) fn broken(&self, attempt: &Attempt, workload: &Workload) -> Option<String> {
         let new = workload
             .members()
@@ -107,17 +107,17 @@ impl Turn<'_> {
             })
     }
 
-    /// Excuses old pods that have been unwell for as long as the attempt may stand before its first pod. It is not the new
-    /// version's fault, and may be what it cures.
-    pub(super) fn excuse_stuck(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
+    /// Ignores old pods that have not been Ready for longer than the deadline. That is not the new version's fault, and the new
+    /// version may fix it.
+    pub(super) fn ignore_stuck_pods(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         let overdue = self.deadline(attempt, plan, workload);
-        if attempt.held || overdue.is_none_or(|at| at > self.world.now) {
+        if attempt.paused_by_user || overdue.is_none_or(|at| at > self.world.now) {
             return;
         }
         let unwell = |pod: &&Pod| {
-            // Where one pod waits for another, only the one whose turn it is can be replaced.
+            // With ordered updates, only the next pod can be replaced.
             let replaceable = !workload.ordered || pod.index + 1 == workload.replicas;
-            replaceable && !pod.ready() && !attempt.excused.contains(&pod.index)
+            replaceable && !pod.ready() && !attempt.ignored_pods.contains(&pod.index)
         };
         let mut stuck = Vec::new();
         for pod in workload.members().filter(unwell) {
@@ -127,7 +127,7 @@ impl Turn<'_> {
                 None
             };
             let since = since.or(pod.unready_since).unwrap_or(self.world.now);
-            // A gate that has begun anew may have stood for hours, and its pod be unwell for a moment.
+            // A restarted gate may be hours old while its pod has been unready only for a moment.
             match since.max(attempt.entered).saturating_add(plan.deadline) {
                 Ok(at) if at <= self.world.now => stuck.push(pod),
                 Ok(at) => self.wake(at),
@@ -148,18 +148,18 @@ impl Turn<'_> {
             ),
         );
         let indices: Vec<_> = stuck.iter().map(|pod| pod.index).collect();
-        attempt.excused.extend(indices);
-        attempt.excused.sort_unstable();
+        attempt.ignored_pods.extend(indices);
+        attempt.ignored_pods.sort_unstable();
         attempt.progressed = self.world.now;
     }
 
-    /// Since when nothing but crash loops can have kept the gate shut. One is Ready for a moment at every turn, so that its own times
-    /// tell of the last turn only; but no checks have begun, and every pod that does not crash has been available since then.
+    /// Since when only crash loops can have kept the gate closed. A crash-looping pod is Ready for a moment after every restart, so
+    /// its own times cover only the last restart; but no checks have begun, and all other pods have been available since then.
     fn crash_loops_in_the_way_since(&self, attempt: &Attempt, workload: &Workload) -> Option<Timestamp> {
         if self.run_of_step(attempt).is_some() {
             return None;
         }
-        let others = (0..workload.replicas).filter(|index| !attempt.excused.contains(index));
+        let others = (0..workload.replicas).filter(|index| !attempt.ignored_pods.contains(index));
         let others = others.map(|index| workload.at(index));
         others
             .filter(|pod| !pod.is_some_and(|pod| pod.has_crashed_lately(self.world.now)))
@@ -167,26 +167,27 @@ impl Turn<'_> {
             .try_fold(attempt.entered, |latest, at| Some(latest.max(at?)))
     }
 
-    /// An excuse ends when the pod is well, and what it held up gets on. A crash loop is Ready for a moment at every turn.
-    pub(super) fn end_excuses(&mut self, attempt: &mut Attempt, workload: &Workload) {
+    /// Stops ignoring pods that are available again, which counts as progress. A crash-looping pod is Ready for a moment after
+    /// every restart.
+    pub(super) fn stop_ignoring_available_pods(&mut self, attempt: &mut Attempt, workload: &Workload) {
         let now = self.world.now;
         let is_well = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         let available = |index: u32| workload.at(index)?.available_at(workload.min_ready);
         let (well, unwell): (Vec<_>, Vec<_>) = attempt
-            .excused
+            .ignored_pods
             .iter()
             .partition(|index| is_well(available(**index)));
         unwell
             .iter()
             .filter_map(|index| available(*index))
             .for_each(|at| self.wake(at));
-        attempt.excused = unwell;
+        attempt.ignored_pods = unwell;
         if !well.is_empty() {
             attempt.progressed = now;
         }
     }
 
-    /// When the last pod outside the share came back to the old version, or will count as back, while others have yet to.
+    /// When the last pod outside the share became, or will become, available on the old version, while others are not back yet.
     fn last_returned(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Timestamp> {
         let stable = self.memory.stable.as_ref().map(|stable| &stable.revision)?;
         let first_released = workload.first_released(to_release(attempt, plan, workload.replicas));
@@ -200,24 +201,24 @@ impl Turn<'_> {
         back.max().filter(|_| astray)
     }
 
-    /// Until when the attempt has to get on.
+    /// The deadline for the attempt's next progress.
     pub(super) fn deadline(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<Timestamp> {
         let since = match plan.step(attempt.step) {
-            // Only what is waited for after the pause counts.
+            // Only the wait after the pause counts.
             Some(Step::Pause(duration)) => {
                 let over = attempt.entered.saturating_add(duration?).ok()?;
                 over.max(attempt.progressed)
             }
-            // How long measuring takes is the metrics' own affair.
+            // The time that measuring takes does not count.
             Some(Step::Analysis(_)) => match self.run_of_step(attempt) {
                 Some(run) => run.ended?.max(attempt.progressed),
                 None => attempt.progressed,
             },
             Some(Step::Share(_)) | None => attempt.progressed,
         };
-        // Pods that go where they belong get on, too, and whatever an unwell one held up gets on when that is well.
+        // Pods that return to the old version are progress, and so is the recovery of an ignored pod.
         let since = since.max(self.last_returned(attempt, plan, workload).unwrap_or(since));
-        let recovered = attempt.excused.iter().filter_map(|index| {
+        let recovered = attempt.ignored_pods.iter().filter_map(|index| {
             let available = workload.at(*index)?.available_at(workload.min_ready);
             available.filter(|at| *at <= self.world.now)
         });
@@ -225,13 +226,13 @@ impl Turn<'_> {
         since.saturating_add(plan.deadline).ok()
     }
 
-    /// Gives an attempt its time anew whose share is not released yet: the operator was away, or its request is refused. That
-    /// is told, and no fault of the version's.
-    pub(super) fn excuse(&self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
+    /// Restarts the deadline of an attempt whose share is not released yet: the operator was down, or its request is refused. The
+    /// status reports that, and it is not the version's fault.
+    pub(super) fn restart_deadline(&self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
         let late = self
             .deadline(attempt, plan, workload)
             .is_some_and(|at| at <= self.world.now);
-        // Whatever was released before and came to nothing was no fault of the request's.
+        // A failure of pods that were released before is not the request's fault.
         if late && attempt.progressed >= attempt.entered {
             attempt.progressed = self.world.now;
         }
@@ -242,7 +243,7 @@ impl Turn<'_> {
         attempt: &Attempt,
         plan: &Plan,
         workload: &Workload,
-        ahead: &Ahead,
+        gate_status: &GateStatus,
     ) -> Option<String> {
         let at = self.deadline(attempt, plan, workload)?;
         if at <= self.world.now {
@@ -250,7 +251,7 @@ impl Turn<'_> {
                 "no progress for {:#} at {}{}",
                 plan.deadline,
                 plan.place(attempt.step),
-                ahead.clause()
+                gate_status.clause()
             ));
         }
         self.wake(at);
@@ -258,13 +259,13 @@ impl Turn<'_> {
     }
 }
 
-/// Whether no pod is new, and none on its way: no version is to blame, and nothing is there to return. Where pods are released
-/// without checks of their own, turning the version down is what takes that back.
+/// Whether no pod is updated or being updated, so that no version is to blame and there is nothing to roll back. In plans that are
+/// not partitioned by pod, released pods count as touched, because rejecting the version unreleases them.
 fn is_untouched(attempt: &Attempt, plan: &Plan, workload: &Workload) -> bool {
-    let before_the_first = plan.share_at(attempt.step) == Share::NONE && attempt.floor == 0;
+    let before_the_first = plan.share_at(attempt.step) == Share::NONE && attempt.min_updated == 0;
     let is_old = |index: u32| {
         let pod = workload.at(index);
         pod.is_some_and(|pod| !pod.runs(&attempt.target))
     };
-    before_the_first || (plan.by_pod && attempt.exposed == 0 && (0..workload.replicas).all(is_old))
+    before_the_first || (plan.by_pod && attempt.max_replaced == 0 && (0..workload.replicas).all(is_old))
 }

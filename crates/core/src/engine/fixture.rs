@@ -1,8 +1,8 @@
-//! Worlds in one line: `world().on("b").released(2)`.
+//! Builders for worlds: `settled()`, `rolling(1)`, `returning([..])`.
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::memory::{Activity, Attempt, Beside, Cause, Memory, Return, Stable};
+use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Memory, Rollback, Stable};
 use crate::plan::{
     Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Steps, Weight,
 };
@@ -72,7 +72,7 @@ pub(crate) fn settled() -> World {
             pods: Vec::new(),
         }),
         runs: Vec::new(),
-        hindrance: None,
+        last_error: None,
         contested: None,
         object: "db".into(),
         name: "db -n prod".into(),
@@ -86,7 +86,7 @@ pub(crate) fn rolling(step: u32) -> World {
     let mut world = settled();
     world.template("b");
     let steps = world.plan.as_ref().unwrap().fingerprint();
-    let pausing = matches!(
+    let paused_at_step = matches!(
         world.plan.as_ref().unwrap().step(StepIndex(step)),
         Some(Step::Pause(_))
     );
@@ -97,28 +97,28 @@ pub(crate) fn rolling(step: u32) -> World {
         counted: Some(5),
         entered: NOW,
         progressed: NOW,
-        reached: 0,
-        exposed: 0,
-        floor: 0,
+        max_available: 0,
+        max_replaced: 0,
+        min_updated: 0,
         kept: Vec::new(),
         limit: None,
         stopped_at: None,
-        excused: Vec::new(),
-        held: false,
-        pausing,
+        ignored_pods: Vec::new(),
+        paused_by_user: false,
+        paused_at_step,
         fully_promoted: false,
-        beside: Beside::NotYet,
+        background: BackgroundRun::NotYet,
         commands: Vec::new(),
     });
     world
 }
 
-/// The same on its way back from `b`.
+/// The same during a rollback from `b`.
 pub(crate) fn returning(pods: [&str; 5]) -> World {
     let mut world = settled();
     world.template("b");
     world.pods(pods);
-    world.memory.activity = Activity::Returning(Return {
+    world.memory.activity = Activity::RollingBack(Rollback {
         from: revision("b"),
         cause: Cause::Aborted,
         since: NOW,
@@ -144,7 +144,7 @@ impl World {
         self.count();
     }
 
-    /// What Kubernetes gives to pods outside the share.
+    /// The revision that Kubernetes gives to pods outside the share.
     pub(crate) fn current(&mut self, name: &str) {
         self.view().current = revision(name);
         self.count();
@@ -171,7 +171,7 @@ impl World {
         self.count();
     }
 
-    /// Takes a pod's readiness away.
+    /// Makes a pod unready.
     pub(crate) fn unready(&mut self, index: u32) {
         let pods = self.view().pods.iter_mut();
         pods.filter(|pod| pod.index == index).for_each(|pod| {
@@ -193,7 +193,7 @@ impl World {
         });
     }
 
-    /// Lets the workload's own counters tell of its pods.
+    /// Updates the workload's counters from its pods.
     pub(crate) fn count(&mut self) {
         let view = self.view();
         let ready = view.pods.iter().filter(|pod| pod.ready_since.is_some()).count() as u32;

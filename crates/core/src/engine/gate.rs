@@ -1,7 +1,7 @@
-//! Whether a step is passed (rule 3).
+//! Whether a step has passed (rule 3).
 //!
-//! Read from the pods, never computed from the setting: the released ones run the new version and have been Ready for long
-//! enough, the others are where they were and Ready. The workload's own counters must tell the same story.
+//! It follows from the pods, never from the partition: the released pods run the new version and are available, the others are
+//! unchanged and Ready. The workload's own counters must agree.
 
 use jiff::Timestamp;
 
@@ -10,22 +10,22 @@ use crate::memory::Attempt;
 use crate::revision::RevisionName;
 use crate::workload::{Pod, Workload};
 
-/// What stands between a step and the next.
+/// Whether the gate between a step and the next is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ahead {
-    /// Nothing.
+pub(super) enum GateStatus {
+    /// The step has passed.
     Open,
-    /// This.
+    /// The step waits for something.
     Waiting {
         what: String,
-        /// When waiting alone will do.
+        /// When it passes by itself.
         until: Option<Timestamp>,
-        /// The index of another pod that is in the way.
+        /// The index of another pod that blocks it.
         held_up_by: Option<u32>,
     },
 }
 
-impl Ahead {
+impl GateStatus {
     fn waiting(what: String) -> Self {
         Self::Waiting {
             what,
@@ -34,12 +34,12 @@ impl Ahead {
         }
     }
 
-    /// Waiting for the pod at `index`. Where one pod waits for another, an unwell one below keeps it from being made.
+    /// Waiting for the pod at `index`. With ordered updates, an unready pod below prevents its creation.
     fn waiting_for(workload: &Workload, index: u32, mut what: String) -> Self {
         let below = (0..index).filter_map(|index| workload.at(index));
         let unwell = below.filter(|_| workload.ordered).find(|pod| !pod.ready());
         if let Some(pod) = unwell {
-            what += &format!(", held up by pod {}{}", pod.name, details(pod));
+            what += &format!(", blocked by pod {}{}", pod.name, details(pod));
         }
         Self::Waiting {
             what,
@@ -48,17 +48,17 @@ impl Ahead {
         }
     }
 
-    /// Whether waiting alone will do.
+    /// Whether the gate opens by itself.
     pub(super) fn passes_by_itself(&self) -> bool {
         matches!(self, Self::Waiting { until: Some(_), .. })
     }
 
-    /// Whether what is in the way was so before the attempt.
+    /// Whether the blocking pod was already unready before the attempt.
     pub(super) fn is_held_up_by_old_trouble(&self, attempt: &Attempt) -> bool {
-        matches!(self, Self::Waiting { held_up_by: Some(index), .. } if attempt.excused.contains(index))
+        matches!(self, Self::Waiting { held_up_by: Some(index), .. } if attempt.ignored_pods.contains(index))
     }
 
-    /// To be put behind a sentence: `: waiting for pod db-2 to be Ready`, or nothing.
+    /// For the end of a sentence: `: waiting for pod db-2 to be Ready`, or nothing.
     pub(super) fn clause(&self) -> String {
         match self {
             Self::Open => String::new(),
@@ -67,8 +67,8 @@ impl Ahead {
     }
 }
 
-/// Looks at every pod from the last to the first, as Kubernetes updates them, and names the first that is not there yet. With
-/// `all_available`, also those that are not released must have been Ready for long enough.
+/// Checks every pod from the last to the first, as Kubernetes updates them, and names the first that does not pass. With
+/// `all_available`, pods that are not released must be available too.
 pub(super) fn gate(
     workload: &Workload,
     attempt: &Attempt,
@@ -76,21 +76,21 @@ pub(super) fn gate(
     due: u32,
     all_available: bool,
     now: Timestamp,
-) -> Ahead {
+) -> GateStatus {
     if workload.replicas == 0 {
-        return Ahead::waiting("waiting for replicas: scaled to zero".into());
+        return GateStatus::waiting("waiting for replicas: scaled to zero".into());
     }
     let first_released = workload.first_released(due);
-    // Where Kubernetes no longer knows the stable revision, pods outside the share cannot be sent back to it.
+    // If Kubernetes no longer knows the stable revision, pods outside the share cannot be rolled back to it.
     let home = stable.filter(|stable| *stable == workload.current);
     for index in (0..workload.replicas).rev() {
         let released = index >= first_released;
         let Some(pod) = workload.at(index) else {
-            if !released && attempt.excused.contains(&index) {
+            if !released && attempt.ignored_pods.contains(&index) {
                 continue;
             }
             let what = format!("waiting for pod {index} to be created");
-            return Ahead::waiting_for(workload, index, what);
+            return GateStatus::waiting_for(workload, index, what);
         };
         let kept = is_kept(attempt, pod);
         let astray = if kept {
@@ -108,85 +108,85 @@ pub(super) fn gate(
             };
             let goal = goal.map_or_else(|| "its version".to_owned(), ToString::to_string);
             let what = format!("waiting for pod {} to run {goal}", pod.name);
-            return Ahead::waiting_for(workload, index, what);
+            return GateStatus::waiting_for(workload, index, what);
         }
         let released = released || kept;
-        let excused = !released && attempt.excused.contains(&index);
+        let ignored = !released && attempt.ignored_pods.contains(&index);
         let next = index + 1 == first_released;
-        if excused && all_available && workload.ordered && !next && !pod.ready() {
-            // Kubernetes would move no pod, and by the time it does the checks are old.
-            return Ahead::Waiting {
+        if ignored && all_available && workload.ordered && !next && !pod.ready() {
+            // Kubernetes would replace no pod, and by the time it does the checks have expired.
+            return GateStatus::Waiting {
                 what: format!("{}, which is in the way of every other", unready(pod)),
                 until: None,
                 held_up_by: Some(index),
             };
         }
-        if excused {
+        if ignored {
             continue;
         }
         if released || all_available {
             match available(pod, workload, now) {
-                Ahead::Open => {}
+                GateStatus::Open => {}
                 waiting => return waiting,
             }
         } else if !pod.ready() {
-            return Ahead::waiting(unready(pod));
+            return GateStatus::waiting(unready(pod));
         }
     }
     if workload.pods.len() > workload.replicas as usize {
-        return Ahead::waiting("waiting for pods that scaling down takes away".into());
+        return GateStatus::waiting("waiting for pods that scaling down takes away".into());
     }
     watches_agree(workload)
 }
 
-/// Whether the pods that are released are available, and both watches show the same pods. Until then no further pod is released.
-pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timestamp) -> Ahead {
+/// Whether the released pods are available and both watches agree. Until then no further pod is released.
+pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timestamp) -> GateStatus {
     let released = u32::try_from(workload.released).unwrap_or(0);
     for index in (workload.first_released(released)..workload.replicas).rev() {
         let Some(pod) = workload.at(index) else {
             let what = format!("waiting for pod {index} to be created");
-            return Ahead::waiting_for(workload, index, what);
+            return GateStatus::waiting_for(workload, index, what);
         };
-        // It was unwell on the old version; on the new one it has to be well as any other.
-        if attempt.excused.contains(&index) && !pod.runs(&attempt.target) {
+        // It was unready on the old version; on the new one it must be available like any other.
+        if attempt.ignored_pods.contains(&index) && !pod.runs(&attempt.target) {
             continue;
         }
         if !pod.runs(&attempt.target) {
             let what = format!("waiting for pod {} to run {}", pod.name, attempt.target);
-            return Ahead::waiting_for(workload, index, what);
+            return GateStatus::waiting_for(workload, index, what);
         }
         match available(pod, workload, now) {
-            Ahead::Open => {}
+            GateStatus::Open => {}
             waiting => return waiting,
         }
     }
     let kept = attempt.kept.iter().filter_map(|index| workload.at(*index));
     for pod in kept.filter(|pod| pod.runs(&attempt.target)) {
         match available(pod, workload, now) {
-            Ahead::Open => {}
+            GateStatus::Open => {}
             waiting => return waiting,
         }
     }
     watches_agree(workload)
 }
 
-/// Whether the workload's own counters tell the same story as its pods.
-fn watches_agree(workload: &Workload) -> Ahead {
+/// Whether the workload's own counters agree with its pods.
+fn watches_agree(workload: &Workload) -> GateStatus {
     if !workload.counters_agree() {
-        return Ahead::waiting("waiting for the workload's status to agree with its pods".into());
+        return GateStatus::waiting("waiting for the workload's status to agree with its pods".into());
     }
-    Ahead::Open
+    GateStatus::Open
 }
 
-fn available(pod: &Pod, workload: &Workload, now: Timestamp) -> Ahead {
+fn available(pod: &Pod, workload: &Workload, now: Timestamp) -> GateStatus {
     match pod.available_at(workload.min_ready) {
-        Some(at) if at <= now => Ahead::Open,
-        Some(at) => Ahead::Waiting {
+        Some(at) if at <= now => GateStatus::Open,
+        Some(at) => GateStatus::Waiting {
             what: format!("waiting for pod {} to stay Ready", pod.name),
             until: Some(at),
             held_up_by: None,
         },
-        None => Ahead::waiting(unready(pod)),
+        None => GateStatus::waiting(unready(pod)),
     }
 }
 

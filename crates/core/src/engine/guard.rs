@@ -1,15 +1,15 @@
-//! While nothing is rolled: hold every pod where it is (rules 1, 6 and 9).
+//! While no rollout is in progress: keeps every pod on its version (rules 1, 6 and 9).
 
 use super::gate::unready;
-use super::{Outcome, Turn, invalid, report};
+use super::{Decider, Outcome, invalid, report};
 use crate::memory::{Activity, Cause, Rejection};
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
 
-impl Turn<'_> {
-    /// Takes back what is released beyond the record although the workload's controller has not seen the workload as it is: it acts on
-    /// what is set, and until it reports that, pods are replaced. Nothing else is decided on such a view.
+impl Decider<'_> {
+    /// Revokes releases beyond the recorded share even if the workload's controller has not observed the workload yet: the
+    /// controller acts on the current partition and replaces pods in the meantime. Nothing else is decided on such a state.
     pub(super) fn take_back_unobserved(&self, workload: &Workload) -> Option<Action> {
         let managed = self.may_manage() && !self.world.suspended && self.memory.stable.is_some();
         if !managed || !matches!(workload.claim, Claim::Ours | Claim::Free) {
@@ -23,12 +23,12 @@ impl Turn<'_> {
         }))
     }
 
-    /// How many pods may be released by what is on record. `None` where that depends on what is not known before the workload's
-    /// controller has seen it.
+    /// How many pods may be released according to the record. `None` if that depends on state that the workload's controller has
+    /// not observed yet.
     fn released_on_record(&self, workload: &Workload) -> Option<u32> {
         match (&self.memory.activity, &self.world.plan) {
             (Activity::Idle, _) => Some(0),
-            (Activity::Returning(_), _) => {
+            (Activity::RollingBack(_), _) => {
                 let stable = self.memory.stable.as_ref()?;
                 (workload.current == stable.revision && workload.template != stable.template).then_some(0)
             }
@@ -38,7 +38,7 @@ impl Turn<'_> {
         }
     }
 
-    /// One turn without a rollout.
+    /// One decision without a rollout.
     pub(super) fn idle(&mut self, workload: &Workload) -> Outcome {
         let invalid = match &self.world.plan {
             Ok(_) => None,
@@ -63,16 +63,16 @@ impl Turn<'_> {
             let cause = if turned_down {
                 Cause::Aborted
             } else {
-                Cause::PutBack
+                Cause::TemplateReverted
             };
-            self.go_back(workload.update.clone(), cause);
-            return self.bring_back(workload);
+            self.start_rollback(workload.update.clone(), cause);
+            return self.roll_back(workload);
         }
         let report = invalid.unwrap_or_else(|| self.describe_idle(workload, turned_down));
         if workload.released != 0 || workload.claim != Claim::Ours {
             return Outcome::act(Action::Release(Share::NONE), report);
         }
-        // A version that another client has released while no plan says how far.
+        // Rolls back a version that another client has released while there is no valid plan.
         let action = match self.world.plan.is_err() && workload.same_pods() {
             true => self.next_to_remove(workload, None, 0),
             false => None,
@@ -88,12 +88,12 @@ impl Turn<'_> {
             let Rejection { revision, reason, .. } = rejected;
             let message = if rejected.replaced {
                 format!(
-                    "{revision} was turned down ({reason}), the stable template was put in its place and every pod is back on \
+                    "{revision} was rejected ({reason}), the stable template was put in its place and every pod is back on \
                      it; go on with another version"
                 )
             } else {
                 format!(
-                    "{revision} was turned down ({reason}) and every pod is back on the stable version; change the template, \
+                    "{revision} was rejected ({reason}) and every pod is back on the stable version; change the template, \
                      or: {}",
                     self.command_for(revision, "retry")
                 )
@@ -110,7 +110,7 @@ impl Turn<'_> {
                 ),
             );
         }
-        // A pod that is there and unwell says more than one that waits for it.
+        // An existing pod that is unready says more than one that waits for it.
         let there = (0..workload.replicas)
             .rev()
             .filter_map(|index| workload.at(index));
@@ -122,17 +122,17 @@ impl Turn<'_> {
             .or_else(|| missing.map(|index| format!("waiting for pod {index} to be created")));
         match unwell {
             Some(what) => report(Phase::Progressing, Reason::NotReady, what),
-            // Until then a change of the template would move pods.
+            // Until then a change of the template would update pods.
             None if workload.released > 0 || workload.claim != Claim::Ours => report(
                 Phase::Progressing,
                 Reason::Guarding,
-                "taking hold of the workload, so that no pod moves before a step says so".into(),
+                "adopting the workload, so that no pod is updated before a step releases it".into(),
             ),
             None => report(Phase::Successful, Reason::Stable, self.describe_rest(workload)),
         }
     }
 
-    /// That all is well, and what people should know all the same.
+    /// Says that all is well, and what users should know anyway.
     fn describe_rest(&self, workload: &Workload) -> String {
         let mut sentences = vec![if workload.replicas == 0 {
             format!("scaled to zero: pods will run {}", workload.update)
@@ -155,8 +155,8 @@ impl Turn<'_> {
         sentences.join("; ")
     }
 
-    /// The way back is over. That is written down; the guard is all there is to do afterwards.
-    pub(super) fn arrive(&mut self, workload: &Workload) -> Outcome {
+    /// Ends the rollback. That is recorded first; only the guard is left to do afterwards.
+    pub(super) fn finish_rollback(&mut self, workload: &Workload) -> Outcome {
         self.memory.activity = Activity::Idle;
         Outcome::wait(match &self.world.plan {
             Ok(_) => self.describe_idle(workload, self.was_rejected(workload)),
@@ -164,7 +164,7 @@ impl Turn<'_> {
         })
     }
 
-    /// That the spec cannot be carried out does not hide what became of the last rollout.
+    /// An invalid spec does not hide the result of the last rollout.
     pub(super) fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
         let mut report = invalid(problems);
         if self.may_manage() {
@@ -182,7 +182,7 @@ impl Turn<'_> {
         let rejected = self.memory.rejected.as_ref();
         if let Some(rejected) = rejected.filter(|_| self.was_rejected(workload)) {
             let Rejection { revision, reason, .. } = rejected;
-            report.message = format!("{}; {revision} was turned down ({reason})", report.message);
+            report.message = format!("{}; {revision} was rejected ({reason})", report.message);
         }
         report
     }

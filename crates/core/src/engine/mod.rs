@@ -1,8 +1,8 @@
-//! The engine: one function from a snapshot to a decision.
+//! The engine: a function from a snapshot to a decision.
 //!
-//! It reads top to bottom as the order of precedence. Whatever changes the memory is written down before anything is done
-//! because of it, so every request to the workload follows from what is on record: a crash between any two requests
-//! changes nothing. One file per family of rules; the numbers are those of `docs/design/rules.md`.
+//! It reads top to bottom in order of precedence. A change of the durable state is written before anything is done because of it,
+//! so every request follows from recorded state: a crash between any two requests changes nothing. One file per family of rules;
+//! the numbers are those of `docs/design/rules.md`.
 
 mod adopt;
 mod analysis;
@@ -10,15 +10,15 @@ mod command;
 mod deadline;
 mod gate;
 mod guard;
-mod let_go;
 mod pause;
-mod returning;
+mod release_claim;
+mod rollback;
 mod scale;
 mod step;
 mod suspend;
 mod target;
 
-pub use self::analysis::{name_beside, name_of_step};
+pub use self::analysis::{background_run_name, step_run_name};
 pub use self::pause::to_seconds;
 pub(crate) use self::scale::{release_of, to_release};
 
@@ -35,16 +35,16 @@ use crate::plan::Share;
 use crate::workload::{Claim, MOST_REPLICAS, Workload};
 use crate::world::{Action, Decision, NoWorkload, Phase, Reason, Report, World};
 
-/// What to do now.
+/// Decides what to do now.
 pub fn decide(world: &World) -> Decision {
-    let mut turn = Turn {
+    let mut decider = Decider {
         world,
         memory: world.memory.clone(),
         notices: Vec::new(),
         look_again: None,
     };
-    let outcome = turn.outcome();
-    turn.decision(outcome)
+    let outcome = decider.outcome();
+    decider.decision(outcome)
 }
 
 /// How many pods, from the last one down, stay released while an attempt has no valid plan.
@@ -55,7 +55,7 @@ fn released_without_plan(attempt: &Attempt, workload: &Workload) -> u32 {
     }
 }
 
-/// What came out: a request or none, and what to say.
+/// The result of a rule: at most one request, and the report.
 struct Outcome {
     action: Option<Action>,
     report: Option<Report>,
@@ -77,15 +77,15 @@ impl Outcome {
     }
 }
 
-/// A decision in the making.
-struct Turn<'w> {
+/// A decision in progress.
+struct Decider<'w> {
     world: &'w World,
     memory: Memory,
     notices: Vec<Notice>,
     look_again: Option<Timestamp>,
 }
 
-impl Turn<'_> {
+impl Decider<'_> {
     fn outcome(&mut self) -> Outcome {
         let world = self.world;
         let workload = match &world.workload {
@@ -94,10 +94,10 @@ impl Turn<'_> {
         };
         self.forget_another(workload);
         if world.deleting {
-            return self.let_go(workload);
+            return self.release_claim(workload);
         }
         if let Claim::Other(holder) = &workload.claim {
-            self.refuse_commands("another object holds the workload");
+            self.refuse_commands("another object manages the workload");
             return Outcome::wait(report(
                 Phase::Failed,
                 Reason::WorkloadClaimed,
@@ -121,7 +121,7 @@ impl Turn<'_> {
             };
         }
         if !workload.observed {
-            // What its controller has not seen yet may still turn out otherwise; the watch will tell.
+            // The state that its controller has not observed yet may still change; the watch will report it.
             return Outcome {
                 action: self.take_back_unobserved(workload),
                 report: None,
@@ -131,7 +131,7 @@ impl Turn<'_> {
             return self.suspend(workload);
         }
         if self.is_to_begin(workload) && !workload.same_pods() {
-            // What begins takes note of the pods as they are. One of the two watches is late; it will tell.
+            // A new attempt depends on the exact pods. One of the two watches lags and will report a change.
             return Outcome {
                 action: self.take_back_unobserved(workload),
                 report: None,
@@ -141,32 +141,32 @@ impl Turn<'_> {
             return stopping;
         }
         self.adopt(workload);
-        self.obey(workload);
-        self.aim(workload);
+        self.handle_commands(workload);
+        self.retarget(workload);
         let mut outcome = match &self.memory.activity {
             Activity::Idle => self.idle(workload),
-            Activity::Returning(_) => self.bring_back(workload),
+            Activity::RollingBack(_) => self.roll_back(workload),
             Activity::Rolling(_) => match &world.plan {
                 Ok(plan) => self.roll(workload, plan),
-                Err(problems) => self.stand(workload, problems),
+                Err(problems) => self.hold_without_plan(workload, problems),
             },
         };
         outcome.action = outcome.action.or_else(|| self.next_run_to_clear());
         outcome
     }
 
-    /// A turn of an attempt whose plan cannot be read: nothing goes on, but what fails is turned down all the same.
-    fn stand(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
+    /// An attempt with an invalid plan: nothing advances, but a failed analysis still rejects the version.
+    fn hold_without_plan(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
         match self.failed_anyway() {
             Some(why) => {
                 self.reject(why);
-                self.bring_back(workload)
+                self.roll_back(workload)
             }
             None => self.hold_invalid(workload, problems),
         }
     }
 
-    /// Nothing goes on, and no further pod follows: what another client releases meanwhile is taken back, as in a manual pause.
+    /// Holds the attempt: no further pod is updated, and what another client releases meanwhile is rolled back, as in a manual pause.
     fn hold_invalid(&mut self, workload: &Workload, problems: &[String]) -> Outcome {
         let report = invalid(problems);
         let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
@@ -180,7 +180,7 @@ impl Turn<'_> {
         let action = if released > stands || workload.claim != Claim::Ours {
             Some(Action::Release(Share::Pods(stands.min(released))))
         } else if scale::is_scaled_up(&attempt, workload) || !workload.same_pods() {
-            // Which pods are to stay is known only when the share is counted again.
+            // Which pods stay updated is known only when the share is computed again.
             None
         } else {
             pause::note_stop(&mut attempt, true, stands, workload);
@@ -208,7 +208,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Another object of the same name is another workload.
+    /// Forgets everything if the workload has another UID.
     fn forget_another(&mut self, workload: &Workload) {
         let known = self.memory.workload.as_ref();
         if known.is_some_and(|known| *known != workload.uid) {
@@ -219,8 +219,8 @@ impl Turn<'_> {
     fn decision(self, outcome: Outcome) -> Decision {
         let remembered = self.memory == self.world.memory;
         let report = outcome.report.map(|mut report| {
-            if let Some(hindrance) = &self.world.hindrance {
-                report.message = format!("{}; {hindrance}", report.message);
+            if let Some(last_error) = &self.world.last_error {
+                report.message = format!("{}; {last_error}", report.message);
             }
             if let Some(contested) = &self.world.contested {
                 report.message = format!("{}; contested: {contested}", report.message);
@@ -229,7 +229,7 @@ impl Turn<'_> {
             report
         });
         Decision {
-            // Whoever goes has nothing to remember.
+            // A deleted object has no state to write first.
             action: outcome.action.filter(|_| remembered || self.world.deleting),
             report,
             memory: self.memory,
@@ -242,7 +242,7 @@ impl Turn<'_> {
         self.notices.push(Notice { reason, message });
     }
 
-    /// Asks to be woken at `at`, if nothing else wakes it earlier.
+    /// Requests a decision at `at`, unless an earlier one is requested.
     fn wake(&mut self, at: Timestamp) {
         if at <= self.world.now {
             return;
@@ -259,13 +259,13 @@ fn report(phase: Phase, reason: Reason, message: String) -> Report {
     }
 }
 
-/// The longest message of a status, in characters; its schema has room for it.
+/// The most characters of a status message; the schema allows them.
 const LONGEST_MESSAGE: usize = 16_000;
 
-/// The longest of what a run of analysis says: whoever may write its status may write anything.
+/// The most characters of an AnalysisRun's message: anyone who may write its status may write anything.
 pub(crate) const LONGEST_RUN_MESSAGE: usize = 2_000;
 
-/// A text of at most so many characters.
+/// A text of at most `longest` characters.
 pub(crate) fn shortened(text: &str, longest: usize) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),

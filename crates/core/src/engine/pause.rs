@@ -1,8 +1,8 @@
-//! Standing still: the pauses of a plan and `spec.paused` (rule 14).
+//! Pauses: the pauses of a plan and `spec.paused` (rule 14).
 
 use jiff::{SignedDuration, Timestamp, Unit};
 
-use super::Turn;
+use super::Decider;
 use super::step::enter;
 use crate::event::EventReason;
 use crate::memory::Attempt;
@@ -11,15 +11,15 @@ use crate::revision::RevisionName;
 use crate::workload::Workload;
 use crate::world::Report;
 
-impl Turn<'_> {
-    /// Takes note of `spec.paused`. The time it stands does not count as time without progress.
+impl Decider<'_> {
+    /// Records `spec.paused`. A paused time does not count as time without progress.
     pub(super) fn hold(&mut self, attempt: &mut Attempt, plan: &Plan, workload: &Workload) {
-        if self.world.paused == attempt.held {
+        if self.world.paused == attempt.paused_by_user {
             return;
         }
-        attempt.held = self.world.paused;
+        attempt.paused_by_user = self.world.paused;
         attempt.progressed = self.world.now;
-        if attempt.held {
+        if attempt.paused_by_user {
             self.notice(
                 EventReason::RolloutPaused,
                 format!(
@@ -32,9 +32,9 @@ impl Turn<'_> {
                 EventReason::RolloutResumed,
                 format!("{}: spec.paused was taken back", attempt.target),
             );
-            // What was checked before says nothing about now.
+            // The earlier checks have expired.
             let gate = match plan.step(attempt.step) {
-                Some(Step::Analysis(_)) if !attempt.pausing => Some(attempt.step),
+                Some(Step::Analysis(_)) if !attempt.paused_at_step => Some(attempt.step),
                 Some(Step::Share(share)) if is_to_move(workload, &attempt.target, share) => {
                     attempt.step.0.checked_sub(1).map(StepIndex)
                 }
@@ -46,7 +46,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A pause whose pods are well: goes on when its time is over.
+    /// A pause step whose pods are available: advances when its time is over.
     pub(super) fn pause(
         &mut self,
         attempt: &mut Attempt,
@@ -73,8 +73,8 @@ pub(super) fn released_while_stopped(attempt: &Attempt, workload: &Workload) -> 
     stands.min(attempt.stopped_at.unwrap_or(stands))
 }
 
-/// Takes note of how many pods are `released` once a stop has been carried out. Before that, pods may still be on their way; a pod that
-/// another client has updated afterwards goes back.
+/// Records how many pods are `released` once a stop has taken effect. Before that, pods may still be on their way; a pod that
+/// another client updates afterwards is rolled back.
 pub(super) fn note_stop(attempt: &mut Attempt, stopped: bool, released: u32, workload: &Workload) {
     let carried_out = workload.released == i64::from(released) && workload.same_pods();
     attempt.stopped_at = match attempt.stopped_at {
@@ -84,8 +84,8 @@ pub(super) fn note_stop(attempt: &mut Attempt, stopped: bool, released: u32, wor
     };
 }
 
-/// Pods from the last one down that stay released while `spec.paused` stands: those that are new. One that was lost is made
-/// again as it was; one that is old was not exposed yet, and is not now.
+/// Pods from the last one down that stay released while `spec.paused` is set: those that are updated. A lost pod is recreated on
+/// its version; an old pod was not exposed yet and stays old.
 fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
     let first_released = i64::from(workload.replicas) - workload.released;
     let stands = |index: &u32| match workload.at(*index) {
@@ -95,14 +95,14 @@ fn as_it_stands(workload: &Workload, target: &RevisionName) -> u32 {
     (0..workload.replicas).rev().take_while(stands).count() as u32
 }
 
-/// Whether a pod of the share is still as it was, and stays until it is released again.
+/// Whether an old pod of the share is still to be updated when the pause ends.
 fn is_to_move(workload: &Workload, target: &RevisionName, share: Share) -> bool {
     let first = workload.first_released(share.of(workload.replicas));
     let mut due = (first..workload.replicas).filter_map(|index| workload.at(index));
     due.any(|pod| !pod.runs(target) && !pod.terminating)
 }
 
-/// A time as people read it, never before it is reached.
+/// A time rounded up to seconds, for users.
 pub fn to_seconds(at: Timestamp) -> Timestamp {
     at.round(
         jiff::TimestampRound::new()

@@ -1,32 +1,32 @@
-//! When the number of pods changes in the middle of a rollout (rule 9).
+//! Scaling in the middle of a rollout (rule 9).
 //!
-//! Kubernetes moves no pod back when the guard is raised, and creates pods below it on the stable version. So scaling up raises the
-//! guard above every pod: those that are new stay so, those that are added are stable, and the share is counted by what pods run, not
-//! by where they are. A later step releases what the share then allows.
+//! Kubernetes rolls no pod back when the guard is raised, and creates pods below it on the stable version. So scaling up raises the
+//! guard above every pod: updated pods stay updated, added pods are stable, and the share is counted by what pods run, not by their
+//! position. A later step releases what the share then allows.
 
 use super::pause::released_while_stopped;
 use super::step::enter;
-use super::{Outcome, Turn};
+use super::{Decider, Outcome};
 use crate::event::EventReason;
-use crate::memory::{Attempt, Beside};
+use crate::memory::{Attempt, BackgroundRun};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::{Pod, Workload};
 use crate::world::Action;
 
-/// How many pods, from the last one down, are released at the step of an attempt. Pods that were kept below them count too.
+/// How many pods, from the last one down, are released at the attempt's step. Kept pods below them count too.
 pub(crate) fn to_release(attempt: &Attempt, plan: &Plan, replicas: u32) -> u32 {
-    let share = plan.share_at(attempt.step).of(replicas).max(attempt.floor);
+    let share = plan.share_at(attempt.step).of(replicas).max(attempt.min_updated);
     release_of(attempt, share.min(attempt.limit.unwrap_or(replicas)), replicas)
 }
 
-/// The same for so many new pods.
+/// The same for `share` updated pods.
 pub(crate) fn release_of(attempt: &Attempt, share: u32, replicas: u32) -> u32 {
     let share = share.min(replicas);
     let kept_below = |released: u32| {
         let first = replicas - released;
         attempt.kept.partition_point(|index| *index < first) as u32
     };
-    // One more is one more new pod, or none where it is a kept one.
+    // Releasing one more pod updates one more, or none if it is a kept one.
     let fits = |released: &u32| released + kept_below(*released) <= share;
     match attempt.kept.is_empty() {
         true => share,
@@ -39,20 +39,20 @@ pub(super) fn is_kept(attempt: &Attempt, pod: &Pod) -> bool {
     pod.runs(&attempt.target) && attempt.kept.binary_search(&pod.index).is_ok()
 }
 
-/// Whether pods were added since the share was counted, and some pod is to stay on the stable version.
+/// Whether pods were added since the share was computed, and some pod is to stay on the stable version.
 pub(super) fn is_scaled_up(attempt: &Attempt, workload: &Workload) -> bool {
     attempt.counted.is_some_and(|counted| counted < workload.replicas) && workload.current != attempt.target
 }
 
-/// Whether every pod of `replicas` is released at the step of an attempt.
+/// Whether every pod of `replicas` is released at the attempt's step.
 fn is_everything(attempt: &Attempt, plan: &Plan, replicas: u32) -> bool {
     let share = plan.share_at(attempt.step);
     share == Share::ALL || share.of(replicas) == replicas
 }
 
-impl Turn<'_> {
-    /// After scaling up, raises the guard before the share is counted again: what pods run is known only once Kubernetes updates none
-    /// of them any more.
+impl Decider<'_> {
+    /// After scaling up, raises the guard before the share is computed again: what pods run is known only once Kubernetes has
+    /// stopped updating them.
     pub(super) fn raise_guard_before_recounting(
         &self,
         attempt: &Attempt,
@@ -70,7 +70,7 @@ impl Turn<'_> {
         Some(Outcome { action, report: None })
     }
 
-    /// How many pods, from the last one down, an attempt may have released. `None` where the share has yet to be counted again.
+    /// How many pods, from the last one down, an attempt may have released. `None` if the share has yet to be computed again.
     pub(super) fn released_by(&self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Option<u32> {
         let counted = attempt.counted?;
         if attempt.steps != plan.fingerprint() {
@@ -82,16 +82,16 @@ impl Turn<'_> {
         }
         let due = to_release(attempt, plan, workload.replicas);
         Some(
-            match attempt.held || matches!(attempt.beside, Beside::InDoubt(_)) {
+            match attempt.paused_by_user || matches!(attempt.background, BackgroundRun::InDoubt(_)) {
                 true => due.min(released_while_stopped(attempt, workload)),
                 false => due,
             },
         )
     }
 
-    /// Counts the share again for another number of pods. Scaling down takes the last pods away, which are new: steps that are counted
-    /// by pods go back by as many. Where every pod was released already, every pod stays so: Kubernetes may have forgotten the old
-    /// version.
+    /// Computes the share again for another number of pods. Scaling down removes the last pods, which are updated: steps that are
+    /// counted by pods go back by as many. If every pod was already released, every pod stays released: Kubernetes may have
+    /// forgotten the old version.
     pub(super) fn rescale(&mut self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
         let counted = *attempt.counted.get_or_insert(workload.replicas);
         if counted == workload.replicas {
@@ -101,21 +101,21 @@ impl Turn<'_> {
         let everything = is_everything(attempt, &was, counted);
         attempt.counted = Some(workload.replicas);
         attempt.stopped_at = None;
-        // A pod that comes again at that place is another one.
-        attempt.excused.retain(|index| *index < workload.replicas);
+        // A pod that is recreated at that index is another one.
+        attempt.ignored_pods.retain(|index| *index < workload.replicas);
         attempt.kept.retain(|index| *index < workload.replicas);
         let up = counted < workload.replicas && !everything && workload.current != attempt.target;
         if up {
             attempt.kept = kept_pods(attempt, counted, plan, workload);
-            attempt.floor = 0;
+            attempt.min_updated = 0;
             let kept = attempt.kept.len() as u32;
             let releases = matches!(plan.step(attempt.step), Some(Step::Share(_)) | None);
             attempt.limit = (!releases && !plan.by_pod).then_some(kept);
         }
-        attempt.exposed = workload.exposed_from_the_top(&attempt.target);
+        attempt.max_replaced = workload.exposed_from_the_top(&attempt.target);
         if plan.by_pod {
             let step = if everything {
-                // As far from the end as it was.
+                // The number of remaining steps stays the same.
                 let left = was.end().0.saturating_sub(attempt.step.0);
                 plan.end().0.saturating_sub(left)
             } else {
@@ -151,7 +151,7 @@ impl Turn<'_> {
         self.notice(EventReason::Scaled, message);
     }
 
-    /// A kept pod that was lost comes back on the stable version. A step that has a share makes up for it; steps that are counted by
+    /// A kept pod that was lost is recreated on the stable version. A step with a share makes up for it; steps that are counted by
     /// pods go back by as many.
     fn forget_lost(&self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
         let releases = plan.by_pod || matches!(plan.step(attempt.step), Some(Step::Share(_)) | None);
@@ -159,7 +159,7 @@ impl Turn<'_> {
             return;
         }
         let first = workload.first_released(to_release(attempt, plan, workload.replicas));
-        // Those that are released by now come back on the new version.
+        // Pods that are released by now are recreated on the new version.
         attempt.kept.retain(|index| *index < first);
         let before = attempt.kept.len();
         let target = attempt.target.clone();
@@ -178,9 +178,9 @@ impl Turn<'_> {
     }
 }
 
-/// The pods that stay on the new version: those that were there before the workload was scaled up from `counted` pods, and of the
-/// others as many as the share of the step still allows. Such a one was created before the guard was raised, or had not been taken away
-/// yet by scaling down. More would be exposed without the checks of a later step.
+/// The pods that stay on the new version: those from before the workload was scaled up from `counted` pods, and as many of the
+/// others as the share of the step still allows. Such a pod was created before the guard was raised, or was not removed yet by
+/// scaling down. Keeping more would expose pods without the checks of a later step.
 fn kept_pods(attempt: &Attempt, counted: u32, plan: &Plan, workload: &Workload) -> Vec<u32> {
     let (mut kept, added): (Vec<_>, Vec<_>) = new_pods(attempt, workload).partition(|index| *index < counted);
     let share = plan.share_at(attempt.step).of(workload.replicas) as usize;

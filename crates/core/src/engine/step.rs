@@ -1,13 +1,13 @@
-//! Taking steps: release a share, see it healthy, go on (rules 2, 3, 9 and 14).
+//! Executes steps: releases a share, waits until it is healthy, advances (rules 2, 3, 9 and 14).
 
 use jiff::Timestamp;
 
-use super::gate::{Ahead, gate, released_pods};
+use super::gate::{GateStatus, gate, released_pods};
 use super::pause::{note_stop, released_while_stopped};
 use super::scale::{share_in_words, to_release};
-use super::{Outcome, Turn, report};
+use super::{Decider, Outcome, report};
 use crate::event::EventReason;
-use crate::memory::{Activity, Attempt, Beside, Stable};
+use crate::memory::{Activity, Attempt, BackgroundRun, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex, gate_after};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Workload};
@@ -16,7 +16,7 @@ use crate::world::{Action, Phase, Reason, Report};
 /// A new attempt, at the first step.
 pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
     let broken = |index: &u32| match workload.at(*index) {
-        // Where all have to be available, one that is only starting or being replaced is waited for.
+        // If all pods must be available, the attempt waits for pods that are only starting or being replaced.
         Some(pod) if plan.by_pod => pod.is_broken(now),
         Some(pod) => !pod.ready(),
         None => !plan.by_pod,
@@ -28,35 +28,35 @@ pub(super) fn begin(plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt
         counted: Some(workload.replicas),
         entered: now,
         progressed: now,
-        reached: 0,
-        exposed: 0,
-        floor: 0,
+        max_available: 0,
+        max_replaced: 0,
+        min_updated: 0,
         kept: Vec::new(),
         limit: None,
         stopped_at: None,
-        excused: (0..workload.replicas).filter(broken).collect(),
-        held: false,
-        pausing: false,
+        ignored_pods: (0..workload.replicas).filter(broken).collect(),
+        paused_by_user: false,
+        paused_at_step: false,
         fully_promoted: false,
-        beside: Beside::NotYet,
+        background: BackgroundRun::NotYet,
         commands: Vec::new(),
     };
     enter(attempt, StepIndex::default(), plan, now)
 }
 
-/// A new attempt, at the step after which so many pods run the new version already.
+/// A new attempt, at the step after which `exposed` pods already run the new version.
 pub(super) fn begin_at(exposed: u32, plan: &Plan, workload: &Workload, now: Timestamp) -> Attempt {
     let attempt = begin(plan, workload, now);
     if plan.by_pod {
         return enter(attempt, gate_after(exposed), plan, now);
     }
     Attempt {
-        floor: exposed,
+        min_updated: exposed,
         ..attempt
     }
 }
 
-/// A new attempt whose plan is invalid: it begins when there is a valid one, and until then `exposed` pods run the new version.
+/// A new attempt with an invalid plan: it begins when the plan is valid, and until then `exposed` pods run the new version.
 pub(super) fn begin_without_plan(exposed: u32, workload: &Workload, now: Timestamp) -> Attempt {
     Attempt {
         target: workload.update.clone(),
@@ -65,33 +65,33 @@ pub(super) fn begin_without_plan(exposed: u32, workload: &Workload, now: Timesta
         counted: Some(workload.replicas),
         entered: now,
         progressed: now,
-        reached: 0,
-        exposed: 0,
-        floor: exposed,
+        max_available: 0,
+        max_replaced: 0,
+        min_updated: exposed,
         kept: Vec::new(),
         limit: None,
         stopped_at: Some(exposed),
-        excused: Vec::new(),
-        held: false,
-        pausing: false,
+        ignored_pods: Vec::new(),
+        paused_by_user: false,
+        paused_at_step: false,
         fully_promoted: false,
-        beside: Beside::NotYet,
+        background: BackgroundRun::NotYet,
         commands: Vec::new(),
     }
 }
 
-/// The steps of an attempt that began without a valid plan: no plan has these.
+/// The fingerprint of an attempt that began without a valid plan: no plan has it.
 fn unplanned() -> Fingerprint {
     Fingerprint::of("")
 }
 
-/// The attempt at another step.
+/// The attempt, moved to another step.
 pub(super) fn enter(attempt: Attempt, step: StepIndex, plan: &Plan, now: Timestamp) -> Attempt {
     Attempt {
         step,
         entered: now,
         progressed: now,
-        pausing: matches!(plan.step(step), Some(Step::Pause(_))),
+        paused_at_step: matches!(plan.step(step), Some(Step::Pause(_))),
         limit: match plan.step(step) {
             Some(Step::Share(_)) | None => None,
             Some(Step::Pause(_) | Step::Analysis(_)) => attempt.limit,
@@ -100,8 +100,8 @@ pub(super) fn enter(attempt: Attempt, step: StepIndex, plan: &Plan, now: Timesta
     }
 }
 
-impl Turn<'_> {
-    /// One turn of an attempt.
+impl Decider<'_> {
+    /// One decision of an attempt.
     pub(super) fn roll(&mut self, workload: &Workload, plan: &Plan) -> Outcome {
         let Activity::Rolling(mut attempt) = self.memory.activity.clone() else {
             return self.idle(workload);
@@ -115,19 +115,19 @@ impl Turn<'_> {
         if let Some(why) = self.failed_analysis(&attempt, plan) {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject(why);
-            return self.bring_back(workload);
+            return self.roll_back(workload);
         }
-        self.look_beside(&mut attempt, plan);
+        self.observe_background(&mut attempt, plan);
         if plan.by_pod {
-            self.end_excuses(&mut attempt, workload);
+            self.stop_ignoring_available_pods(&mut attempt, workload);
         }
         if plan.by_pod && plan.share_at(attempt.step) == Share::NONE {
-            self.excuse_stuck(&mut attempt, plan, workload);
+            self.ignore_stuck_pods(&mut attempt, plan, workload);
         }
-        if plan.by_pod && !attempt.held {
+        if plan.by_pod && !attempt.paused_by_user {
             self.go_back_to_gate(&mut attempt, plan, workload);
         }
-        let stopped = attempt.held || matches!(attempt.beside, Beside::InDoubt(_));
+        let stopped = attempt.paused_by_user || matches!(attempt.background, BackgroundRun::InDoubt(_));
         let share = plan.share_at(attempt.step);
         let due = to_release(&attempt, plan, workload.replicas);
         let allowed = if stopped {
@@ -136,10 +136,10 @@ impl Turn<'_> {
             due
         };
         note_stop(&mut attempt, stopped, allowed, workload);
-        // Kubernetes takes the new version for its own, so with the guard up it gives no other to any pod.
+        // Kubernetes already treats the new version as the current one, so with the guard up every pod gets it.
         let converged = plan.step(attempt.step).is_none() && workload.current == attempt.target;
         let guarded = converged && workload.released == 0 && workload.claim == Claim::Ours;
-        // So the last checks of all are made behind it.
+        // So the last checks run behind the guard.
         let last_gate = plan.by_pod
             && matches!(plan.step(attempt.step), Some(Step::Analysis(_)))
             && due == workload.replicas
@@ -152,31 +152,31 @@ impl Turn<'_> {
         let must_set =
             !converged && (workload.released != i64::from(allowed) || workload.claim != Claim::Ours);
         if must_set {
-            self.excuse(&mut attempt, plan, workload);
+            self.restart_deadline(&mut attempt, plan, workload);
         }
-        // A gate is passed and a version turned down only from where the record says we stand, each written down.
+        // A gate passes and a version is rejected only from the recorded state, and each is a write of its own.
         let recorded = self.world.memory.activity == Activity::Rolling(attempt.clone());
         if recorded && due < workload.replicas && workload.current == attempt.target {
             self.memory.activity = Activity::Rolling(attempt);
             self.reject("Kubernetes no longer knows the stable revision".into());
-            return self.bring_back(workload);
+            return self.roll_back(workload);
         }
 
-        // Whatever was left, and by whatever command but `promote --full`: nothing more is released while what is released is not
-        // well, or while one of the two watches is late.
+        // Unless all steps were skipped, no further pod is released while a released pod is not available, or while one of the two
+        // watches lags.
         let exposes = i64::from(allowed) > workload.released;
         let released = match exposes && !attempt.fully_promoted {
             true => released_pods(workload, &attempt, self.world.now),
-            false => Ahead::Open,
+            false => GateStatus::Open,
         };
-        let unwell = released != Ahead::Open;
-        let ahead = match released {
-            Ahead::Open => self.gate(workload, &attempt, plan, due),
+        let unwell = released != GateStatus::Open;
+        let gate_status = match released {
+            GateStatus::Open => self.gate(workload, &attempt, plan, due),
             waiting => waiting,
         };
-        // To say how things stand, and to see whether it has waited long enough.
+        // To update the message, and to check the deadline.
         self.wake(attempt.stands_still_from());
-        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
+        if let GateStatus::Waiting { until: Some(at), .. } = &gate_status {
             self.wake(*at);
         }
         let progress = workload.members().filter(|pod| {
@@ -185,16 +185,16 @@ impl Turn<'_> {
                     .available_at(workload.min_ready)
                     .is_some_and(|at| at <= self.world.now)
         });
-        let reached = progress.count() as u32;
-        if reached > attempt.reached && workload.counters_agree() {
-            attempt.reached = reached;
+        let available = progress.count() as u32;
+        if available > attempt.max_available && workload.counters_agree() {
+            attempt.max_available = available;
             attempt.progressed = self.world.now;
         }
         let vacated = |index: &u32| workload.at(*index).is_none_or(|pod| pod.runs(&attempt.target));
         let released = workload.first_released(due)..workload.replicas;
-        let exposed = released.filter(vacated).count() as u32;
-        if plan.by_pod && exposed > attempt.exposed {
-            attempt.exposed = exposed;
+        let replaced = released.filter(vacated).count() as u32;
+        if plan.by_pod && replaced > attempt.max_replaced {
+            attempt.max_replaced = replaced;
             attempt.progressed = self.world.now;
         }
         let set = Action::Release(if share.of(workload.replicas) == allowed {
@@ -202,27 +202,31 @@ impl Turn<'_> {
         } else {
             Share::Pods(allowed)
         });
-        // What stands is seen from the pods: with one of the watches late, less may seem to stand than does.
+        // The paused share is counted from the pods: if one of the watches lags, the count may be too low.
         let unsure = stopped && !workload.same_pods();
         let mut broken = false;
-        let report = match (&ahead, plan.step(attempt.step)) {
-            (Ahead::Open, _) if must_set || stopped || !recorded => self.describe(&attempt, plan, &ahead),
-            (Ahead::Open, Some(Step::Share(_))) => {
+        let report = match (&gate_status, plan.step(attempt.step)) {
+            (GateStatus::Open, _) if must_set || stopped || !recorded => {
+                self.describe(&attempt, plan, &gate_status)
+            }
+            (GateStatus::Open, Some(Step::Share(_))) => {
                 let next = attempt.step.next();
                 attempt = enter(attempt, next, plan, self.world.now);
                 self.entered(&attempt, plan);
                 self.describe_next(&attempt, plan, workload)
             }
-            // Only then is it told that all is done: whoever waits for that may change the template at once.
-            (Ahead::Open, _) if converged && !guarded => {
+            // Only then is the rollout complete: users may change the template as soon as they see that.
+            (GateStatus::Open, _) if converged && !guarded => {
                 return Outcome {
                     action: Some(Action::Release(Share::NONE)),
                     report: None,
                 };
             }
-            (Ahead::Open, Some(Step::Pause(duration))) => self.pause(&mut attempt, plan, duration, workload),
-            (Ahead::Open, Some(Step::Analysis(_))) => self.analyse(&mut attempt, plan, workload),
-            (Ahead::Open, None) if converged => match self.unmeasured(&attempt, plan) {
+            (GateStatus::Open, Some(Step::Pause(duration))) => {
+                self.pause(&mut attempt, plan, duration, workload)
+            }
+            (GateStatus::Open, Some(Step::Analysis(_))) => self.analyse(&mut attempt, plan, workload),
+            (GateStatus::Open, None) if converged => match self.unmeasured(&attempt, plan) {
                 Some(what) => report(
                     Phase::Progressing,
                     Reason::Analysing,
@@ -234,28 +238,28 @@ impl Turn<'_> {
                 ),
                 None => return self.complete(attempt, workload),
             },
-            (Ahead::Waiting { .. } | Ahead::Open, _) => {
-                match self.failure(&attempt, plan, workload, &ahead) {
+            (GateStatus::Waiting { .. } | GateStatus::Open, _) => {
+                match self.failure(&attempt, plan, workload, &gate_status) {
                     Some(verdict) if verdict.abort && recorded => {
                         self.memory.activity = Activity::Rolling(attempt);
                         self.reject(verdict.why);
-                        return self.bring_back(workload);
+                        return self.roll_back(workload);
                     }
                     Some(verdict) if !verdict.abort => {
                         broken = verdict.report.reason == Reason::PodBroken;
                         verdict.report
                     }
-                    _ => self.describe(&attempt, plan, &ahead),
+                    _ => self.describe(&attempt, plan, &gate_status),
                 }
             }
         };
-        // What is known to be broken goes to no further pod, also where the step that says so is on record.
+        // A version known to be broken is not released to further pods, even if the recorded step says so.
         let refused = exposes && (broken || unwell);
         let action = (must_set && !refused)
             .then_some(set)
             .or_else(|| self.next_to_remove(workload, Some(&attempt), allowed))
             .filter(|_| !unsure)
-            .or_else(|| self.next_run_to_start(&attempt, plan, &ahead));
+            .or_else(|| self.next_run_to_start(&attempt, plan, &gate_status));
         self.memory.activity = Activity::Rolling(attempt);
         Outcome {
             action,
@@ -263,8 +267,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Steps that were edited are counted anew from the first, as is a place that no step has; the pods that are new already
-    /// stay so.
+    /// Restarts edited steps from the first, and also if the current step does not exist any more; pods that are already updated
+    /// stay updated.
     fn recount(&mut self, attempt: &mut Attempt, workload: &Workload, plan: &Plan) {
         if attempt.steps == plan.fingerprint() && attempt.step <= plan.end() {
             return;
@@ -274,18 +278,18 @@ impl Turn<'_> {
         if attempt.steps == unplanned() {
             *attempt = Attempt {
                 commands: std::mem::take(&mut attempt.commands),
-                ..begin_at(exposed.min(attempt.floor), plan, workload, self.world.now)
+                ..begin_at(exposed.min(attempt.min_updated), plan, workload, self.world.now)
             };
             return;
         }
-        attempt.floor = attempt.floor.max(exposed);
+        attempt.min_updated = attempt.min_updated.max(exposed);
         let first = workload.first_released(exposed);
         let kept = attempt.kept.iter().filter(|index| **index < first).count();
         let exposed = exposed as usize + kept;
         attempt.steps = plan.fingerprint();
         *attempt = enter(attempt.clone(), StepIndex::default(), plan, self.world.now);
         attempt.forget_skipped();
-        // Whoever skipped the remaining steps has not seen these.
+        // A user who skipped the remaining steps did not mean the edited ones.
         attempt.fully_promoted = false;
         self.notice(
             EventReason::StepsChanged,
@@ -313,7 +317,7 @@ impl Turn<'_> {
             let message = match duration {
                 Some(duration) => format!("{}: pausing for {duration:#}", attempt.target),
                 None => format!(
-                    "{}: paused until somebody says: {}",
+                    "{}: paused; go on with: {}",
                     attempt.target,
                     self.command_for(&attempt.target, "promote")
                 ),
@@ -322,7 +326,7 @@ impl Turn<'_> {
         }
     }
 
-    fn gate(&self, workload: &Workload, attempt: &Attempt, plan: &Plan, due: u32) -> Ahead {
+    fn gate(&self, workload: &Workload, attempt: &Attempt, plan: &Plan, due: u32) -> GateStatus {
         let all_available = plan.by_pod;
         gate(
             workload,
@@ -334,8 +338,8 @@ impl Turn<'_> {
         )
     }
 
-    /// What stands between the step that an attempt is at and the next.
-    pub(super) fn gate_of_step(&self, workload: &Workload, attempt: &Attempt, plan: &Plan) -> Ahead {
+    /// The status of the gate between the attempt's step and the next.
+    pub(super) fn gate_of_step(&self, workload: &Workload, attempt: &Attempt, plan: &Plan) -> GateStatus {
         let due = to_release(attempt, plan, workload.replicas);
         self.gate(workload, attempt, plan, due)
     }
@@ -349,24 +353,24 @@ impl Turn<'_> {
         format!("kubectl stateward {verb} {}", self.world.name)
     }
 
-    /// The same for `revision` alone. Whoever reads it and types it when another version is rolled is refused.
+    /// The same for `revision` only: it is refused if another version is being rolled out by then.
     pub(super) fn command_for(&self, revision: &RevisionName, verb: &str) -> String {
         format!("{} --revision {revision}", self.command(verb))
     }
 
-    /// The report of a step that was just entered: what its gate will wait for is not there yet.
+    /// The report of a step that was just entered; its gate cannot be open yet.
     pub(super) fn describe_next(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Report {
-        let ahead = self.gate_of_step(workload, attempt, plan);
-        if let Ahead::Waiting { until: Some(at), .. } = &ahead {
+        let gate_status = self.gate_of_step(workload, attempt, plan);
+        if let GateStatus::Waiting { until: Some(at), .. } = &gate_status {
             self.wake(*at);
         }
-        self.describe(attempt, plan, &ahead)
+        self.describe(attempt, plan, &gate_status)
     }
 
-    /// Where an attempt stands, in words.
-    pub(super) fn describe(&mut self, attempt: &Attempt, plan: &Plan, ahead: &Ahead) -> Report {
+    /// The report of an attempt.
+    pub(super) fn describe(&mut self, attempt: &Attempt, plan: &Plan, gate_status: &GateStatus) -> Report {
         let place = plan.place(attempt.step);
-        if attempt.held {
+        if attempt.paused_by_user {
             return report(
                 Phase::Paused,
                 Reason::ManuallyPaused,
@@ -376,10 +380,10 @@ impl Turn<'_> {
                 ),
             );
         }
-        if let Beside::InDoubt(_) = attempt.beside {
-            return self.describe_doubt(attempt);
+        if let BackgroundRun::InDoubt(_) = attempt.background {
+            return self.describe_inconclusive(attempt);
         }
-        let mut waiting = ahead.clause();
+        let mut waiting = gate_status.clause();
         if let (Some(limit), Some(counted)) = (attempt.limit, attempt.counted)
             && limit < plan.share_at(attempt.step).of(counted)
         {
@@ -392,8 +396,8 @@ impl Turn<'_> {
                 if let Some(until) = until {
                     self.wake(until);
                 }
-                let until = match (until, ahead) {
-                    (Some(until), Ahead::Waiting { what, .. }) if until <= self.world.now => {
+                let until = match (until, gate_status) {
+                    (Some(until), GateStatus::Waiting { what, .. }) if until <= self.world.now => {
                         return report(
                             Phase::Progressing,
                             Reason::Stepping,

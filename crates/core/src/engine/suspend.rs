@@ -1,15 +1,15 @@
-//! The workload is left to Kubernetes, and taken up again where it then is (rule 22).
+//! Leaves the workload to Kubernetes, and adopts it again later (rule 22).
 
-use super::{Outcome, Turn, report};
+use super::{Decider, Outcome, report};
 use crate::event::EventReason;
 use crate::memory::Memory;
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason};
 
-impl Turn<'_> {
-    /// Every pod is released, as if nobody looked. Only how the workload was set before us is remembered: what is stable and what
-    /// is on its way is read off the workload once it is ours again.
+impl Decider<'_> {
+    /// Every pod is released, as without an operator. Only the setting from before the adoption is kept: the stable version and the
+    /// one being rolled out are determined again when the workload is adopted again.
     pub(super) fn suspend(&mut self, workload: &Workload) -> Outcome {
         self.refuse_commands("the workload is left to Kubernetes; take it back first");
         if self.memory.stable.is_some() {

@@ -1,17 +1,17 @@
-//! Where the template points: to the stable version, to the one that is rolled, or somewhere new (rules 6, 7 and 8).
+//! What the template asks for: the stable version, the one being rolled out, or a new one (rules 6, 7 and 8).
 
-use super::Turn;
+use super::Decider;
 use super::step::begin;
 use crate::event::EventReason;
-use crate::memory::{Activity, Cause, Return, Stable};
+use crate::memory::{Activity, Cause, Rollback, Stable};
 use crate::revision::RevisionName;
 use crate::workload::Workload;
 
-impl Turn<'_> {
+impl Decider<'_> {
     /// Follows the template.
-    pub(super) fn aim(&mut self, workload: &Workload) {
+    pub(super) fn retarget(&mut self, workload: &Workload) {
         self.complete_unseen(workload);
-        self.forgive(workload);
+        self.forget_rejection(workload);
         let Some(stable) = self.memory.stable.clone() else {
             return;
         };
@@ -23,9 +23,9 @@ impl Turn<'_> {
                     self.withdraw(update, &stable.revision);
                 }
             }
-            // What was behind gates stays behind them, whoever applies it again.
+            // A version that was gated stays gated, even if it is applied again.
             Activity::Idle if workload.replicas == 0 && self.memory.withdrawn.as_ref() == Some(update) => {
-                // Until the last pod is gone Kubernetes gives nothing up.
+                // Kubernetes keeps the current revision until the last pod is gone.
                 if workload.current != stable.revision {
                     self.withdraw(update, &stable.revision);
                 }
@@ -38,17 +38,17 @@ impl Turn<'_> {
                         stable.revision
                     ),
                 );
-                self.go_back(attempt.target, Cause::PutBack);
+                self.start_rollback(attempt.target, Cause::TemplateReverted);
             }
-            // The way back of an abort may put the template back itself.
-            Activity::Returning(_) if here || workload.template == stable.template => {}
-            Activity::Returning(back) if back.from == *update => {}
+            // The rollback of an abort may restore the template itself.
+            Activity::RollingBack(_) if here || workload.template == stable.template => {}
+            Activity::RollingBack(back) if back.from == *update => {}
             Activity::Idle if here => {}
-            Activity::Idle if !self.is_rejected(workload) && rolled_by_hand(workload) => {
+            Activity::Idle if !self.is_rejected(workload) && rolled_out_externally(workload) => {
                 self.notice(
                     EventReason::ExternalRolloutDetected,
                     format!(
-                        "somebody else has rolled {update} out to every pod: it is the stable version now"
+                        "another client has rolled {update} out to every pod: it is the stable version now"
                     ),
                 );
                 self.memory.withdrawn = None;
@@ -57,29 +57,29 @@ impl Turn<'_> {
                     template: workload.template.clone(),
                 });
             }
-            Activity::Idle | Activity::Rolling(_) | Activity::Returning(_) => {
+            Activity::Idle | Activity::Rolling(_) | Activity::RollingBack(_) => {
                 if !self.is_rejected(workload) {
-                    self.set_out(workload);
+                    self.start_attempt(workload);
                 }
             }
         }
     }
 
-    /// Takes a version out of the template of a workload without pods: they would all begin on it.
+    /// Removes a version from the template of a workload without pods: all new pods would start on it.
     fn withdraw(&mut self, update: &RevisionName, stable: &RevisionName) {
         self.notice(
             EventReason::ScaledToZero,
             format!(
                 "scaled to zero while {update} was being rolled out, which Kubernetes takes for its end: {stable} stays the stable \
-                 version and its template is put back; scale up, then apply {update} again to roll it out"
+                 version and its template is restored; scale up, then apply {update} again to roll it out"
             ),
         );
         self.memory.withdrawn = Some(update.clone());
-        self.go_back(update.clone(), Cause::ScaledToZero);
+        self.start_rollback(update.clone(), Cause::ScaledToZero);
     }
 
-    /// A rollout that had come to its end, only that the template was changed again before anybody looked: what it rolled
-    /// out is the stable version, and what to go back to from here.
+    /// Completes a rollout that had finished when the template was changed again before the operator observed it: its version is
+    /// the stable one, and the one to roll back to.
     fn complete_unseen(&mut self, workload: &Workload) {
         let (Activity::Rolling(attempt), Ok(plan)) = (&self.memory.activity, &self.world.plan) else {
             return;
@@ -95,11 +95,11 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether an attempt is about to begin, or a workload to be taken on.
+    /// Whether an attempt is about to begin, or a workload to be adopted.
     pub(super) fn is_to_begin(&self, workload: &Workload) -> bool {
         let update = &workload.update;
         let Some(stable) = &self.memory.stable else {
-            // Which version is the good one is seen from the pods.
+            // The stable version is determined from the pods.
             return workload.replicas > 0;
         };
         if self.world.plan.is_err() {
@@ -111,14 +111,13 @@ impl Turn<'_> {
         let on_its_way = match &self.memory.activity {
             Activity::Idle => false,
             Activity::Rolling(attempt) => attempt.target == *update,
-            Activity::Returning(back) => back.from == *update || workload.template == stable.template,
+            Activity::RollingBack(back) => back.from == *update || workload.template == stable.template,
         };
         *update != stable.revision && !on_its_way
     }
 
-    /// Forgets what was turned down when somebody has put the stable version back in its place: should it be asked for
-    /// again, that is meant.
-    fn forgive(&mut self, workload: &Workload) {
+    /// Forgets the rejected version when a user has restored the stable one, so that it can be requested again.
+    fn forget_rejection(&mut self, workload: &Workload) {
         let (Some(stable), Some(rejected)) = (&self.memory.stable, &mut self.memory.rejected) else {
             return;
         };
@@ -126,14 +125,14 @@ impl Turn<'_> {
             return;
         }
         if rejected.revision == workload.update {
-            // It is back. Whoever takes it out now is not us.
+            // A user has applied it again, so whoever removes it next is not the operator.
             rejected.replaced = false;
         } else if stable.revision == workload.update && !rejected.replaced {
             self.memory.rejected = None;
         }
     }
 
-    /// Whether what was asked for last was turned down: it is in the template, or we took it out.
+    /// Whether the last requested version was rejected: it is in the template, or the operator replaced it.
     pub(super) fn was_rejected(&self, workload: &Workload) -> bool {
         let replaced = self
             .memory
@@ -145,20 +144,20 @@ impl Turn<'_> {
         self.is_rejected(workload) || (replaced && here)
     }
 
-    /// Whether the template is one that was turned down.
+    /// Whether the template is rejected.
     pub(super) fn is_rejected(&self, workload: &Workload) -> bool {
         let rejected = self.memory.rejected.as_ref();
         rejected.is_some_and(|rejected| rejected.revision == workload.update)
     }
 
-    /// Begins at the first step, towards the template. The stable version stays what it was.
-    fn set_out(&mut self, workload: &Workload) {
+    /// Begins at the first step, towards the template. The stable version stays.
+    fn start_attempt(&mut self, workload: &Workload) {
         let Ok(plan) = &self.world.plan else {
             return;
         };
         self.memory.withdrawn = None;
         if workload.replicas == 0 && self.memory.activity == Activity::Idle {
-            // No pod runs the old version and none will run the new one before it is asked for.
+            // No pod runs the old version, and none runs the new one before the workload is scaled up.
             self.notice(
                 EventReason::AdoptedWithoutChecks,
                 format!(
@@ -173,10 +172,10 @@ impl Turn<'_> {
         }
         let superseded = match &self.memory.activity {
             Activity::Rolling(attempt) => Some(attempt.target.clone()),
-            Activity::Idle | Activity::Returning(_) => None,
+            Activity::Idle | Activity::RollingBack(_) => None,
         };
         let mut attempt = begin(plan, workload, self.world.now);
-        // The guard was up, so where it begins paused, what runs the new version was released by another client.
+        // The guard was up, so if the attempt begins paused, pods on the new version were released by another client.
         attempt.stopped_at = Some(0);
         self.notice(
             EventReason::RolloutStarted,
@@ -194,9 +193,9 @@ impl Turn<'_> {
         self.memory.activity = Activity::Rolling(attempt);
     }
 
-    /// Turns round.
-    pub(super) fn go_back(&mut self, from: RevisionName, cause: Cause) {
-        self.memory.activity = Activity::Returning(Return {
+    /// Starts a rollback.
+    pub(super) fn start_rollback(&mut self, from: RevisionName, cause: Cause) {
+        self.memory.activity = Activity::RollingBack(Rollback {
             from,
             cause,
             since: self.world.now,
@@ -204,9 +203,9 @@ impl Turn<'_> {
     }
 }
 
-/// Whether every pod runs the template and is Ready, though we have begun nothing: to undo that would surprise people more
-/// than it would protect them.
-fn rolled_by_hand(workload: &Workload) -> bool {
+/// Whether every pod runs the template's revision and is Ready although the operator did not roll it out: undoing that would
+/// surprise users more than it would protect them.
+fn rolled_out_externally(workload: &Workload) -> bool {
     let new = |index: u32| {
         let pod = workload.at(index);
         pod.is_some_and(|pod| pod.runs(&workload.update) && pod.ready())

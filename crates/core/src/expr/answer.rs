@@ -1,4 +1,4 @@
-//! What a provider of metrics answered: the `result` of a condition.
+//! The answer of a metric provider: the `result` of a condition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::shape::Shape;
 use super::value::{DEEPEST, Key, ListKind, MapKind, Value};
 
-/// What a provider of metrics answered.
+/// The answer of a metric provider.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(super) value: Value,
-    /// It was nested deeper than expressions go; what was too deep is left out, and nothing may be decided by the rest.
+    /// The answer was nested too deeply; the deeper parts are missing, so no condition may be decided by the rest.
     pub(super) cut: bool,
 }
 
@@ -25,8 +25,8 @@ impl Answer {
         Self::of(Value::Float(number))
     }
 
-    /// Numbers, as a query of Prometheus gives. To a condition they differ from a JSON list of numbers in that their
-    /// type is known.
+    /// Numbers, as in the result of a Prometheus query. For a condition they differ from a JSON list of numbers in that their type is
+    /// known.
     pub fn numbers(numbers: impl IntoIterator<Item = f64>) -> Self {
         let numbers = numbers.into_iter().map(Value::Float).collect();
         Self::of(Value::flat(ListKind::Floats, numbers))
@@ -48,7 +48,7 @@ impl Answer {
         }
     }
 
-    /// What a condition can be compiled for.
+    /// The shape that conditions are compiled for.
     pub fn shape(&self) -> Shape {
         match &self.value {
             Value::Nil => Shape::Nil,

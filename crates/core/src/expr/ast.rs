@@ -1,16 +1,16 @@
-//! An expression as it was written.
+//! The syntax tree of an expression.
 
-/// A part of an expression, and where it is.
+/// A node of the syntax tree, and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     /// The character that an error about it points at.
     pub(super) at: usize,
-    /// Levels of parts below it, so that nothing that walks the tree can run out of stack.
+    /// Levels of nodes below it: bounded, so that no walk of the tree can overflow the stack.
     pub(super) height: usize,
     pub(super) syntax: Syntax,
 }
 
-/// What stands there.
+/// The content of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Syntax {
     Nil,
@@ -25,7 +25,7 @@ pub(super) enum Syntax {
     Binary(Binary, Box<Node>, Box<Node>),
     /// `a < b <= c`: every value is compared with the next.
     Comparisons(Box<Node>, Vec<(Binary, Node)>),
-    /// The end of a run of members: where an optional one that is missing leads.
+    /// The end of a chain of members: the target of an optional one that is missing.
     Chain(Box<Node>),
     Member {
         base: Box<Node>,
@@ -45,7 +45,7 @@ pub(super) enum Syntax {
         optional: bool,
         arguments: Vec<Node>,
     },
-    /// A built-in function; what it does for every element is an argument like others.
+    /// A built-in function; a predicate is one of its arguments.
     Builtin(&'static str, Vec<Node>),
     Let {
         name: String,
@@ -53,7 +53,7 @@ pub(super) enum Syntax {
         body: Box<Node>,
     },
     Sequence(Vec<Node>),
-    /// Without the middle one the condition is the value: `a ?: b`.
+    /// Without the middle part the condition is the value: `a ?: b`.
     If(Box<Node>, Option<Box<Node>>, Box<Node>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
@@ -92,7 +92,7 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The operator that is written `sign`, and how tightly it binds.
+    /// The operator with this sign, and its precedence.
     pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
         Some(match sign {
             "or" | "||" => (Self::Or, 10),
@@ -155,7 +155,7 @@ impl Binary {
 }
 
 impl Syntax {
-    /// The levels of parts below.
+    /// The levels of nodes below.
     pub(super) fn height(&self) -> usize {
         fn of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> usize {
             nodes.into_iter().map(|node| node.height + 1).max().unwrap_or(0)

@@ -1,30 +1,30 @@
-//! How much an evaluation may cost, so that none can hang or fill the memory.
+//! Limits the cost of an evaluation, so that none can hang or fill the memory.
 
 use super::value::Value;
 
-/// Steps that an evaluation may take. A loop over a million elements fits.
+/// The steps that an evaluation may take. A loop over a million elements fits.
 const STEPS: u64 = 10_000_000;
-/// Elements of lists and maps that an evaluation may make, as in Go's expr.
+/// The elements of lists and maps that an evaluation may create, as in Go's expr.
 const ELEMENTS: u64 = 1_000_000;
-/// Bytes of text that an evaluation may make.
+/// The bytes of text that an evaluation may create.
 const TEXT: u64 = 16 * 1024 * 1024;
 
 /// Why a step of an evaluation failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// A value does not fit what is done with it.
+    /// A value does not fit the operation.
     Value {
-        /// What happened.
+        /// The error.
         message: String,
-        /// The same without anything of the values, where `message` has something of them.
+        /// The error without any part of the values, if `message` contains one.
         without_values: Option<&'static str>,
     },
-    /// The evaluation is too costly.
+    /// The evaluation is too expensive.
     Budget(&'static str),
 }
 
 impl Fault {
-    /// `message` has the types of values and what stands in the source, and nothing that was computed.
+    /// `message` contains the types of values and parts of the source, but nothing computed.
     pub(super) fn value(message: impl Into<String>) -> Self {
         Self::Value {
             message: message.into(),
@@ -32,7 +32,7 @@ impl Fault {
         }
     }
 
-    /// `message` shows something of a value, which may be a part of an answer that nobody may read.
+    /// `message` contains part of a value, possibly of an answer that is confidential.
     pub(super) fn showing(message: String, without_values: &'static str) -> Self {
         Self::Value {
             message,
@@ -40,7 +40,7 @@ impl Fault {
         }
     }
 
-    /// The values in the message stand in the source.
+    /// The values in the message come from the source.
     pub(super) fn of_source(self) -> Self {
         match self {
             Self::Value { message, .. } => Self::value(message),
@@ -48,13 +48,13 @@ impl Fault {
         }
     }
 
-    /// A list in a list in a list, without an end in sight.
+    /// Lists nested too deeply.
     pub(super) fn too_deep() -> Self {
         Self::Budget("lists and maps are nested deeper than 200 levels")
     }
 }
 
-/// What is left.
+/// The remaining budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     steps: u64,
@@ -79,12 +79,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Before that many bytes of text are looked at.
+    /// Call before looking at that many bytes of text.
     pub(super) fn look_at(&mut self, bytes: usize) -> Result<(), Fault> {
         self.steps(bytes / 16)
     }
 
-    /// Before something is done with these: what they are is looked at, whatever is done.
+    /// Call before an operation on these values: every operation looks at them.
     pub(super) fn texts(&mut self, values: &[Value]) -> Result<(), Fault> {
         values.iter().try_for_each(|value| match value {
             Value::Text(text) => self.look_at(text.len()),
@@ -92,13 +92,13 @@ impl Budget {
         })
     }
 
-    /// Before that many elements of lists or maps are made.
+    /// Call before creating that many elements of lists or maps.
     pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
         self.steps(count / 4)?;
         self.elements = self
             .elements
             .checked_sub(count as u64)
-            // Go's budget has to have something left.
+            // Go's budget must not reach zero.
             .filter(|left| *left > 0)
             .ok_or(Fault::Budget(
                 "the expression makes lists of more than 1 million elements",
@@ -106,7 +106,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Before that many bytes of text are made.
+    /// Call before creating that many bytes of text.
     pub(super) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.steps(bytes / 64)?;
         self.text = self

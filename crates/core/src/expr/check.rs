@@ -1,7 +1,6 @@
-//! An expression to code: names and types are checked, as far as they can be without values.
+//! Compiles an expression to code: checks names and types, as far as possible without values.
 //!
-//! The rules are those of Go's expr, so that what Argo Rollouts refuses before it evaluates is refused here too, and nothing
-//! else is.
+//! The rules are those of Go's expr, so that exactly the expressions are rejected here that Argo Rollouts rejects before evaluation.
 
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use super::rules::{check_in, in_op, member_type, outcome};
 use super::shape::Type;
 use super::value::Value;
 
-/// The names an expression can use beside the built-in functions.
+/// The names available to an expression besides the built-in functions.
 #[derive(Clone, Debug)]
 pub(super) struct Environment {
-    /// `None` where there is no `result`.
+    /// `None` if there is no `result`.
     pub(super) result: Option<Type>,
 }
 
@@ -40,7 +39,7 @@ impl Environment {
         name == "result" && self.result.is_some() || self.function(name).is_some()
     }
 
-    /// What there is, for messages.
+    /// The available names, for messages.
     fn names(&self) -> &'static str {
         match self.result {
             Some(_) => "result, asInt, asFloat, isNaN, isInf, isNil, default and the built-in functions",
@@ -83,7 +82,7 @@ pub(super) struct Checker<'a> {
     patterns: Room,
 }
 
-/// What `#` and its like are inside of a predicate.
+/// The meaning of `#`, `#index` and `#acc` inside a predicate.
 pub(super) struct Scope {
     pub(super) item: Type,
     pub(super) has_index: bool,
@@ -308,7 +307,7 @@ impl Checker<'_> {
     fn environment_member(&mut self, at: usize, key: &Node, optional: bool) -> Result<(Op, Type), Wrong> {
         match &key.syntax {
             Syntax::Text(name) if self.environment.has(name) => {
-                // Variables cannot hide what is in the environment: they may not have its names.
+                // Variables cannot shadow the environment: its names are not allowed for them.
                 self.name(at, name)
             }
             Syntax::Text(_) if optional => Ok((Op::Constant(Value::Nil), Type::Unknown)),
@@ -330,7 +329,7 @@ impl Checker<'_> {
         let (base, kind) = self.visit(base)?;
         let mut bound = |node: Option<&Node>| -> Result<Option<Box<Code>>, Wrong> {
             let Some(node) = node else { return Ok(None) };
-            // Go looks at the bounds only when it knows what is sliced.
+            // Go checks the bounds only if it knows the type that is sliced.
             if kind.is_unknown() {
                 return Ok(Some(Box::new(self.unchecked(node))));
             }
@@ -358,7 +357,7 @@ impl Checker<'_> {
         Ok((Op::Slice { base, from, to }, kind))
     }
 
-    /// Code for what Go does not check: what is wrong with it is told when it is evaluated.
+    /// Code for what Go does not check: an error is reported at evaluation.
     fn unchecked(&mut self, node: &Node) -> Code {
         let (variables, scopes) = (self.variables.len(), self.scopes.len());
         match self.visit(node) {
@@ -410,7 +409,7 @@ impl Checker<'_> {
         let (base_code, b) = self.visit(base)?;
         let mut codes = Vec::new();
         let kind = if b.is_unknown() || b.is_map() {
-            // Not checked by Go: whatever comes out of a map could be a function.
+            // Not checked by Go: any value of a map could be a function.
             for argument in arguments {
                 codes.push(self.unchecked(argument));
             }

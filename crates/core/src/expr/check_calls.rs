@@ -1,4 +1,4 @@
-//! The part of the checks that is about calls of functions.
+//! Checks calls of functions.
 
 use super::ast::{Binary, Node, Syntax};
 use super::builtins::{self, Function};
@@ -24,7 +24,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A call of a function that takes values only.
+    /// A call of a function of values.
     pub(super) fn function(
         &mut self,
         at: usize,
@@ -62,7 +62,7 @@ impl Checker<'_> {
     }
 
     fn loop_over(&mut self, name: &str, kind: LoopKind, arguments: &[Node]) -> Result<(Op, Type), Wrong> {
-        // The parser let nothing else through; a missing list would be its mistake.
+        // The parser guarantees a list.
         let Some((list, rest)) = arguments.split_first() else {
             return Err(Wrong::new(0, format!("{name}() needs a list")));
         };
@@ -149,7 +149,7 @@ impl Checker<'_> {
     }
 }
 
-/// Numbers that are written where a function takes a float are floats.
+/// Number literals for a float argument are floats.
 fn to_floats(code: &mut Code) {
     match &mut code.op {
         Op::Constant(value) => {

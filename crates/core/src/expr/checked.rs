@@ -1,18 +1,18 @@
-//! What came of checking conditions, kept so that none is compiled again whenever a rollout is looked at.
+//! Caches the results of checking conditions, so that a reconcile does not compile them again.
 //!
-//! An outcome follows from the source alone, so it does not matter who asked for it. It takes bounded room, whatever is asked.
+//! A result depends on the source alone, so rollouts can share it. The cache has a bounded size.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use super::error::CompileError;
+use parking_lot::Mutex;
 
-/// Bytes of sources that are kept; all are dropped when there are more.
+/// The bytes of sources to keep; beyond that the cache is cleared.
 const ROOM: usize = 4 * 1024 * 1024;
 
 type Outcome = Result<usize, CompileError>;
 
-/// Outcomes by source.
+/// Results by source.
 pub(super) struct Checks(Mutex<Known>);
 
 struct Known {
@@ -28,14 +28,14 @@ impl Checks {
         }))
     }
 
-    /// What came of `source`, or comes of it now.
+    /// The cached result for `source`, or the result of `check`.
     pub(super) fn get(&self, source: &str, check: impl FnOnce() -> Outcome) -> Outcome {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         if let Some(known) = lock().outcomes.get(source) {
             return known.clone();
         }
         let outcome = check();
-        // An error shows the line that it is in, and the key is the source.
+        // An error contains its source line, and the key is the source.
         let bytes = 2 * source.len() + 200;
         let mut known = lock();
         if known.bytes + bytes > ROOM {
@@ -66,7 +66,7 @@ mod tests {
         for index in 0..100 {
             let source = format!("{index}{}", "x".repeat(100_000));
             assert_eq!(checks.get(&source, || Ok(2)), Ok(2));
-            let known = checks.0.lock().unwrap();
+            let known = checks.0.lock();
             let kept: usize = known.outcomes.keys().map(String::len).sum();
             assert!(kept <= ROOM && known.bytes <= ROOM, "{kept}");
         }

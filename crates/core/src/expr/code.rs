@@ -1,4 +1,4 @@
-//! An expression as it is evaluated: checked, names resolved, constants folded.
+//! The executable form of an expression: checked, names resolved, constants folded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::builtins::Function;
 use super::pattern::Pattern;
 use super::value::Value;
 
-/// A step of the evaluation, and the character of the source that an error in it points at.
+/// A step of the evaluation, and the character of the source that its errors point at.
 #[derive(Clone, Debug)]
 pub(super) struct Code {
     pub(super) at: usize,
@@ -16,30 +16,30 @@ pub(super) struct Code {
 }
 
 impl PartialEq for Code {
-    /// Where it stands makes no difference.
+    /// Ignores the position.
     fn eq(&self, other: &Self) -> bool {
         self.op == other.op
     }
 }
 
-/// What an evaluation can do.
+/// The operations of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
     Constant(Value),
     Result,
     Variable(usize),
-    /// The element that a loop is at.
+    /// The current element of a loop.
     Item,
-    /// The number of that element.
+    /// The index of the current element.
     Index,
-    /// What `reduce` has so far.
+    /// The accumulator of `reduce`.
     Accumulated,
     Not(Box<Code>),
     Negate(Box<Code>),
     And(Box<Code>, Box<Code>),
     Or(Box<Code>, Box<Code>),
     Coalesce(Box<Code>, Box<Code>),
-    /// The rest of the operators: both sides are always evaluated.
+    /// All other operators: both sides are always evaluated.
     Binary(Binary, Box<Code>, Box<Code>),
     /// `==`, or `!=`.
     Equal {
@@ -72,18 +72,18 @@ pub(super) enum Op {
         arguments: Vec<Code>,
     },
     Loop(Box<Loop>),
-    /// The sum of what is written as a list, added up from its end.
+    /// The sum of a list literal, added from its end.
     Sum(Vec<Code>),
     Let(usize, Box<Code>, Box<Code>),
     Sequence(Vec<Code>),
     If(Box<Code>, Option<Box<Code>>, Box<Code>),
     List(Vec<Code>),
     Map(Vec<(Code, Code)>),
-    /// What Go does not check before it runs: an error for whoever gets here.
+    /// An expression that Go does not check before it runs: an error if it is evaluated.
     Broken(Arc<str>),
 }
 
-/// What Go takes for granted when it knows the types of both sides: it then compares nothing else.
+/// The types that Go assumes if it knows those of both sides: it then compares nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strict {
     No,
@@ -91,19 +91,19 @@ pub(super) enum Strict {
     Texts,
 }
 
-/// Something that is done for the elements of a list.
+/// An operation on the elements of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Loop {
     pub(super) kind: LoopKind,
     pub(super) list: Code,
     pub(super) body: Option<Code>,
-    /// The order of `sortBy`, or what `reduce` starts with.
+    /// The order of `sortBy`, or the initial value of `reduce`.
     pub(super) third: Option<Code>,
-    /// What `filter` and `find` make of an element that they keep.
+    /// Applied by `filter` and `find` to an element that they keep.
     pub(super) map: Option<Code>,
-    /// The count that is enough for `count`.
+    /// The count at which `count` may stop.
     pub(super) enough: Option<i64>,
-    /// Finding nothing is an error.
+    /// Whether finding no element is an error.
     pub(super) must_find: bool,
 }
 
@@ -161,7 +161,7 @@ impl Code {
         }
     }
 
-    /// The whole number that stands here.
+    /// The value, if it is a whole number literal.
     pub(super) fn int(&self) -> Option<i64> {
         match self.constant() {
             Some(Value::Int(int)) => Some(*int),

@@ -1,8 +1,8 @@
-//! What can be wrong with an expression, and where.
+//! The errors of expressions, and their positions.
 
 use std::fmt;
 
-/// A place in an expression, with the line it stands in.
+/// A position in an expression, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Counted from 1.
@@ -11,15 +11,15 @@ pub struct Place {
     pub column: usize,
     /// The line of the expression, or its part around the column if it is long.
     pub snippet: String,
-    /// Where in the snippet the column is, counted in characters from 0.
+    /// The index of the column in the snippet, in characters from 0.
     pub mark: usize,
 }
 
-/// Characters of a long line that are shown on each side of the place.
+/// Characters of a long line that are shown on each side of the position.
 const AROUND: usize = 60;
 
 impl Place {
-    /// The place of the character `offset` of `source`.
+    /// The position of the character `offset` of `source`.
     pub(super) fn of(source: &str, offset: usize) -> Self {
         let (mut line, mut start) = (1, 0);
         for (index, character) in source.chars().enumerate().take(offset) {
@@ -39,7 +39,7 @@ impl Place {
         Self {
             line,
             column: at + 1,
-            // Tabs would put the mark under another character.
+            // Tabs would move the mark under another character.
             snippet: text[from..to]
                 .iter()
                 .map(|character| if character.is_control() { ' ' } else { *character })
@@ -55,47 +55,47 @@ impl fmt::Display for Place {
     }
 }
 
-/// An expression that cannot be used: its syntax, a name or a type is wrong whatever the values will be.
+/// An expression that is invalid for all values: a wrong syntax, name or type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}\n  {}\n  {:mark$}^", place.snippet, "", mark = place.mark)]
 pub struct CompileError {
-    /// What is wrong, and what is allowed.
+    /// The error, and what is allowed.
     pub message: String,
-    /// Where.
+    /// The position.
     pub place: Place,
 }
 
-/// Why an expression gave no value.
+/// Why an expression returned no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunErrorKind {
-    /// A value did not fit what was to be done with it.
+    /// A value did not fit the operation.
     Value,
-    /// The evaluation took more steps or memory than an expression may.
+    /// The evaluation exceeded its budget of steps or memory.
     Budget,
-    /// There is a value, but a condition has to give true or false, and a moment a time.
+    /// There is a value, but a condition must return a bool, and a moment a time.
     Outcome,
-    /// The answer is not of the shape that the condition was compiled for.
+    /// The answer does not have the shape that the condition was compiled for.
     Shape,
 }
 
-/// An expression that could not be evaluated with these values.
+/// The evaluation failed with these values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}\n  {}\n  {:mark$}^", place.snippet, "", mark = place.mark)]
 pub struct RunError {
-    /// Why.
+    /// The kind of error.
     pub kind: RunErrorKind,
-    /// What happened.
+    /// The error.
     pub message: String,
-    /// The same without anything of the answer, for answers that are not shown.
+    /// The error without any part of the answer, for confidential answers.
     pub without_values: String,
-    /// Where.
+    /// The position.
     pub place: Place,
 }
 
-/// An expression that is not good, or not good for these values.
+/// An expression that is invalid, in general or for these values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExprError {
-    /// It never can be evaluated with an answer of this shape.
+    /// It cannot be evaluated with an answer of this shape.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// It cannot be evaluated with this answer.
@@ -103,7 +103,7 @@ pub enum ExprError {
     Run(#[from] RunError),
 }
 
-/// Something wrong at a character of the source, before the source is at hand to show it.
+/// An error at a character of the source, before the source is available for the message.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) at: usize,

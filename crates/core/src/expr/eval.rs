@@ -1,4 +1,4 @@
-//! Code and an answer to a value.
+//! Evaluates code with an answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::voids::{Voids, is_nan};
 pub(super) enum Stop {
     /// An optional member is missing: the chain it is in is nil.
     Missing,
-    /// Something is wrong at that character of the source.
+    /// An error at that character of the source.
     Fault(usize, Fault),
 }
 
-/// Where a fault is said to be.
+/// Adds a position to a fault.
 pub(super) trait At<T> {
     fn at(self, at: usize) -> Result<T, Stop>;
 }
@@ -35,7 +35,7 @@ impl<T> At<T> for Result<T, Fault> {
     }
 }
 
-/// Evaluates `code`, and says what it came past that has nothing in it.
+/// Evaluates `code`, and reports empty lists and non-finite numbers on the way.
 pub(super) fn evaluate(
     code: &Code,
     variables: usize,
@@ -52,7 +52,7 @@ pub(super) fn evaluate(
     };
     let value = evaluation.value(code).map_err(|stop| match stop {
         Stop::Fault(at, fault) => (at, fault),
-        // Chains end all of these; nothing else makes them.
+        // A chain handles all of these, and only chains produce them.
         Stop::Missing => (code.at, Fault::value("a member is missing")),
     })?;
     Ok((value, evaluation.voids))
@@ -63,13 +63,13 @@ pub(super) struct Evaluation<'a> {
     pub(super) budget: Budget,
     variables: Vec<Value>,
     pub(super) scopes: Vec<Scope>,
-    /// A pattern that is not a constant is often the same for every element.
+    /// A dynamic pattern is often the same for every element.
     last_pattern: Option<(Arc<str>, Pattern)>,
     pub(super) voids: Voids,
 }
 
 impl Evaluation<'_> {
-    /// Every level of an expression is a call of this, so what needs room on the stack is done elsewhere.
+    /// Every level of an expression is a recursive call of this, so operations that need much stack are elsewhere.
     pub(super) fn value(&mut self, code: &Code) -> Result<Value, Stop> {
         let at = code.at;
         self.budget.steps(1).at(at)?;
@@ -139,7 +139,7 @@ impl Evaluation<'_> {
         operators::negate(&value).at(at)
     }
 
-    /// The right side counts unless the left one is `enough`.
+    /// Evaluates the right side unless the left one is `enough`.
     fn logic(&mut self, left: &Code, right: &Code, enough: bool) -> Result<Value, Stop> {
         if self.bool(left)? == enough {
             return Ok(Value::Bool(enough));
@@ -181,7 +181,7 @@ impl Evaluation<'_> {
         Ok(Value::Bool(equal != negated))
     }
 
-    /// What asks one value something that is known beforehand.
+    /// Tests one value against a constant.
     fn test(&mut self, at: usize, operand: &Code, op: &Op) -> Result<Value, Stop> {
         let value = self.value(operand)?;
         self.passes(&value, op).at(at)
@@ -191,7 +191,7 @@ impl Evaluation<'_> {
         Ok(Value::Bool(match (op, value) {
             (Op::Matches(_, pattern), value) => return self.matches_pattern(value, pattern),
             (Op::InNumbers(_, set), Value::Int(int)) => set.contains(int),
-            // Asked for nothing, Go looks for the zero of the keys.
+            // Go looks up the zero value of the keys for nil.
             (Op::InNumbers(_, set), Value::Nil) => set.contains(&0),
             (Op::InTexts(_, set), Value::Text(text)) => {
                 self.budget.look_at(text.len())?;
@@ -422,7 +422,7 @@ impl Evaluation<'_> {
                     )),
                 ));
             };
-            // Of two pairs with one key the first counts.
+            // Of two pairs with the same key the first one counts.
             entries.entry(Key::Text(key)).or_insert(value);
         }
         Value::map(MapKind::Fields, entries)

@@ -1,4 +1,4 @@
-//! Values as text, as Go writes them.
+//! Formats values as text, like Go.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::builtins::format_duration;
 use super::value::{Key, MapKind, Time, Value};
 use crate::revision::{write_number, write_string};
 
-/// What `string()` gives.
+/// The result of `string()`.
 pub(super) fn text(value: &Value, budget: &mut Budget) -> Result<String, Fault> {
     let mut out = String::new();
     write_text(&mut out, value, budget)?;
@@ -61,7 +61,7 @@ fn push(out: &mut String, value: impl std::fmt::Display) {
     debug_assert!(written.is_ok(), "writing to a string cannot fail");
 }
 
-/// A float with as few digits as tell it apart; with an exponent when it is large or small.
+/// A float with as few digits as are unambiguous; with an exponent if it is large or small.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "NaN".into();
@@ -95,7 +95,7 @@ fn time_text(time: Time) -> String {
     }
 }
 
-/// The date and the clock there.
+/// The local date and time.
 fn local(time: Time) -> Option<String> {
     Some(
         Offset::from_seconds(time.offset)
@@ -105,7 +105,7 @@ fn local(time: Time) -> Option<String> {
     )
 }
 
-/// What `toJSON()` gives.
+/// The result of `toJSON()`.
 pub(super) fn json(value: &Value, budget: &mut Budget) -> Result<String, Fault> {
     let mut out = String::new();
     write_json(&mut out, value, 0, budget)?;

@@ -1,11 +1,11 @@
-//! Source to words.
+//! Splits the source into tokens.
 //!
-//! As Go's expr cuts them: `1..3` is a range, `not in` two words, `?.5` an optional member and not a number.
+//! Like Go's expr: `1..3` is a range, `not in` two tokens, `?.5` an optional member and not a number.
 
 use super::error::Wrong;
 use super::token::{Kind, Token};
 
-/// Cuts `source` into words, the last of which is the end.
+/// Splits `source` into tokens, the last of which is the end.
 pub(super) fn lex(source: &str) -> Result<Vec<Token>, Wrong> {
     let mut lexer = Lexer {
         characters: source.chars().collect(),
@@ -22,7 +22,7 @@ pub(super) fn lex(source: &str) -> Result<Vec<Token>, Wrong> {
     }
 }
 
-/// The words that are operators.
+/// The operators that are words.
 const WORDS: [&str; 11] = [
     "not",
     "in",
@@ -37,7 +37,7 @@ const WORDS: [&str; 11] = [
     "else",
 ];
 
-/// The signs that are operators, longer ones first.
+/// The operators that are signs, longer ones first.
 const SIGNS: [&str; 30] = [
     "||", "::", "##", "..", "?.", "??", "==", "!=", "<=", ">=", "&&", "**", "|", ":", "#", ".", "?", "=",
     "!", "<", ">", "&", "*", ",", ";", "%", "+", "-", "^", "/",
@@ -131,7 +131,7 @@ impl Lexer {
             self.at += 1;
         }
         let word: String = self.characters[start..self.at].iter().collect();
-        // What follows # without a space is a name, even if it is spelled as an operator.
+        // A word directly after # is a name, even if it is also an operator.
         if start > 0 && self.characters[start - 1] == '#' {
             return Kind::Name(word);
         }
@@ -193,7 +193,7 @@ impl Lexer {
         loop {
             match (self.peek(), self.peek_after(1)) {
                 (None, _) => return Err(Wrong::new(start, "this string has no end: ` is missing")),
-                // A doubled back tick stands for one.
+                // A doubled backtick is an escaped one.
                 (Some('`'), Some('`')) => {
                     text.push('`');
                     self.at += 2;
@@ -285,7 +285,7 @@ impl Lexer {
             _ => return wrong("this escape has no meaning"),
         };
         match code {
-            // Go writes the replacement character for halves of pairs.
+            // Go writes the replacement character for lone surrogates.
             Some(0xD800..=0xDFFF) => Ok('\u{FFFD}'),
             Some(code) => match char::from_u32(code) {
                 Some(character) => Ok(character),

@@ -1,4 +1,4 @@
-//! The part of the evaluation that does something for every element of a list.
+//! Evaluates functions with a part for every element of a list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use super::eval::{At, Evaluation, Stop};
 use super::operators;
 use super::value::{List, MapKind, Value};
 
-/// Where a loop is.
+/// The state of a loop.
 pub(super) struct Scope {
     items: Items,
     pub(super) index: usize,
     pub(super) accumulated: Value,
 }
 
-/// What a loop goes over. Go lets everything through that has a length.
+/// The elements of a loop. Go accepts everything that has a length.
 enum Items {
     List(Arc<List>),
     /// Byte by byte.
     Text(Arc<str>),
-    /// Its elements have no order: they can be counted and no more.
+    /// Its elements have no order: they can only be counted.
     Map(usize),
 }
 
@@ -103,7 +103,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// What the loop makes of the element it is at.
+    /// The value of the loop's body for the current element.
     fn body(&mut self, at: usize, inner: &Loop) -> Result<Value, Stop> {
         match &inner.body {
             Some(body) => self.value(body),
@@ -121,7 +121,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Whether the body gives `wanted` for an element.
+    /// Whether the body returns `wanted` for an element.
     fn until(&mut self, inner: &Loop, length: usize, wanted: bool) -> Result<bool, Stop> {
         let at = inner.list.at;
         for index in 0..length {
@@ -150,7 +150,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The element, or what is to be made of it.
+    /// The element, or the result of `map` for it.
     fn kept(&mut self, at: usize, map: Option<&Code>) -> Result<Value, Stop> {
         match map {
             Some(map) => self.value(map),
@@ -288,11 +288,11 @@ impl Evaluation<'_> {
     }
 }
 
-/// Lists up to this length Go sorts by insertion, and so do we: equal values stay in order, and the same are compared.
+/// Go sorts lists up to this length by insertion, and so does this: equal values stay in order, and the same pairs are compared.
 const SHORT: usize = 12;
 
-/// Sorts what comes with values by those values. Not every two values can be compared, and not every order is total, so
-/// this is a sort that can fail and ends whatever it is told.
+/// Sorts items by their keys. Some keys cannot be compared, and not every order is total, so this sort can fail, and terminates for any
+/// order.
 pub(super) fn sort<T: Clone>(
     mut pairs: Vec<(Value, T)>,
     descending: bool,

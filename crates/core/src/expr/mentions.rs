@@ -1,9 +1,9 @@
-//! Which words an expression uses, without asking what for.
+//! Finds the tokens that an expression uses, whatever their meaning.
 
 use super::lexer::lex;
 use super::token::Kind;
 
-/// Whether an expression has one of these names or signs in it. Text in quotes does not count.
+/// Whether an expression contains one of these names or signs. Text in quotes does not count.
 pub fn mentions(source: &str, words: &[&str]) -> bool {
     let tokens = lex(source).unwrap_or_default();
     tokens.iter().any(|token| match &token.kind {
@@ -13,7 +13,7 @@ pub fn mentions(source: &str, words: &[&str]) -> bool {
     })
 }
 
-/// Whether an expression asks how long some part of the answer is: `len(result.errors)`.
+/// Whether an expression uses the length of some part of the answer: `len(result.errors)`.
 pub fn measures_any(source: &str) -> bool {
     let tokens = lex(source).unwrap_or_default();
     let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
@@ -21,7 +21,7 @@ pub fn measures_any(source: &str) -> bool {
     plain || words.windows(3).any(|words| words == ["|", "len", "("])
 }
 
-/// Whether an expression asks how long the answer itself is: `len(result)`, or `result | len()`.
+/// Whether an expression uses the length of the answer itself: `len(result)`, or `result | len()`.
 pub fn measures_result(source: &str) -> bool {
     let tokens = lex(source).unwrap_or_default();
     let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();

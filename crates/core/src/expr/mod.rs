@@ -1,13 +1,13 @@
 //! The language of conditions: `result[0] >= 0.95`.
 //!
-//! It is the language of Argo Rollouts, [expr](https://expr-lang.org) v1.17, read and evaluated here: what users wrote for
-//! Argo Rollouts gives the same verdict, a mistake is the same kind of mistake. What flows in is a source and an
-//! [`Answer`]; what flows out is a bool, a time, or an error that says where it is. The rows under `golden/` are the
-//! answers of the Go implementation, which a test replays; `docs/design/conditions.md` has the differences.
+//! It is the language of Argo Rollouts, [expr](https://expr-lang.org) v1.17, parsed and evaluated here: conditions written for Argo
+//! Rollouts give the same verdict, and errors are of the same kind. In flow a source and an [`Answer`]; out flows a bool, a time, or an
+//! error with its position. The rows under `golden/` are the answers of the Go implementation, which a test replays;
+//! `docs/design/conditions.md` lists the differences.
 //!
-//! Source becomes words (`lexer`), a tree (`parser`), checked code (`check`) that does no more than it must
-//! (`simplify`), and with an answer a value (`eval`). Everything is bounded: the length of the source, how deep it is
-//! nested, the steps and the memory of an evaluation. Nothing here waits, reads a clock or panics.
+//! Source becomes tokens (`lexer`), a tree (`parser`), checked code (`check`) that skips needless work (`simplify`), and with an answer a
+//! value (`eval`). Everything is bounded: the length of the source, its nesting depth, the steps and the memory of an evaluation. Nothing
+//! here waits, reads a clock or panics.
 
 mod answer;
 mod ast;
@@ -54,14 +54,14 @@ use shape::Type;
 use value::Value;
 use voids::Voids;
 
-/// Checks the syntax of an expression and no more.
+/// Checks only the syntax of an expression.
 pub fn parse(source: &str) -> Result<(), CompileError> {
     parser::parse(source)
         .map(|_| ())
         .map_err(|wrong| wrong.in_source(source))
 }
 
-/// What holds or not of an answer.
+/// A condition on an answer.
 #[derive(Clone, Debug)]
 pub struct Condition {
     program: Program,
@@ -82,10 +82,10 @@ impl Condition {
         Ok(Self { program, shape })
     }
 
-    /// Whether some answer could make it hold, as far as that can be told without one: for checking manifests. It says how
-    /// many bytes its patterns take when they are compiled.
+    /// Whether some answer could satisfy it, as far as that is known without one: for checking manifests. Returns the size of its compiled
+    /// patterns in bytes.
     ///
-    /// The same conditions are checked whenever a rollout is looked at, so what came of it is kept.
+    /// Every reconcile checks the same conditions, so the result is cached.
     pub fn check(source: &str) -> Result<usize, CompileError> {
         static CHECKED: Checks = Checks::new();
         CHECKED.get(source, || {
@@ -93,12 +93,12 @@ impl Condition {
         })
     }
 
-    /// Whether it holds of `answer`, when it is `now`.
+    /// Whether it holds for `answer` at the time `now`.
     pub fn holds(&self, answer: &Answer, now: Timestamp) -> Result<bool, RunError> {
         Ok(self.look(answer, now)?.holds)
     }
 
-    /// The same, with what it came past that has nothing in it.
+    /// The same, with the empty lists and non-finite numbers found on the way.
     pub fn look(&self, answer: &Answer, now: Timestamp) -> Result<Look, RunError> {
         if answer.cut {
             let message = "the answer is nested deeper than 200 levels";
@@ -125,16 +125,16 @@ impl Condition {
     }
 }
 
-/// What a condition says of an answer.
+/// The result of a condition for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Whether it holds.
     pub holds: bool,
-    /// A list of the answer that it went through, that is empty, and whose length it does not ask for.
+    /// The path of an empty list in the answer that the condition iterated over without using its length.
     pub over_nothing: Option<String>,
-    /// It came past a number that is none.
+    /// Whether it used NaN.
     pub nan: bool,
-    /// It made a number without bounds of a text.
+    /// Whether it converted a text to infinity.
     pub infinite: bool,
 }
 
@@ -143,19 +143,19 @@ pub fn look(source: &str, answer: &Answer, now: Timestamp) -> Result<Look, ExprE
     Ok(Condition::compile(source, answer.shape())?.look(answer, now)?)
 }
 
-/// The same, for whoever does not mind what it came past.
+/// The same as [`look`], for callers that need only the verdict.
 pub fn holds(source: &str, answer: &Answer, now: Timestamp) -> Result<bool, ExprError> {
     Ok(look(source, answer, now)?.holds)
 }
 
-/// A time that depends on when it is asked: `now() - duration("5m")`.
+/// A time relative to the current time: `now() - duration("5m")`.
 #[derive(Clone, Debug)]
 pub struct Moment {
     program: Program,
 }
 
 impl Moment {
-    /// Compiles an expression that gives a time.
+    /// Compiles an expression that returns a time.
     pub fn compile(source: &str) -> Result<Self, CompileError> {
         let (program, kind) = Program::compile(source, &Environment { result: None })?;
         if kind != Type::Time && !kind.is_unknown() {
@@ -165,7 +165,7 @@ impl Moment {
         Ok(Self { program })
     }
 
-    /// The time, when it is `now`.
+    /// The time, evaluated at `now`.
     pub fn at(&self, now: Timestamp) -> Result<Timestamp, RunError> {
         match self.program.run(&Value::Nil, now)? {
             (Value::Time(time), _) => Ok(time.at),
@@ -185,7 +185,7 @@ struct Program {
     source: String,
     code: Code,
     variables: usize,
-    /// Bytes that its patterns take.
+    /// The size of its compiled patterns in bytes.
     patterns: usize,
 }
 
@@ -229,7 +229,7 @@ impl Program {
         })
     }
 
-    /// An error whose message has nothing of the values.
+    /// An error whose message contains no part of the values.
     fn error(&self, kind: RunErrorKind, at: usize, message: &str) -> RunError {
         RunError {
             kind,

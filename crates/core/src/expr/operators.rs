@@ -1,4 +1,4 @@
-//! What operators do with values.
+//! Operators on values.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::ast::Binary;
 use super::budget::{Budget, Fault};
 use super::value::{Key, List, ListKind, Map, MapKind, Time, Value};
 
-/// Does what stands between `a` and `b`.
+/// Applies `operator` to `a` and `b`.
 pub(super) fn binary(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> Result<Value, Fault> {
     match operator {
         Binary::Less | Binary::More | Binary::LessOrEqual | Binary::MoreOrEqual => {
@@ -34,7 +34,7 @@ pub(super) fn binary(operator: Binary, a: &Value, b: &Value, budget: &mut Budget
         Binary::In => contains(b, a, budget).map(Value::Bool),
         Binary::Contains | Binary::StartsWith | Binary::EndsWith => text_in_text(operator, a, b, budget),
         Binary::Range => range(a, b, budget),
-        // These have code of their own.
+        // These are handled elsewhere.
         Binary::Or | Binary::And | Binary::Equal | Binary::NotEqual | Binary::Matches | Binary::Coalesce => {
             Err(no_meaning(operator, a, b))
         }
@@ -50,7 +50,7 @@ pub(super) fn no_meaning(operator: Binary, a: &Value, b: &Value) -> Fault {
     ))
 }
 
-/// `<` and its like.
+/// `<`, `<=`, `>`, `>=`
 pub(super) fn compare(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, Fault> {
     let order = match (a, b) {
         (Value::Text(a), Value::Text(b)) => {
@@ -61,7 +61,7 @@ pub(super) fn compare(operator: Binary, a: &Value, b: &Value, budget: &mut Budge
         (Value::Duration(a), Value::Duration(b)) => Some(a.cmp(b)),
         _ => match (a.whole(), b.whole(), a.float(), b.float()) {
             (Some(a), Some(b), _, _) => Some(a.cmp(&b)),
-            // `None` is what no comparison holds for: not a number.
+            // `None` means that no comparison holds: NaN.
             (_, _, Some(a), Some(b)) => a.partial_cmp(&b),
             _ => return Err(no_meaning(operator, a, b)),
         },
@@ -128,13 +128,13 @@ fn numbers(
     Some(Value::Float(float(a.float()?, b.float()?)))
 }
 
-/// The time that is `by` nanoseconds after `time`; `None` when there is none.
+/// The time that is `by` nanoseconds after `time`; `None` on overflow.
 pub(super) fn move_by(time: Time, by: i64) -> Option<Value> {
     let at = time.at.checked_add(SignedDuration::from_nanos(by)).ok()?;
     Some(Value::Time(Time { at, ..time }))
 }
 
-/// Nanoseconds from `b` to `a`, or as many as a number can hold.
+/// Nanoseconds from `b` to `a`, saturated.
 pub(super) fn between(a: Timestamp, b: Timestamp) -> i64 {
     let nanoseconds = a.as_nanosecond() - b.as_nanosecond();
     i64::try_from(nanoseconds).unwrap_or(if nanoseconds > 0 { i64::MAX } else { i64::MIN })
@@ -179,7 +179,7 @@ fn text_in_text(operator: Binary, a: &Value, b: &Value, budget: &mut Budget) -> 
     let (Value::Text(text), Value::Text(part)) = (a, b) else {
         return Err(no_meaning(operator, a, b));
     };
-    // A search reads what it looks for before it looks.
+    // A search reads the pattern first.
     budget.look_at(part.len())?;
     if operator == Binary::Contains {
         budget.look_at(text.len())?;
@@ -214,7 +214,7 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, F
     deeply_equal(a, b, budget)
 }
 
-/// Lists of anything are equal to others with equal elements; `None` for lists that are not compared so.
+/// Lists of `any` are equal if their elements are; `None` for lists of other kinds.
 fn lists_equal(a: &List, b: &List, budget: &mut Budget) -> Result<Option<bool>, Fault> {
     let plain = |kind| matches!(kind, ListKind::Any | ListKind::Absent);
     let comparable = |kind| !matches!(kind, ListKind::Pair | ListKind::Pairs);
@@ -232,7 +232,7 @@ fn lists_equal(a: &List, b: &List, budget: &mut Budget) -> Result<Option<bool>, 
     Ok(Some(true))
 }
 
-/// Equal as Go compares what is in maps: the types have to be the same too.
+/// Equality as Go compares values in maps: the types must be the same too.
 fn deeply_equal(a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, Fault> {
     budget.steps(1)?;
     Ok(match (a, b) {
@@ -300,7 +300,7 @@ fn contains(inside: &Value, value: &Value, budget: &mut Budget) -> Result<bool, 
             }
             Ok(map.entries.contains_key(&key_for(map, value)?))
         }
-        // Go looks for a public field there, and finds none.
+        // Go looks for a public field of this name, and finds none.
         Value::Time(_) if matches!(value, Value::Text(_)) => Ok(false),
         other => Err(Fault::value(format!(
             "in looks into a list or a map, and this is {}",
@@ -309,11 +309,11 @@ fn contains(inside: &Value, value: &Value, budget: &mut Budget) -> Result<bool, 
     }
 }
 
-/// The key that a map is asked by.
+/// The key for a lookup in a map.
 pub(super) fn key_for(map: &Map, value: &Value) -> Result<Key, Fault> {
     match (map.kind, value) {
         (MapKind::Fields, Value::Text(text)) => Ok(Key::Text(text.clone())),
-        // Asked by nothing, Go takes the empty string.
+        // Go uses the empty string for nil.
         (MapKind::Fields, Value::Nil) => Ok(Key::Text(Arc::from(""))),
         (MapKind::Fields, other) => Err(Fault::value(format!(
             "a map is asked by a string, and this is {}",
@@ -354,7 +354,7 @@ pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, Fault> {
     }
 }
 
-/// The place of `key` in a list of `length`, counted from the end if it is negative.
+/// The index of `key` in a list of `length`, counted from the end if it is negative.
 fn position(key: &Value, length: usize) -> Result<usize, Fault> {
     let Some(index) = key.index() else {
         return Err(Fault::value(format!(
@@ -378,7 +378,7 @@ fn position(key: &Value, length: usize) -> Result<usize, Fault> {
         })
 }
 
-/// The part of `base` between two positions.
+/// The part of `base` between two indices.
 pub(super) fn slice(base: &Value, from: &Value, to: &Value, budget: &mut Budget) -> Result<Value, Fault> {
     let length = match base {
         Value::Text(text) => text.len(),

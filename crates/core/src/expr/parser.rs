@@ -1,24 +1,24 @@
-//! Words to an expression, by how tightly operators bind.
+//! Parses tokens to a tree by operator precedence.
 //!
-//! Loosest first: `|`, `||`, `&&`, comparisons, `..`, `+ -`, `not`, `* / %`, signs, `**`, `??`. As in Go's expr, `??` binds
-//! tightest of all and may not stand beside another operator without parentheses.
+//! Lowest first: `|`, `||`, `&&`, comparisons, `..`, `+ -`, `not`, `* / %`, signs, `**`, `??`. As in Go's expr, `??` has the highest
+//! precedence and must not be combined with another operator without parentheses.
 
 use super::ast::{Binary, Node, Syntax, Unary};
 use super::error::Wrong;
 use super::lexer::lex;
 use super::token::{Kind, Token};
 
-/// Characters an expression may have.
+/// The maximum length of an expression in characters.
 pub(super) const LONGEST: usize = 16 * 1024;
-/// Levels that parentheses, brackets and calls may be nested. The usual stack of a thread, two megabytes, is
-/// enough for them without optimisation, too.
+/// The maximum nesting of parentheses, brackets and calls. The usual stack of a thread, two megabytes, is enough for that, even without
+/// optimisation.
 const DEEPEST: usize = 64;
-/// Levels that the tree may have; operators in a row are levels of it.
+/// The maximum height of the tree; operators in a row add to it.
 const HIGHEST: usize = 100;
-/// Parts an expression may have, as in Go's expr.
+/// The maximum number of nodes, as in Go's expr.
 const MOST_PARTS: usize = 10_000;
 
-/// Reads an expression.
+/// Parses an expression.
 pub(super) fn parse(source: &str) -> Result<Node, Wrong> {
     if source.chars().nth(LONGEST).is_some() {
         return Err(Wrong::new(
@@ -43,7 +43,7 @@ pub(super) fn parse(source: &str) -> Result<Node, Wrong> {
 pub(super) struct Parser {
     tokens: Vec<Token>,
     next: usize,
-    /// How many predicates we are in: `#` and `.field` have a meaning only there.
+    /// The nesting depth of predicates: `#` and `.field` are valid only inside.
     pub(super) in_predicate: usize,
     pub(super) depth: usize,
     parts: usize,
@@ -51,7 +51,7 @@ pub(super) struct Parser {
 
 impl Parser {
     pub(super) fn current(&self) -> &Token {
-        // The last token is the end, and nothing moves past it.
+        // The last token is the end, and nothing advances past it.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 
@@ -111,7 +111,7 @@ impl Parser {
         }
     }
 
-    /// A part of the tree, if the tree may have it.
+    /// Creates a node, unless the tree becomes too large.
     pub(super) fn node(&mut self, at: usize, syntax: Syntax) -> Result<Node, Wrong> {
         self.parts += 1;
         if self.parts > MOST_PARTS {
@@ -130,7 +130,7 @@ impl Parser {
         Ok(Node { at, height, syntax })
     }
 
-    /// `a; b`: the last one counts.
+    /// `a; b`: the value is that of the last one.
     pub(super) fn sequence(&mut self) -> Result<Node, Wrong> {
         let first = self.expression(0)?;
         let at = first.at;
@@ -147,7 +147,7 @@ impl Parser {
         }
     }
 
-    /// An expression whose operators bind at least as tightly as `tightness`.
+    /// An expression of operators with at least the precedence `tightness`.
     pub(super) fn expression(&mut self, tightness: u16) -> Result<Node, Wrong> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -204,7 +204,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// The operator at hand; `not in` and its like are one.
+    /// The operator at this position; `not in` and its like are one operator.
     fn operator_sign(&mut self, sign: &'static str) -> Result<(&'static str, bool), Wrong> {
         if sign != "not" {
             return Ok((sign, false));
@@ -220,7 +220,7 @@ impl Parser {
 
     fn right_of(&mut self, at: usize, left: Node, operator: Binary, binds: u16) -> Result<Node, Wrong> {
         if !operator.is_ordering() {
-            // Powers bind to the right: 2 ** 3 ** 2 is 2 ** 9.
+            // Powers are right-associative: 2 ** 3 ** 2 is 2 ** 9.
             let right = self.expression(if operator == Binary::Power {
                 binds
             } else {
@@ -287,7 +287,7 @@ impl Parser {
         Ok(node)
     }
 
-    /// Every level of an expression is a call of this, so what needs room on the stack is done elsewhere.
+    /// Every level of an expression is a recursive call of this, so operations that need much stack are elsewhere.
     fn primary(&mut self) -> Result<Node, Wrong> {
         match self.current().kind {
             Kind::Operator("not" | "!") => self.unary(Unary::Not, 50),
@@ -432,7 +432,7 @@ fn too_deep(at: usize) -> Wrong {
     )
 }
 
-/// The number that is written `written`.
+/// Parses a number literal.
 fn number_of(written: &str) -> Result<Syntax, String> {
     let number = written.replace('_', "").to_lowercase();
     let base = match number.get(..2) {

@@ -1,13 +1,11 @@
 //! Regular expressions in Go's syntax.
 //!
-//! Go and Rust share most of it. What differs is translated (`\d`, `\w`, `\s` and `\b` are about ASCII in Go, `\Q…\E`
-//! quotes, `a{` is a literal brace) or refused (what only Rust knows).
-
+//! Go and Rust share most of it. The differences are translated (`\d`, `\w`, `\s` and `\b` match ASCII in Go, `\Q…\E` quotes, `a{` is a
+//! literal brace) or rejected (syntax that only Rust has).
 //!
-//! A pattern and the text that it is asked of are both chosen by others, so what a search costs is known before it begins:
-//! most patterns become an automaton that looks once at every byte, and what does not fit into one is charged every byte as
-//! often as the program has states. Neither is the case for the engines of the `regex` crate, which build their automaton
-//! while they search and may build it again at every byte.
+//! Patterns and texts are both untrusted, so the cost of a search is known before it begins: most patterns become an automaton that reads
+//! every byte once, and one that does not fit is charged every byte as often as its program has states. The engines of the `regex` crate
+//! do neither: they build their automaton during the search and may rebuild it at every byte.
 
 use std::sync::Arc;
 
@@ -27,7 +25,7 @@ pub(crate) struct Pattern {
     size: usize,
 }
 
-/// Why there is no pattern.
+/// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrongPattern {
     message: String,
@@ -35,7 +33,7 @@ pub(crate) struct WrongPattern {
 }
 
 impl WrongPattern {
-    /// Whether it is one, and too large.
+    /// Whether it is too large.
     pub(crate) fn is_size(&self) -> bool {
         self.size
     }
@@ -45,12 +43,12 @@ impl WrongPattern {
     }
 }
 
-/// What a text is searched with.
+/// The search engine of a pattern.
 #[derive(Clone, Debug)]
 enum Engine {
-    /// Looks once at every byte.
+    /// Reads every byte once.
     Automaton(Arc<dense::DFA<Vec<u32>>>),
-    /// Looks at every byte once for every state that it can be in.
+    /// Reads every byte once for every possible state.
     States(Arc<PikeVM>),
 }
 
@@ -60,26 +58,26 @@ impl PartialEq for Pattern {
     }
 }
 
-/// Bytes that a compiled expression may take.
+/// The maximum size of a compiled expression in bytes.
 pub(crate) const SIZE: usize = 512 * 1024;
-/// Bytes that its automaton may take.
+/// The maximum size of its automaton in bytes.
 const AUTOMATON: usize = 256 * 1024;
 /// The longest source, in characters.
 pub(crate) const LONGEST: usize = 2_000;
-/// How many classes of characters a source may have that are tables of Unicode: each takes its time to read.
+/// The maximum number of character classes that are Unicode tables: each takes time to parse.
 const MOST_TABLES: usize = 16;
-/// A range of so many characters is one of them: it is looked through when case is ignored.
+/// A range of this many characters counts as a table: case folding walks through it.
 const A_TABLE: u32 = 1_000;
 /// Classes with a name, as in `[[:alpha:]]`.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
     "upper", "word", "xdigit",
 ];
-/// Go refuses to repeat more often.
+/// The limit of Go for repetitions.
 const MOST_REPEATS: u32 = 1000;
 
 impl Pattern {
-    /// Steps that compiling one while evaluating counts for, whatever comes of it.
+    /// The steps that compiling a pattern during an evaluation costs, even if it fails.
     pub(super) const COST: usize = 20_000;
 
     /// Compiles what Go would compile.
@@ -101,7 +99,7 @@ impl Pattern {
         };
         let translated = Translator::new(source).translate().map_err(wrong)?;
         let parsed = syntax::parse(&translated).map_err(|error| {
-            // The last line says what is wrong; the ones before show the translation.
+            // The last line is the error; the ones before show the translation.
             let message = error.to_string();
             wrong(message.lines().last().unwrap_or_default().trim().to_owned())
         })?;
@@ -137,17 +135,17 @@ impl Pattern {
         })
     }
 
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether a search looks once at every byte.
+    /// Whether a search reads every byte once.
     pub(crate) fn is_linear(&self) -> bool {
         matches!(self.engine, Engine::Automaton(_))
     }
 
-    /// Steps that searching a text of `length` bytes counts for.
+    /// The steps that searching a text of `length` bytes costs.
     pub(super) fn cost(&self, length: usize) -> usize {
         match &self.engine {
             Engine::Automaton(_) => length / 16,
@@ -159,7 +157,7 @@ impl Pattern {
         match &self.engine {
             Engine::Automaton(automaton) => {
                 let input = Input::new(text).earliest(true);
-                // It is told to give up at no byte, so it does not fail.
+                // It has no quit bytes, so it does not fail.
                 automaton
                     .try_search_fwd(&input)
                     .is_ok_and(|found| found.is_some())
@@ -169,10 +167,10 @@ impl Pattern {
     }
 }
 
-/// Bytes that all the patterns of an expression may take.
+/// The maximum size of all patterns of an expression in bytes.
 const ALL: usize = 1024 * 1024;
 
-/// The room that is left for the patterns of an expression.
+/// The remaining size for the patterns of an expression.
 #[derive(Debug)]
 pub(super) struct Room(usize);
 
@@ -183,7 +181,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Compiles the pattern that stands at that character.
+    /// Compiles the pattern at that character.
     pub(super) fn compile(&mut self, source: &str, at: usize) -> Result<Pattern, Wrong> {
         let pattern = Pattern::new(source).map_err(|wrong| Wrong::new(at, wrong.into_message()))?;
         self.0 = self
@@ -193,13 +191,13 @@ impl Room {
         Ok(pattern)
     }
 
-    /// How much of it is taken.
+    /// The size used so far.
     pub(super) fn taken(&self) -> usize {
         ALL - self.0
     }
 }
 
-/// The automaton of a program; `None` where it would be too large.
+/// The automaton of a program; `None` if it would be too large.
 fn automaton(program: &NFA) -> Option<dense::DFA<Vec<u32>>> {
     let limits = dense::Config::new()
         .start_kind(StartKind::Unanchored)
@@ -266,7 +264,7 @@ impl Translator {
         self.at = end;
     }
 
-    /// A question mark makes a repeat lazy; what is repeated cannot be repeated again.
+    /// A question mark makes a repetition lazy; a repetition cannot be repeated again.
     fn after_repeat(&mut self) -> Result<(), String> {
         if self.peek(0) == Some('?') {
             self.copy_to(self.at + 1);
@@ -282,7 +280,7 @@ impl Translator {
         }
     }
 
-    /// The end of `{2}`, `{2,}` or `{2,5}`, if that stands here.
+    /// The end of `{2}`, `{2,}` or `{2,5}`, if there is one here.
     fn counts(&self) -> Result<Option<usize>, String> {
         let Some(length) = self.characters[self.at..]
             .iter()
@@ -305,7 +303,7 @@ impl Translator {
     }
 
     fn group(&mut self) -> Result<(), String> {
-        // Flags that are none.
+        // Empty flags.
         if (self.peek(1), self.peek(2)) == (Some('?'), Some(')')) {
             self.at += 3;
             return Ok(());
@@ -371,7 +369,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Takes note of a class that is a table of Unicode.
+    /// Counts a class that is a Unicode table.
     fn one_more_table(&mut self) -> Result<(), String> {
         self.tables += 1;
         match self.tables > MOST_TABLES {
@@ -395,7 +393,7 @@ impl Translator {
         };
         match end.filter(|end| *end <= self.characters.len()) {
             Some(end) => {
-                // `\p{^L}` is the other way to write `\P{L}`.
+                // `\p{^L}` is another way to write `\P{L}`.
                 let negated = letter != 'x' && self.peek(3) == Some('^') && self.peek(2) == Some('{');
                 if negated {
                     self.out.push_str(if letter == 'p' { "\\P{" } else { "\\p{" });
@@ -443,7 +441,7 @@ impl Translator {
         }
     }
 
-    /// `[:alpha:]`, if that stands here.
+    /// `[:alpha:]`, if there is one here.
     fn named_class(&mut self) -> Result<bool, String> {
         let rest: String = self.characters[self.at + 2..].iter().collect();
         let Some(end) = rest.find(":]") else {
@@ -457,7 +455,7 @@ impl Translator {
         Ok(true)
     }
 
-    /// A character, or all from one to another.
+    /// A character, or a range of them.
     fn class_range(&mut self) -> Result<(), String> {
         let from = self.class_character()?;
         let mut to = from;

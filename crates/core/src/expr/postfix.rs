@@ -1,4 +1,4 @@
-//! The part of the parser for what follows a value: members, slices and calls.
+//! Parses what follows a value: members, slices and calls.
 
 use super::ast::{Node, Syntax};
 use super::builtins::{self, Part};
@@ -6,7 +6,7 @@ use super::error::Wrong;
 use super::parser::Parser;
 use super::token::Kind;
 
-/// A loop takes more room on the stack than other levels do, and so counts for more.
+/// A loop needs more stack than other levels, and so counts for more.
 const LEVELS_OF_A_LOOP: usize = 2;
 
 impl Parser {
@@ -36,7 +36,7 @@ impl Parser {
         let token = self.current().clone();
         let name = match token.kind {
             Kind::Name(name) => name,
-            // Words like `in` and `not` are good names of fields.
+            // Words like `in` and `not` are valid names of fields.
             Kind::Operator(word) if word.starts_with(|first: char| first.is_alphabetic()) => word.to_owned(),
             _ => return Err(self.unexpected("the name of a field")),
         };
@@ -108,7 +108,7 @@ impl Parser {
         self.node(at, Syntax::Call(name, arguments))
     }
 
-    /// The arguments of a function that does something for every element.
+    /// The arguments of a function that is evaluated for every element.
     fn parts(&mut self, name: &str, parts: &[Part], mut arguments: Vec<Node>) -> Result<Vec<Node>, Wrong> {
         self.expect_bracket('(')?;
         let given = arguments.len();

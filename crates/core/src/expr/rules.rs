@@ -1,4 +1,4 @@
-//! The types that operators and members take and give.
+//! The types of operators and members.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::error::Wrong;
 use super::shape::Type;
 use super::value::Value;
 
-/// What an operator gives for these types; `None` where it has no meaning.
+/// The result type of an operator for these types; `None` if it is not defined.
 pub(super) fn outcome(operator: Binary, l: &Type, r: &Type) -> Option<Type> {
     use Type::{Bool, Duration, Float, Int, Text, Time, Unknown};
-    // Of one side nothing is known, and the other one is good.
+    // The type of one side is unknown, and the other one is valid.
     let maybe = |good: &dyn Fn(&Type) -> bool| {
         l.is_unknown() && (r.is_unknown() || good(r)) || r.is_unknown() && good(l)
     };
@@ -64,7 +64,7 @@ pub(super) fn outcome(operator: Binary, l: &Type, r: &Type) -> Option<Type> {
     }
 }
 
-/// Whether something of type `l` can be looked for in something of type `r`.
+/// Whether `in` is defined for `l` in `r`.
 pub(super) fn check_in(at: usize, l: &Type, r: &Type) -> Result<(), Wrong> {
     let wrong = |message: String| Err(Wrong::new(at, message));
     if r.is_unknown() {
@@ -96,7 +96,7 @@ pub(super) fn check_in(at: usize, l: &Type, r: &Type) -> Result<(), Wrong> {
     wrong(format!("in looks into a list or a map, and this is {}", r.name()))
 }
 
-/// Go turns lists of constants into sets, which look for keys and not for equal values.
+/// Go turns lists of constants into sets, which compare keys and not values.
 pub(super) fn in_op(left: Code, l: &Type, right: Code) -> Op {
     let left = Box::new(left);
     if let Op::List(codes) = &right.op
@@ -126,7 +126,7 @@ pub(super) fn in_op(left: Code, l: &Type, right: Code) -> Op {
     Op::Binary(Binary::In, left, Box::new(right))
 }
 
-/// A bound of a range that is written as a number.
+/// A range bound, if it is a number literal.
 fn bound(code: &Code) -> Option<i64> {
     match &code.op {
         Op::Negate(inner) => inner.int().map(i64::wrapping_neg),
@@ -134,7 +134,7 @@ fn bound(code: &Code) -> Option<i64> {
     }
 }
 
-/// What the member `key` of something of type `b` is.
+/// The type of the member `key` of a value of type `b`.
 pub(super) fn member_type(key: &Node, b: &Type, k: &Type) -> Result<Type, Wrong> {
     if b.is_unknown() {
         return Ok(Type::Unknown);

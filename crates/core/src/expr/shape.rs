@@ -1,24 +1,24 @@
-//! What is known of a value before there is one.
+//! The static types of values.
 //!
-//! Argo Rollouts compiles a condition with the answer at hand, so the type of `result` is known and a mismatch such as
-//! comparing a number with a string is told without evaluating. Of what is inside the answer nothing is known.
+//! Argo Rollouts compiles a condition with the answer at hand, so the type of `result` is known, and a mismatch such as comparing a number
+//! with a string is reported without evaluating. The types inside the answer are unknown.
 
-/// The kind of an answer, as far as conditions are checked against it.
+/// The type of an answer, as far as conditions are checked against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Not known yet: everything that some answer could make right is let through.
+    /// Not known yet: everything that is valid for some answer is accepted.
     Unknown,
     /// There is no answer.
     Nil,
-    /// True or false.
+    /// A bool.
     Bool,
     /// A number.
     Number,
     /// A string.
     Text,
-    /// A list of anything.
+    /// A list of `any`.
     List,
-    /// A list of numbers, as a query of Prometheus gives.
+    /// A list of numbers, as in the result of a Prometheus query.
     Numbers,
     /// A map.
     Map,
@@ -29,26 +29,26 @@ pub enum Shape {
 pub(super) enum Type {
     /// Nothing is known.
     Unknown,
-    /// It comes out of a list or map of anything. As good as unknown, but every known type fits into it.
+    /// An element of a list or map of `any`. Treated as unknown, but every known type fits into it.
     Any,
     Nil,
     Bool,
     Int,
-    /// What `asInt` gives: a whole number that is not the `int` of a literal.
+    /// The type of `asInt`: a whole number that is not the `int` of a literal.
     Long,
     Float,
     Text,
     Time,
     Duration,
-    /// A list of anything, with what is known of its elements.
+    /// A list of `any`, with the type of its elements as far as known.
     List(Box<Type>),
     Floats,
     Texts,
-    /// A map with strings as keys.
+    /// A map with string keys.
     Fields,
-    /// A map with anything as keys.
+    /// A map with keys of any type.
     AnyMap,
-    /// What `groupBy` gives: lists by anything.
+    /// The type of `groupBy`: a map of lists with keys of any type.
     Groups,
 }
 
@@ -68,7 +68,7 @@ impl From<Shape> for Type {
 }
 
 impl Type {
-    /// A list of anything of which no more is known.
+    /// A list of `any` with unknown elements.
     pub(super) fn list() -> Self {
         Self::List(Box::new(Self::Any))
     }
@@ -93,7 +93,7 @@ impl Type {
         matches!(self, Self::Fields | Self::AnyMap | Self::Groups)
     }
 
-    /// What an element of a list or a value of a map is.
+    /// The type of an element of a list or a value of a map.
     pub(super) fn element(&self) -> Self {
         match self {
             Self::List(element) => (**element).clone(),
@@ -105,7 +105,7 @@ impl Type {
         }
     }
 
-    /// The same without what is known of elements: functions hand on no more.
+    /// The same with unknown elements: functions return no more.
     pub(super) fn plain(&self) -> Self {
         match self {
             Self::List(_) => Self::list(),
@@ -114,7 +114,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of this type can be put where `other` is wanted.
+    /// Whether a value of this type is valid where `other` is required.
     pub(super) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nil, Self::Any) => true,
@@ -126,7 +126,7 @@ impl Type {
         }
     }
 
-    /// Whether `==` has a meaning between the two.
+    /// Whether `==` is defined for the two.
     pub(super) fn comparable(&self, other: &Self) -> bool {
         self.is_unknown()
             || other.is_unknown()
@@ -137,7 +137,7 @@ impl Type {
             || self.fits(other)
     }
 
-    /// Whether lists hold the two as elements of one kind: Go's kinds are coarser than its types.
+    /// Whether two list elements are of the same kind: Go's kinds are coarser than its types.
     pub(super) fn same_kind(&self, other: &Self) -> bool {
         let kind = |of: &Self| match of {
             Self::Unknown | Self::Nil => 0,
@@ -154,7 +154,7 @@ impl Type {
         kind(self) == kind(other)
     }
 
-    /// In plain words.
+    /// The name for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Unknown | Self::Any => "a value that is not known yet",

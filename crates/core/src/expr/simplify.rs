@@ -1,8 +1,7 @@
-//! Code to code that does less.
+//! Optimises code.
 //!
-//! Go's expr rewrites what it compiles, and where that can be seen it is done here too: what is not evaluated cannot fail.
-//! `x && false` is false though `x` has no meaning; `5 % 0` is refused before anything runs; `filter(…)[0]` looks at no
-//! element after the first that fits.
+//! Go's expr rewrites what it compiles, and the visible effects are reproduced here: what is not evaluated cannot fail. `x && false` is
+//! false even if `x` is invalid; `5 % 0` is rejected before anything runs; `filter(…)[0]` stops at the first match.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use super::operators;
 use super::pattern::Room;
 use super::value::{ListKind, Value};
 
-/// Simplifies `code`, and says how many bytes its patterns take.
+/// Simplifies `code`, and returns the size of its patterns in bytes.
 pub(super) fn simplify(mut code: Code) -> Result<(Code, usize), Wrong> {
     let mut wrong = None;
     walk(&mut code, &mut |code| {
@@ -43,7 +42,7 @@ pub(super) fn simplify(mut code: Code) -> Result<(Code, usize), Wrong> {
     }
 }
 
-/// Applies `rule` to every step, to the inner ones first.
+/// Applies `rule` to every step, inner ones first.
 fn walk(code: &mut Code, rule: &mut dyn FnMut(&mut Code)) {
     code.each_below(&mut |below| walk(below, rule));
     rule(code);
@@ -53,7 +52,7 @@ fn take(code: &mut Code) -> Code {
     std::mem::replace(code, Code::new(code.at, Op::Constant(Value::Nil)))
 }
 
-/// Constants.
+/// Folds constants.
 fn fold(code: &mut Code) -> Result<(), Wrong> {
     let at = code.at;
     let folded = match &mut code.op {
@@ -130,13 +129,13 @@ fn fold_binary(at: usize, operator: Binary, left: &Value, right: &Value) -> Resu
         }
         _ => false,
     };
-    // The source is short, and so is all that is folded from it.
+    // The source is short, and so is everything folded from it.
     Ok(folds
         .then(|| operators::binary(operator, left, right, &mut Budget::new()).ok())
         .flatten())
 }
 
-/// `true && x` is `x`, and so is `x && true`, whatever it is; `x && false` is false.
+/// `true && x` and `x && true` are `x`, whatever it is; `x && false` is false.
 fn fold_logic(code: &mut Code) {
     let bool = |code: &Code| match code.constant() {
         Some(Value::Bool(bool)) => Some(*bool),
@@ -159,7 +158,7 @@ fn fold_logic(code: &mut Code) {
     };
 }
 
-/// A filter of a filter is one filter.
+/// Merges a filter of a filter.
 fn filter_of_filter(outer: &mut Loop) {
     let Op::Loop(inner) = &mut outer.list.op else {
         return;
@@ -176,7 +175,7 @@ fn filter_of_filter(outer: &mut Loop) {
     outer.list = take(&mut inner.list);
 }
 
-/// `map(filter(x, p), m)` makes something of an element as soon as it is kept.
+/// `map(filter(x, p), m)` applies `m` to an element as soon as it is kept.
 fn maps_of_filters(code: &mut Code) {
     let Op::Loop(outer) = &mut code.op else { return };
     if outer.kind != LoopKind::Map || outer.body.as_mut().is_none_or(uses_index) {
@@ -197,7 +196,7 @@ fn uses_index(code: &mut Code) -> bool {
     found
 }
 
-/// The number of elements that are kept, or the first or last of them.
+/// The number of kept elements, or the first or last of them.
 fn ends_of_filters(code: &mut Code) {
     let (list, kind, must_find) = match &mut code.op {
         Op::Call(Function::Len, arguments) => (arguments.first_mut(), LoopKind::Count, false),
@@ -227,7 +226,7 @@ fn ends_of_filters(code: &mut Code) {
     *code = take(list);
 }
 
-/// `all(x, p) && all(x, q)` goes over `x` once, and so do its like.
+/// `all(x, p) && all(x, q)` iterates over `x` once, and so do similar predicates.
 fn predicates(code: &mut Code) {
     let (left, right, kinds) = match &mut code.op {
         Op::And(left, right) => (left, right, [LoopKind::All, LoopKind::None]),
@@ -257,7 +256,7 @@ fn predicates(code: &mut Code) {
     *code = take(left);
 }
 
-/// Sums of what is written down.
+/// Sums of list literals.
 fn sums(code: &mut Code) {
     let Op::Loop(inner) = &mut code.op else { return };
     if let Op::Binary(Binary::Range, from, to) = &inner.list.op
@@ -318,7 +317,7 @@ fn sum_of_range(inner: &Loop, from: i64, to: i64) -> Option<i64> {
     }
 }
 
-/// Counting stops as soon as what it is compared with is decided.
+/// Counting stops as soon as the comparison is decided.
 fn counts(code: &mut Code) {
     let Op::Binary(operator, left, right) = &mut code.op else {
         return;
@@ -341,7 +340,7 @@ fn counts(code: &mut Code) {
     }
 }
 
-/// A pattern that is known is compiled once.
+/// A constant pattern is compiled once.
 fn constant_pattern(code: &mut Code, patterns: &mut Room) -> Result<(), Wrong> {
     let Op::Binary(Binary::Matches, left, right) = &mut code.op else {
         return Ok(());

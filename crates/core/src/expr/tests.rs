@@ -1,4 +1,4 @@
-//! The whole language: what Go answers, and that nothing panics or hangs.
+//! The whole language: compares with Go's answers, and tests that nothing panics or hangs.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -9,20 +9,20 @@ use super::format;
 use super::value::{ListKind, MapKind};
 use super::*;
 
-/// What Go answers, by `cargo xtask generate conditions`.
+/// Go's answers, from `cargo xtask generate conditions`.
 const TABLES: [(&str, &str); 2] = [
     ("written", include_str!("golden/written.jsonl")),
     ("random", include_str!("golden/random.jsonl")),
 ];
 
-/// Rows where we answer otherwise, on purpose.
+/// Rows that differ on purpose.
 const DIFFERENCES: &str = include_str!("golden/differences.txt");
 
 fn now() -> Timestamp {
     "2026-11-16T06:00:00Z".parse().unwrap()
 }
 
-/// A row's outcome, as the table writes it.
+/// A row's outcome, in the format of the table.
 fn outcome(answer: &Answer, expression: &str) -> String {
     let environment = Environment {
         result: Some(answer.shape().into()),
@@ -213,7 +213,7 @@ fn a_condition_that_fails_with_an_answer_says_why(
     assert_eq!(error.kind, kind);
 }
 
-/// Whatever looks at a text pays for its length, also where it gives no text: a loop would do it for nothing otherwise.
+/// Every function that reads a text is charged for its length, even if it returns no text: otherwise a loop would be free.
 #[rstest]
 #[case("result matches 'x$'")]
 #[case("result matches '(a|b)*a(a|b){500}c'")]
@@ -260,7 +260,7 @@ fn a_condition_that_fails_with_an_answer_says_why(
 #[case("len(uniq([result, result])) == 0")]
 #[case("type(result) == ''")]
 fn whatever_looks_at_a_text_is_charged_for_its_length(#[case] condition: &str) {
-    // 400 times 500 kB: where each look is charged, the steps or the text that may be made are used up.
+    // 400 times 500 kB: charging each read exhausts the budget of steps or of text.
     let text = Json::String("ab".repeat(250_000));
     let source = format!("none(1..400, ({condition}) && # < 0)");
     let Err(ExprError::Run(error)) = holds(&source, &Answer::json(&text), now()) else {
@@ -303,7 +303,7 @@ fn a_pattern_is_charged_text_length_times_program_size() {
     };
     assert_eq!(error.kind, RunErrorKind::Budget);
     assert!(error.message.contains("10 million steps"), "{}", error.message);
-    // What becomes an automaton is as cheap as before.
+    // Patterns that become an automaton stay cheap.
     for pattern in [
         "error",
         ".*error.*",
@@ -432,7 +432,7 @@ fn an_answer_nested_too_deep_decides_nothing() {
     assert_eq!(error.kind, RunErrorKind::Budget);
 }
 
-/// Whatever happens, it happens without a panic, and it ends.
+/// Every source must end without a panic.
 fn survives(source: &str) {
     let answers = [
         Answer::none(),
@@ -450,7 +450,7 @@ fn survives(source: &str) {
     }
 }
 
-/// A word of the language.
+/// A token of the language.
 fn word() -> impl Strategy<Value = String> {
     let words = "result # . ?. ?? ? : , ; ( ) [ ] { } + - * / % ** ^ .. == != < > <= >= && || ! not in and or matches \
                  contains startsWith endsWith let x = if else | :: #index #acc #. nil true false 0 1 -1 2.5 1e308 \

@@ -1,8 +1,8 @@
-//! The words of the language.
+//! The tokens of the language.
 
 use std::fmt;
 
-/// A word, and where it starts.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     /// Characters before it.
@@ -10,14 +10,14 @@ pub(super) struct Token {
     pub(super) kind: Kind,
 }
 
-/// A word.
+/// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Name(String),
-    /// As it is written, without underscores taken out.
+    /// As in the source, with underscores.
     Number(String),
     Text(String),
-    /// Signs, and the words that stand between or before values: `in`, `not`, `let`.
+    /// Signs, and the operators that are words: `in`, `not`, `let`.
     Operator(&'static str),
     /// One of `()[]{}`.
     Bracket(char),

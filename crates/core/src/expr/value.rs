@@ -1,14 +1,14 @@
-//! What expressions compute with.
+//! The values of expressions.
 //!
-//! The kinds are Go's where a condition can tell them apart: an `int` is not a `float64` as a key of a map, a list of
-//! floats from Prometheus is not a list of anything from JSON.
+//! The kinds are Go's where a condition can distinguish them: an `int` is not a `float64` as a key of a map, a list of floats from
+//! Prometheus is not a list of `any` from JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// Levels that lists and maps may be nested.
+/// The maximum nesting of lists and maps.
 pub(super) const DEEPEST: u16 = 200;
 
 /// A value.
@@ -16,11 +16,11 @@ pub(super) const DEEPEST: u16 = 200;
 pub(super) enum Value {
     Nil,
     Bool(bool),
-    /// Go's `int`: what is written as a whole number.
+    /// Go's `int`: a whole number literal.
     Int(i64),
-    /// Go's `int64`: what `asInt` gives.
+    /// Go's `int64`: the result of `asInt`.
     Long(i64),
-    /// Go's `uint8`: what an index into a string gives.
+    /// Go's `uint8`: the result of indexing a string.
     Byte(u8),
     Float(f64),
     Text(Arc<str>),
@@ -31,7 +31,7 @@ pub(super) enum Value {
     Duration(i64),
 }
 
-/// A moment, and how far its clock is from UTC.
+/// A time, and its offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Time {
     pub(super) at: Timestamp,
@@ -39,7 +39,7 @@ pub(super) struct Time {
     pub(super) offset: i32,
 }
 
-/// Which of Go's lists it is.
+/// The Go type of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     /// `[]any`
@@ -67,7 +67,7 @@ pub(super) struct List {
     pub(super) items: Vec<Value>,
 }
 
-/// Which of Go's maps it is.
+/// The Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MapKind {
     /// `map[string]any`
@@ -87,7 +87,7 @@ pub(super) struct Map {
     pub(super) entries: BTreeMap<Key, Value>,
 }
 
-/// What a map can be asked by.
+/// The key of a map.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Nil,
@@ -110,7 +110,7 @@ impl Key {
             Value::Int(int) => Self::Int(*int),
             Value::Long(int) => Self::Long(*int),
             Value::Byte(byte) => Self::Byte(*byte),
-            // Zero has two sets of bits and is one key.
+            // Zero has two bit patterns but is one key.
             Value::Float(float) => Self::Float(if *float == 0.0 { 0 } else { float.to_bits() }),
             Value::Text(text) => Self::Text(text.clone()),
             Value::Duration(nanoseconds) => Self::Duration(*nanoseconds),
@@ -137,19 +137,19 @@ impl Value {
         Self::Text(Arc::from(text.as_ref()))
     }
 
-    /// `None` when it is nested too deep.
+    /// `None` if it is nested too deeply.
     pub(super) fn list(kind: ListKind, items: Vec<Self>) -> Option<Self> {
         let depth = depth_above(&items)?;
         Some(Self::List(Arc::new(List { kind, depth, items })))
     }
 
-    /// `None` when it is nested too deep.
+    /// `None` if it is nested too deeply.
     pub(super) fn map(kind: MapKind, entries: BTreeMap<Key, Self>) -> Option<Self> {
         let depth = depth_above(entries.values())?;
         Some(Self::Map(Arc::new(Map { kind, depth, entries })))
     }
 
-    /// A list of the same things that are in no other list.
+    /// A list of elements that contain no list or map.
     pub(super) fn flat(kind: ListKind, items: Vec<Self>) -> Self {
         Self::List(Arc::new(List {
             kind,
@@ -158,7 +158,7 @@ impl Value {
         }))
     }
 
-    /// No list.
+    /// A nil list.
     pub(super) fn absent() -> Self {
         Self::flat(ListKind::Absent, Vec::new())
     }
@@ -171,7 +171,7 @@ impl Value {
         }
     }
 
-    /// What it is, in plain words.
+    /// The name of its type for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
@@ -203,7 +203,7 @@ impl Value {
         }
     }
 
-    /// A number as an index or a count: floats are cut.
+    /// A number as an index or a count: floats are truncated.
     pub(super) fn index(&self) -> Option<i64> {
         match self {
             Self::Float(float) => Some(cut(*float)),
@@ -212,7 +212,7 @@ impl Value {
     }
 }
 
-/// The same constants of an expression; this is not what `==` means in one.
+/// Equality of constants in code; not the `==` of the language.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -240,9 +240,9 @@ fn depth_above<'a>(values: impl IntoIterator<Item = &'a Value>) -> Option<u16> {
     (below < DEEPEST).then_some(below + 1)
 }
 
-/// A float as a whole number, as Go on amd64 cuts it: what has no place becomes the smallest number.
+/// A float as a whole number, truncated like Go on amd64: an overflow gives the smallest number.
 pub(super) fn cut(float: f64) -> i64 {
-    // 2^63 is the first float that has no place; the bounds are exact.
+    // 2^63 is the first float that overflows; the bounds are exact.
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float) {
         float as i64
     } else {

@@ -1,6 +1,6 @@
-//! What an evaluation came past that has nothing in it: of an empty list `all` is true, and NaN is above no limit.
+//! Records the empty lists and non-finite numbers of an evaluation: `all` is true for an empty list, and NaN exceeds no limit.
 //!
-//! Lists count that stand in the answer. One that a condition has made itself, such as what a filter has left, may be empty.
+//! Only lists of the answer count. A list that the condition computed, such as the result of a filter, may be empty.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use super::builtins::Function;
 use super::code::{Code, Op};
 use super::value::Value;
 
-/// What an evaluation came past.
+/// The findings of an evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Voids {
-    /// The paths of lists that are empty.
+    /// The paths of empty lists.
     empty: Vec<String>,
-    /// A number that is none.
+    /// Whether it used NaN.
     pub(super) nan: bool,
-    /// A text that reads as a number without bounds.
+    /// Whether a text was converted to infinity.
     pub(super) infinite: bool,
-    /// The paths that variables stand for.
+    /// The paths of the values of variables.
     named: BTreeMap<usize, String>,
 }
 
 impl Voids {
-    /// Takes note of a list that is gone through.
+    /// Records a list that is iterated over.
     pub(super) fn look(&mut self, code: &Code, value: &Value) {
         let empty = match value {
             Value::List(list) => list.items.is_empty(),
@@ -31,16 +31,16 @@ impl Voids {
             _ => false,
         };
         if empty && let Some(path) = self.path(code) {
-            // A loop may come past one list again and again.
+            // A loop may visit the same list repeatedly.
             if !self.empty.contains(&path) {
                 self.empty.push(path);
             }
         }
     }
 
-    /// Takes note of what went into a call and came out of it.
+    /// Records the arguments and the result of a call.
     pub(super) fn called(&mut self, function: Function, codes: &[Code], arguments: &[Value], value: &Value) {
-        // These ask what there is, and make nothing of it.
+        // These test for such values and do not compute with them.
         let asks = matches!(
             function,
             Function::Len | Function::IsNil | Function::Default | Function::Type
@@ -57,14 +57,14 @@ impl Voids {
         self.infinite |= of_text && matches!(value, Value::Float(float) if float.is_infinite());
     }
 
-    /// Takes note of what a variable stands for.
+    /// Records the path of a variable's value.
     pub(super) fn name(&mut self, slot: usize, code: &Code) {
         if let Some(path) = self.path(code) {
             self.named.insert(slot, path);
         }
     }
 
-    /// The first list that was empty and whose length the expression does not ask for.
+    /// The first list that was empty and whose length the expression does not use.
     pub(super) fn unasked(&self, code: &Code) -> Option<String> {
         if self.empty.is_empty() {
             return None;
@@ -82,7 +82,7 @@ impl Voids {
         code.each_below(&mut |below| self.measured(below, found));
     }
 
-    /// `result.data.errors`, or `#.errors` in a loop; `None` for what is not a part of the answer as it came.
+    /// `result.data.errors`, or `#.errors` in a loop; `None` for what is not an unchanged part of the answer.
     fn path(&self, code: &Code) -> Option<String> {
         match &code.op {
             Op::Result => Some("result".into()),

@@ -1,4 +1,4 @@
-//! When Prometheus is asked, what an answer means, and how it is counted.
+//! When Prometheus is queried, what an answer means, and how checks are counted.
 
 use jiff::Timestamp;
 use stateward_api::analysis;
@@ -11,7 +11,7 @@ use crate::analysis::{Data, Reply};
 use crate::engine::{LONGEST_RUN_MESSAGE, shortened};
 use crate::event::{EventReason, Notice};
 
-/// Begins the checks of a gate.
+/// Starts the checks of a gate.
 pub fn begin(object: &PhasedRollout, gate: &str, now: Timestamp) -> PhasedRolloutStatus {
     let status = object.status.clone().unwrap_or_default();
     let partition = status
@@ -32,13 +32,13 @@ pub fn begin(object: &PhasedRollout, gate: &str, now: Timestamp) -> PhasedRollou
     }
 }
 
-/// The gate that is to be checked and when that is due next; `None` while nothing is.
+/// The gate to check, and when its next check is due; `None` while there is none.
 pub fn due(object: &PhasedRollout, now: Timestamp) -> Option<(String, Timestamp)> {
     let status = object.status.as_ref()?;
     let attempt = rolling(status)?;
     let record = checks(status, object.metadata.name.as_deref()?, &attempt)?;
     let check = &object.spec.check;
-    let idle = attempt.held || object.spec.paused || object.spec.skips_checks();
+    let idle = attempt.paused_by_user || object.spec.paused || object.spec.skips_checks();
     if idle || !object.problems().is_empty() || phase(object, record, now).is_over() {
         return None;
     }
@@ -52,38 +52,38 @@ pub fn due(object: &PhasedRollout, now: Timestamp) -> Option<(String, Timestamp)
     Some((record.gate.clone(), next.map_or(first, |next| next.max(first))))
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// When it was asked.
+    /// When it was made.
     pub at: Timestamp,
-    /// What was asked, by a digest.
+    /// A digest of the query.
     pub question: String,
-    /// Whether that was a success.
+    /// Whether it was successful.
     pub verdict: Verdict,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// What was answered.
+    /// The answer.
     pub answer: String,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub message: String,
 }
 
-/// Whether a check was a success.
+/// Whether a check was successful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was.
+    /// Successful.
     Successful,
-    /// It was not.
+    /// Failed.
     Failed,
-    /// Nothing can be said.
+    /// Unknown.
     Error,
 }
 
-/// What an answer means.
+/// Judges an answer.
 ///
-/// With `NoData` any data is a failure, whatever its value. What cannot be relied on is never a success: an answer that
-/// Prometheus itself warns about may lack what it should have, and a number that is none says nothing.
+/// With `NoData`, any data is a failure, whatever its value. An unreliable answer is never a success: an answer with a Prometheus
+/// warning may be incomplete, and NaN says nothing.
 pub fn judge(object: &PhasedRollout, reply: &Reply, at: Timestamp) -> Checked {
     let numbers = match &reply.data {
         Data::Nothing => &[],
@@ -138,7 +138,7 @@ pub fn judge(object: &PhasedRollout, reply: &Reply, at: Timestamp) -> Checked {
     }
 }
 
-/// A check that could not be made.
+/// The result of a check that could not be made.
 pub fn unanswered(object: &PhasedRollout, reason: &str, message: String, at: Timestamp) -> Checked {
     Checked {
         at,
@@ -150,7 +150,7 @@ pub fn unanswered(object: &PhasedRollout, reason: &str, message: String, at: Tim
     }
 }
 
-/// Writes a check down. `None` if it is not one that the gate waits for.
+/// Records a check. `None` if the gate does not wait for it.
 pub fn note(object: &PhasedRollout, gate: &str, checked: &Checked) -> Option<PhasedRolloutStatus> {
     let (open, due) = due(object, checked.at)?;
     if open != gate || checked.at < due || checked.question != question(object) {
@@ -195,7 +195,7 @@ pub(super) fn tries_left(check: &Check, record: &RollingPodStatus) -> Option<i32
     Some(tries.saturating_sub(record.consecutive_failed_checks).max(0))
 }
 
-/// Where the checks of a gate stand, in one word.
+/// The state of a gate's checks, in one word.
 pub(super) fn word(object: &PhasedRollout, record: &RollingPodStatus, now: Timestamp) -> &'static str {
     let check = &object.spec.check;
     let first = record
@@ -216,7 +216,7 @@ pub(super) fn word(object: &PhasedRollout, record: &RollingPodStatus, now: Times
     }
 }
 
-/// What to tell of a check that was written down: that a row of failures begins, and that it ends.
+/// The event for a recorded check: at the beginning of a series of failures, and at its end.
 pub fn news(before: &PhasedRolloutStatus, after: &PhasedRolloutStatus) -> Option<Notice> {
     let (before, after) = (
         before.rolling_pod_status.as_ref()?,

@@ -1,11 +1,11 @@
-//! The PhasedRollout front end: one pod after the other, with a gate of checks before each and after the last.
+//! The PhasedRollout API: one pod after another, with a gate of checks before each and after the last.
 //!
-//! The checks of a gate live in the object's own status, and are a run of analysis to the engine: it says when one begins, and
-//! asks what it came to. Whether it is passed follows from what is on record and from the spec as it is now.
+//! The checks of a gate are stored in the object's own status. To the engine they are an AnalysisRun: it starts one and reads its
+//! phase. Whether the gate passes follows from the recorded checks and the current spec.
 //!
-//! - this file: what the spec asks for, and the gate as the engine sees it.
-//! - [`check`]: when Prometheus is asked, what an answer means, and how it is counted.
-//! - [`status`]: what is told.
+//! - this file: the plan, and the gate as the engine sees it.
+//! - [`check`]: when Prometheus is queried, what an answer means, and how checks are counted.
+//! - [`status`]: the status.
 
 mod check;
 mod status;
@@ -20,17 +20,17 @@ use stateward_api::phasedrollout::{
 
 pub use self::check::{Checked, Verdict, begin, due, judge, news, note, unanswered};
 pub use self::status::{next_status, plain_phase, status};
-use crate::engine::name_of_step;
+use crate::engine::step_run_name;
 use crate::memory::{Activity, Attempt};
 use crate::plan::{Fingerprint, History, OnBrokenPod, OnFailure, Plan, pod_by_pod};
 use crate::record;
 use crate::workload::Workload;
 use crate::world::{NoWorkload, Run};
 
-/// How long a rollout may go without progress, unless it says otherwise.
+/// The default time that a rollout may go without progress.
 const DEADLINE: SignedDuration = SignedDuration::from_secs(600);
 
-/// What the spec asks for, or everything that is wrong with it.
+/// The plan, or everything that is wrong with the spec.
 pub fn plan(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> Result<Plan, Vec<String>> {
     let problems = object.problems();
     if !problems.is_empty() {
@@ -54,26 +54,26 @@ pub fn plan(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>) -> 
     })
 }
 
-/// The checks of the gate that an attempt stands at, if they have begun.
+/// The checks of an attempt's current gate, if they have begun.
 fn checks<'s>(
     status: &'s PhasedRolloutStatus,
     object: &str,
     attempt: &Attempt,
 ) -> Option<&'s RollingPodStatus> {
     let record = status.rolling_pod_status.as_ref()?;
-    (record.gate == name_of_step(object, attempt)).then_some(record)
+    (record.gate == step_run_name(object, attempt)).then_some(record)
 }
 
 fn rolling(status: &PhasedRolloutStatus) -> Option<Attempt> {
     match record::memory(&status.rollout).activity {
         Activity::Rolling(attempt) => Some(attempt),
-        Activity::Idle | Activity::Returning(_) => None,
+        Activity::Idle | Activity::RollingBack(_) => None,
     }
 }
 
-/// The gate that the object stands at, as the engine sees it.
+/// The object's current gate, as an AnalysisRun of the engine.
 pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>, now: Timestamp) -> Vec<Run> {
-    // What cannot be carried out asks nothing, and so nothing has failed.
+    // With an invalid spec nothing is checked, so nothing has failed.
     if !object.problems().is_empty() {
         return Vec::new();
     }
@@ -99,17 +99,17 @@ pub fn runs(object: &PhasedRollout, workload: &Result<Workload, NoWorkload>, now
     }]
 }
 
-/// What is asked. Answers to another question count for nothing.
+/// A digest of the query. Answers to another query do not count.
 fn question(object: &PhasedRollout) -> String {
     let query = serde_json::to_string(&object.spec.check.query).unwrap_or_default();
     let question = format!("{query} {:?}", object.success_on());
     Fingerprint::of(&question).as_str().to_owned()
 }
 
-/// After so many periods without a check the ones before count for nothing.
+/// After this many periods without a check, the earlier checks expire.
 const STALE_PERIODS: i32 = 3;
 
-/// Whether the last check was made a while before `now`.
+/// Whether the last check has expired at `now`.
 fn is_stale(check: &Check, record: &RollingPodStatus, now: Timestamp) -> bool {
     let longest = seconds(check.period_seconds) * STALE_PERIODS + SignedDuration::from_mins(1);
     record
@@ -145,7 +145,7 @@ fn title(object: &PhasedRollout, attempt: &Attempt, workload: &Result<Workload, 
     )
 }
 
-/// The name of a pod that is not there at the moment. Its ordinal follows from those that are.
+/// The name of a pod that is missing at the moment. Its ordinal is derived from the existing pods.
 fn name_of_missing(object: &PhasedRollout, workload: &Workload, index: u32) -> String {
     let start = workload.pods.first().and_then(|pod| {
         let (_, ordinal) = pod.name.rsplit_once('-')?;
@@ -155,7 +155,7 @@ fn name_of_missing(object: &PhasedRollout, workload: &Workload, index: u32) -> S
     format!("{}-{ordinal}", object.spec.target_ref)
 }
 
-/// How far the checks are, in words.
+/// The progress of the checks, in words.
 fn progress(check: &Check, record: &RollingPodStatus) -> String {
     let succeeded = format!(
         "{} of {} checks in a row succeeded",

@@ -1,4 +1,4 @@
-//! What is told of a PhasedRollout.
+//! The status of a PhasedRollout.
 
 use stateward_api::phasedrollout::{PhasedRollout, PhasedRolloutStatus, RollingPodStatus};
 use stateward_api::rollout::{Condition, RolloutStatus};
@@ -11,7 +11,7 @@ use crate::plan::Step;
 use crate::record;
 use crate::world::{Decision, Phase, Reason, World};
 
-/// The status that writes a decision down. `None` when there is nothing worth a write.
+/// The status that records a decision. `None` when nothing is worth a write.
 pub fn next_status(
     object: &PhasedRollout,
     world: &World,
@@ -27,7 +27,7 @@ pub fn next_status(
     differs.then_some(new)
 }
 
-/// The status that a decision comes to, whether or not it is worth a write. `None` when there is nothing to say yet.
+/// The status for a decision, whether or not it is worth a write. `None` when there is nothing to report yet.
 pub fn status(object: &PhasedRollout, world: &World, decision: &Decision) -> Option<PhasedRolloutStatus> {
     let old = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
@@ -63,7 +63,7 @@ pub fn status(object: &PhasedRollout, world: &World, decision: &Decision) -> Opt
     Some(new)
 }
 
-/// What is worth a write of its own while pods are rolled.
+/// The part of a status that is worth a write of its own while pods are replaced.
 fn outline(status: &PhasedRolloutStatus) -> PhasedRolloutStatus {
     let mut outline = status.clone();
     outline.rollout = record::outline(&status.rollout);
@@ -74,7 +74,7 @@ fn outline(status: &PhasedRolloutStatus) -> PhasedRolloutStatus {
     outline
 }
 
-/// The peer's words where it has them.
+/// The phase as sts-plus-operator names it, if it has one.
 fn phase_word(phase: Phase, reason: Reason, activity: &Activity) -> &'static str {
     match (reason, phase) {
         (Reason::WorkloadMissing, _) => "ErrorSTSNotFound",
@@ -88,7 +88,7 @@ fn phase_word(phase: Phase, reason: Reason, activity: &Activity) -> &'static str
     }
 }
 
-/// The phase of a status in the words of other rollouts.
+/// The phase of a status as RolloutPlugins name it.
 pub fn plain_phase(status: &RolloutStatus) -> &str {
     let done = |condition: &Condition| condition.kind == "Completed" && condition.status == "True";
     match status.phase.as_str() {
@@ -111,7 +111,7 @@ fn updated(phase: &str) -> &'static str {
 fn tell_times(new: &mut PhasedRolloutStatus, world: &World, decision: &Decision) {
     let target = |activity: &Activity| match activity {
         Activity::Rolling(attempt) => Some(attempt.target.to_string()),
-        Activity::Idle | Activity::Returning(_) => None,
+        Activity::Idle | Activity::RollingBack(_) => None,
     };
     let (before, after) = (target(&world.memory.activity), target(&decision.memory.activity));
     if after.is_some() && before != after {
@@ -119,13 +119,13 @@ fn tell_times(new: &mut PhasedRolloutStatus, world: &World, decision: &Decision)
         new.rollout_end_time = None;
         new.update_revision = after;
     }
-    // Not when pods turn round: it ends when they are back.
+    // Not when a rollback begins: the rollout ends when the rollback is complete.
     if world.memory.activity != Activity::Idle && decision.memory.activity == Activity::Idle {
         new.rollout_end_time = Some(world.now);
     }
 }
 
-/// The pod that is rolled, and the checks before the next.
+/// The pod that is being updated, and the checks before the next.
 fn rolling_pod(
     object: &PhasedRollout,
     old: &PhasedRolloutStatus,

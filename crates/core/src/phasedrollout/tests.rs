@@ -1,4 +1,4 @@
-//! What checks come to.
+//! The results of checks.
 
 use super::*;
 use crate::analysis::{Data, Reply};
@@ -13,7 +13,7 @@ fn at(seconds: i64) -> Timestamp {
     noon + SignedDuration::from_secs(seconds)
 }
 
-/// One at the gate before its first pod, whose checks began at noon.
+/// An object at the gate before its first pod, whose checks began at noon.
 fn object(check: Value) -> PhasedRollout {
     let mut object: Value = json!({
         "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout", "metadata": {"name": "db"},
@@ -28,7 +28,7 @@ fn object(check: Value) -> PhasedRollout {
     json_patch::merge(&mut object["spec"]["check"], &check);
     let mut object: PhasedRollout = serde_json::from_value(object).unwrap();
     let status = object.status.clone().unwrap();
-    let gate = name_of_step("db", &rolling(&status).unwrap());
+    let gate = step_run_name("db", &rolling(&status).unwrap());
     object.status = Some(begin(&object, &gate, at(0)));
     object
 }
@@ -164,7 +164,7 @@ fn a_check_of_another_gate_counts_for_nothing() {
     assert_eq!(note(&object, "db-b-0-another", &checked), None);
 }
 
-/// One pod was new when the set was scaled up to five, and pod 3 is gone for a moment.
+/// One pod was updated when the set was scaled up to five, and pod 3 is missing at the moment.
 #[rstest]
 #[case::the_first_added(2, &[2], 0, "the gate before pod db-4")]
 #[case::above_one_that_was_kept(4, &[2], 0, "the gate before pod db-3")]
@@ -182,7 +182,7 @@ fn a_gate_is_named_for_the_next_old_pod(
     status.rollout.current_step_index = Some(step);
     status.rollout.step_replicas = Some(5);
     status.rollout.kept_pods = kept.to_vec();
-    let gate = name_of_step("db", &rolling(&object.status.clone().unwrap()).unwrap());
+    let gate = step_run_name("db", &rolling(&object.status.clone().unwrap()).unwrap());
     object.status = Some(begin(&object, &gate, at(0)));
     let mut workload = crate::engine::fixture::settled().workload.unwrap();
     workload.pods.retain(|pod| pod.index != 3);
@@ -252,7 +252,7 @@ fn what_cannot_be_relied_on_is_no_success(
     assert_eq!(judge(&object, &warned, at(0)).verdict, expected);
 }
 
-/// Whoever lowers the threshold, or was away, does not pass a gate on what was so a while ago.
+/// Lowering the threshold, or restarting the operator, does not pass a gate on expired checks.
 #[test]
 fn checks_of_a_while_ago_pass_no_gate() {
     let mut object = object(json!({}));
@@ -289,7 +289,7 @@ fn answers_to_another_question_count_for_nothing(#[case] change: fn(&mut PhasedR
     );
 }
 
-/// A slip in the spec of one that is held is no verdict.
+/// A typo in the spec of a held rollout is not a verdict.
 #[test]
 fn what_cannot_be_carried_out_has_no_gate() {
     let mut object = object(json!({"maxTries": 1}));

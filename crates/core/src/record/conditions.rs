@@ -1,14 +1,14 @@
-//! A report as conditions: those of the domain, and the three that kstatus, Argo CD and Flux read.
+//! A report as conditions: our own, and the three that kstatus, Argo CD and Flux read.
 
 use jiff::Timestamp;
 use stateward_api::rollout::Condition;
 
 use crate::world::{Phase, Reason, Report};
 
-/// Another client writes what the operator writes. It is there only while that is so.
+/// Another client writes what the operator writes. Present only while that is true.
 pub(super) const CONTESTED: &str = "Contested";
 
-/// The conditions for `report`. A condition that keeps its status keeps the time it came to it.
+/// The conditions for `report`. A condition that keeps its status keeps its transition time.
 pub(super) fn of(
     report: &Report,
     contested: Option<&str>,
@@ -37,7 +37,7 @@ pub(super) fn of(
         ("Reconciling", truth(!done && (!failed || returning))),
         ("Stalled", truth(failed && !returning)),
     ];
-    // One that means what cannot be rolled is as wrong as one that says what cannot be done.
+    // A reference to a workload that cannot be rolled out is invalid too.
     if let Reason::InvalidSpec | Reason::WorkloadUnfit | Reason::WorkloadClaimed = report.reason {
         conditions.push(("InvalidSpec", "True"));
     }
@@ -63,13 +63,13 @@ pub(super) fn of(
     conditions
 }
 
-/// The one of which a status speaks. Several may have one word; they are equally urgent.
+/// The reason with this API value. If several share one, they are equally urgent.
 pub fn read_reason(word: &str) -> Option<Reason> {
     let said = |one: &Reason| word == reason(*one) || word == of_phased_rollout(reason(*one));
     Reason::ALL.into_iter().find(said)
 }
 
-/// The word that a PhasedRollout has for a reason.
+/// The API value of a reason in a PhasedRollout.
 pub(crate) fn of_phased_rollout(word: &str) -> String {
     word.replace("RolloutPlugin", "Rollout")
 }
@@ -78,7 +78,7 @@ fn truth(is: bool) -> &'static str {
     if is { "True" } else { "False" }
 }
 
-/// The words that Argo's users know where there are some.
+/// The API value of a reason: Argo Rollouts' own where it has one.
 pub(crate) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidSpec => "InvalidSpec",
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// What `kubectl wait`, kstatus and Argo CD make of a phase.
+    /// How `kubectl wait`, kstatus and Argo CD interpret a phase.
     #[rstest]
     #[case::on_the_way(Phase::Progressing, Reason::Stepping, ["Progressing", "Reconciling"])]
     #[case::in_a_pause(Phase::Paused, Reason::StepPaused, ["Paused", "Reconciling"])]

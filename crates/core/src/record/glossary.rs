@@ -1,15 +1,15 @@
-//! The words that a status and its events are told in, and what each means: the reference is made from these tables.
+//! The conditions and reasons of a status and its events, with their meaning: the reference is generated from these tables.
 
 use jiff::Timestamp;
 
 use super::conditions::{self, CONTESTED};
 use crate::world::{Phase, Reason, Report};
 
-/// A word, and when it is said.
+/// A term and its meaning.
 pub struct Word {
-    /// As it is written.
+    /// The term.
     pub word: &'static str,
-    /// When it is said.
+    /// When it is reported.
     pub when: &'static str,
 }
 
@@ -17,7 +17,7 @@ const fn word(word: &'static str, when: &'static str) -> Word {
     Word { word, when }
 }
 
-/// The conditions that every rollout has; and `InvalidSpec` and `Contested`, which it has only while they are true.
+/// The conditions of every rollout, and `InvalidSpec` and `Contested`, which are present only while they are true.
 pub const CONDITIONS: [Word; 9] = [
     word(
         "Progressing",
@@ -42,7 +42,7 @@ pub const CONDITIONS: [Word; 9] = [
     ),
     word(
         "Stalled",
-        "it does not go on without somebody, for tools that read kstatus",
+        "it does not continue without a user, for tools that read kstatus",
     ),
     word(
         "InvalidSpec",
@@ -57,15 +57,15 @@ pub const CONDITIONS: [Word; 9] = [
 
 /// A reason.
 pub struct ReasonWord {
-    /// As it is written.
+    /// The reason.
     pub word: &'static str,
-    /// When it is said.
+    /// When it is reported.
     pub when: &'static str,
-    /// Whether a person has to act soon.
+    /// Whether a user has to act soon.
     pub urgent: bool,
 }
 
-/// Every reason of the conditions, in the words of a RolloutPlugin.
+/// Every reason of the conditions, as a RolloutPlugin reports it.
 pub fn reasons() -> Vec<ReasonWord> {
     let mut words: Vec<ReasonWord> = Vec::new();
     for reason in Reason::ALL {
@@ -81,18 +81,18 @@ pub fn reasons() -> Vec<ReasonWord> {
     words
 }
 
-/// The word for a reason.
+/// The API value of a reason.
 pub fn reason(reason: Reason) -> &'static str {
     conditions::reason(reason)
 }
 
-/// Whoever adds a reason adds it to [`Reason::ALL`] too.
+/// A new reason belongs in [`Reason::ALL`] too.
 fn when(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidSpec => "the spec, or an analysis template that it names, cannot be carried out",
         Reason::WorkloadMissing => "there is no such workload yet",
         Reason::WorkloadUnfit => "the workload is not one that can be rolled, such as one with `OnDelete`",
-        Reason::WorkloadClaimed => "somebody else rolls the workload",
+        Reason::WorkloadClaimed => "another object manages the workload",
         Reason::Stable => "nothing is rolled, and every pod is Ready",
         Reason::NotReady => "nothing is rolled, and pods are not Ready",
         Reason::Guarding => "the partition is being put up, so that no pod moves unasked",
@@ -101,7 +101,7 @@ fn when(reason: Reason) -> &'static str {
         Reason::Stepping | Reason::Converging => "pods are released, and waited for",
         Reason::StepPaused | Reason::ManuallyPaused => "a step pauses, or `spec.paused` is set",
         Reason::Analysing => "an analysis, or the checks before the next pod, are under way",
-        Reason::Inconclusive => "an analysis came to no verdict: somebody has to say go on or abort",
+        Reason::Inconclusive => "an analysis came to no verdict: a user has to promote or abort",
         Reason::ChecksFailed => "the checks before the next pod have failed `maxTries` times",
         Reason::DeadlineExceeded => "nothing has got on for `progressDeadlineSeconds`",
         Reason::PodBroken => "a new pod crashes, has no image, or is killed for its memory",
@@ -111,7 +111,7 @@ fn when(reason: Reason) -> &'static str {
     }
 }
 
-/// The conditions that are `True` of a rollout in this phase for this reason.
+/// The conditions that are `True` for a rollout in this phase for this reason.
 pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
     let message = String::new();
     let report = Report {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(told, explained);
     }
 
-    /// What reads a status knows which reason is meant, and whether that is urgent.
+    /// A reader of a status can tell the reason, and whether it is urgent.
     #[test]
     fn every_reason_is_read_from_its_word() {
         for reason in Reason::ALL {

@@ -1,4 +1,4 @@
-//! What became of rollouts: one line for each revision that was tried, for as long as anybody may want to go back to one.
+//! The rollout history: one entry for each revision that was rolled out, for as long as users may want to roll back to it.
 
 use stateward_api::rollout::{PastRollout, RolloutEnd, RolloutStatus};
 
@@ -6,10 +6,10 @@ use super::status::taken_commands;
 use crate::memory::{Activity, Cause};
 use crate::world::{Decision, World};
 
-/// As many as Kubernetes keeps revisions, unless it is told otherwise.
+/// The default number of revisions that Kubernetes keeps.
 const KEPT: usize = 10;
 
-/// The history with what this decision adds to it, newest first.
+/// The history with the entry that this decision adds, newest first.
 pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec<PastRollout> {
     let (before, after) = (&world.memory, &decision.memory);
     let another = before.workload.is_some() && before.workload != after.workload;
@@ -35,7 +35,7 @@ pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec
         history.insert(0, past);
     }
     while history.len() > KEPT {
-        // The last good one is what people want to go back to.
+        // Users want to roll back to the last good one.
         let last_good = history.iter().position(is_good);
         let oldest = history.len() - 1;
         history.remove(if last_good == Some(oldest) {
@@ -47,7 +47,7 @@ pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec
     history
 }
 
-/// Whether every pod has run it.
+/// Whether the revision has run in every pod.
 fn is_good(past: &PastRollout) -> bool {
     matches!(past.outcome, RolloutEnd::Successful | RolloutEnd::TakenOn)
 }
@@ -62,7 +62,7 @@ fn found(revision: String, world: &World) -> PastRollout {
     }
 }
 
-/// The version that this decision finds in place.
+/// The version that was already running when this decision adopted it.
 fn taken_on(world: &World, decision: &Decision) -> Option<PastRollout> {
     let (before, after) = (&world.memory, &decision.memory);
     let stable = &after.stable.as_ref()?.revision;
@@ -72,8 +72,8 @@ fn taken_on(world: &World, decision: &Decision) -> Option<PastRollout> {
         .as_ref()
         .is_some_and(|known| known.revision == *stable);
     let rolled = matches!(&before.activity, Activity::Rolling(attempt) if attempt.target == *stable);
-    // The way back may give the same version another name.
-    let returned = matches!(before.activity, Activity::Returning(_));
+    // A rollback may give the same version another revision name.
+    let returned = matches!(before.activity, Activity::RollingBack(_));
     (!same || !(known || rolled || returned)).then(|| found(stable.to_string(), world))
 }
 
@@ -95,11 +95,11 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
     } else {
         match &after.activity {
             Activity::Rolling(next) => (RolloutEnd::Replaced, Some(format!("by {}", next.target))),
-            Activity::Returning(back) if back.cause == Cause::ScaledToZero => {
+            Activity::RollingBack(back) if back.cause == Cause::ScaledToZero => {
                 (RolloutEnd::ScaledToZero, None)
             }
-            Activity::Returning(_) => (RolloutEnd::PutBack, None),
-            // Where no pod has moved yet, none has to return.
+            Activity::RollingBack(_) => (RolloutEnd::PutBack, None),
+            // If no pod was updated yet, there is nothing to roll back.
             Activity::Idle if after.withdrawn.as_ref() == Some(target) => (RolloutEnd::ScaledToZero, None),
             Activity::Idle if stable.is_some() && after.workload == world.memory.workload => {
                 (RolloutEnd::PutBack, None)
@@ -124,7 +124,7 @@ mod tests {
     use crate::record::next_status;
     use rstest::rstest;
 
-    /// The history after a turn of this world.
+    /// The history after one decision on this world.
     fn history(old: &RolloutStatus, world: &World) -> Vec<PastRollout> {
         next_status(old, Some(1), world, &decide(world)).unwrap().history
     }

@@ -1,4 +1,4 @@
-//! The status of a rollout: what it remembers, what people have asked for in it, and what a decision makes of it.
+//! The status of a rollout: the durable state, the users' commands, and the next status for a decision.
 
 pub(crate) mod conditions;
 pub mod glossary;
@@ -9,7 +9,7 @@ use stateward_api::rollout::{self as api, RolloutStatus};
 
 use crate::engine::shortened;
 use crate::memory::{
-    Activity, Attempt, Beside, Cause, Command, Memory, Rejection, Return, Stable, TakenCommand,
+    Activity, Attempt, BackgroundRun, Cause, Command, Memory, Rejection, Rollback, Stable, TakenCommand,
 };
 use crate::plan::{Fingerprint, StepIndex};
 use crate::revision::RevisionName;
@@ -20,7 +20,7 @@ pub use self::conditions::read_reason;
 pub(crate) use self::status::{compose, outline, rides_along};
 pub use self::status::{next_status, stall};
 
-/// What was asked for through the status subresource.
+/// The commands given through the status subresource.
 pub fn commands(status: &RolloutStatus) -> Commands {
     let commands = Commands {
         promote: status.promote || (status.controller_pause && status.pause_conditions.is_empty()),
@@ -31,7 +31,7 @@ pub fn commands(status: &RolloutStatus) -> Commands {
         retry: status.restart,
         by: None,
     };
-    // A name alone asks for nothing.
+    // A name without a command means nothing.
     let by = status.requested_by.as_ref().filter(|by| !by.is_empty());
     let by = by.filter(|_| commands != Commands::default());
     Commands {
@@ -40,17 +40,17 @@ pub fn commands(status: &RolloutStatus) -> Commands {
     }
 }
 
-/// The longest name of a user that is kept.
+/// The most characters of a user's name that are kept.
 const LONGEST_USER: usize = 255;
 
-/// What the status remembers.
+/// The durable state in a status.
 pub fn memory(status: &RolloutStatus) -> Memory {
     Memory {
         workload: status.workload_uid.clone(),
         setting: status.workload_setting.clone(),
         stable: stable(status),
         activity: returning(status)
-            .map(Activity::Returning)
+            .map(Activity::RollingBack)
             .or_else(|| attempt(status).map(Activity::Rolling))
             .unwrap_or_default(),
         rejected: rejection(status),
@@ -76,36 +76,36 @@ fn attempt(status: &RolloutStatus) -> Option<Attempt> {
         counted: status.step_replicas.map(|pods| count(Some(pods))),
         entered,
         progressed: status.progressed_at.unwrap_or(entered),
-        reached: count(status.reached_replicas),
-        exposed: count(status.exposed_replicas),
-        floor: count(status.floor_replicas),
+        max_available: count(status.reached_replicas),
+        max_replaced: count(status.exposed_replicas),
+        min_updated: count(status.floor_replicas),
         kept: indices(&status.kept_pods),
         limit: status.share_limit.map(|pods| count(Some(pods))),
         stopped_at: status.stopped_replicas.map(|pods| count(Some(pods))),
-        excused: status
+        ignored_pods: status
             .excused_pods
             .iter()
             .map(|index| count(Some(*index)))
             .collect(),
-        held: status.manual_pause,
+        paused_by_user: status.manual_pause,
         fully_promoted: status.fully_promoted,
         commands: taken_commands(&status.taken_commands),
-        pausing: status.controller_pause && !status.background_paused,
-        beside: match status.background_started_at {
-            None if status.background_waived => Beside::Waived,
-            None => Beside::NotYet,
-            Some(since) if status.background_paused => Beside::InDoubt(since),
-            Some(since) => Beside::Since(since),
+        paused_at_step: status.controller_pause && !status.background_paused,
+        background: match status.background_started_at {
+            None if status.background_waived => BackgroundRun::Waived,
+            None => BackgroundRun::NotYet,
+            Some(since) if status.background_paused => BackgroundRun::InDoubt(since),
+            Some(since) => BackgroundRun::Since(since),
         },
     })
 }
 
-/// The commands on record.
+/// The recorded commands.
 pub fn taken_commands(record: &[api::TakenCommand]) -> Vec<TakenCommand> {
     record.iter().filter_map(taken).collect()
 }
 
-/// A command on record; one that this version does not know is none.
+/// A recorded command; `None` if this version does not know it.
 fn taken(record: &api::TakenCommand) -> Option<TakenCommand> {
     let command = Command::ALL
         .into_iter()
@@ -119,11 +119,11 @@ fn taken(record: &api::TakenCommand) -> Option<TakenCommand> {
     })
 }
 
-fn returning(status: &RolloutStatus) -> Option<Return> {
-    Some(Return {
+fn returning(status: &RolloutStatus) -> Option<Rollback> {
+    Some(Rollback {
         from: revision(&status.returning_from)?,
         cause: match status.returning.as_deref()? {
-            "PutBack" => Cause::PutBack,
+            "PutBack" => Cause::TemplateReverted,
             "ScaledToZero" => Cause::ScaledToZero,
             _ => Cause::Aborted,
         },
@@ -140,7 +140,7 @@ fn rejection(status: &RolloutStatus) -> Option<Rejection> {
     })
 }
 
-/// Indices that were written down, sorted: who may write the status can write them in any order.
+/// Recorded indices, sorted: a user who may write the status can write them in any order.
 fn indices(written: &[i32]) -> Vec<u32> {
     let mut indices: Vec<_> = written.iter().map(|index| count(Some(*index))).collect();
     indices.sort_unstable();
@@ -148,14 +148,14 @@ fn indices(written: &[i32]) -> Vec<u32> {
     indices
 }
 
-/// A revision that was written down; a name that was edited to be empty is none.
+/// A recorded revision; an empty name is `None`.
 fn revision(name: &Option<String>) -> Option<RevisionName> {
     name.as_ref()
         .filter(|name| !name.is_empty())
         .map(RevisionName::from_api)
 }
 
-/// A count that was written down; what never was, or was edited to be less than nothing, is 0.
+/// A recorded count; 0 if it is missing or negative.
 fn count(number: Option<i32>) -> u32 {
     number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Who may write the status can empty any of its fields.
+    /// A user who may write the status can empty any of its fields.
     #[test]
     fn an_empty_revision_is_none() {
         let now = "2026-01-01T00:00:00Z";

@@ -5,17 +5,17 @@ use stateward_api::rollout::{
 };
 
 use super::{conditions, history};
-use crate::engine::{LONGEST_RUN_MESSAGE, name_beside, name_of_step, shortened};
+use crate::engine::{LONGEST_RUN_MESSAGE, background_run_name, shortened, step_run_name};
 use crate::event::{EventReason, Notice};
-use crate::memory::{Activity, Attempt, Beside, Cause, Memory, TakenCommand};
+use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Memory, TakenCommand};
 use crate::plan::Step;
 use crate::workload::{Pod, Unready, Workload};
 use crate::world::{Decision, Phase, Reason, World};
 
-/// How many pods a status shows: enough to see what is wrong, few enough to read.
+/// How many pods a status lists: enough to see what is wrong, few enough to read.
 const SHOWN_PODS: usize = 20;
 
-/// The status that writes a decision down. `None` when there is nothing worth a write.
+/// The status that records a decision. `None` when nothing is worth a write.
 pub fn next_status(
     old: &RolloutStatus,
     generation: Option<i64>,
@@ -31,20 +31,20 @@ pub fn next_status(
     differs.then_some(new)
 }
 
-/// Whether what pods are doing rides along with other writes.
+/// Whether pod counters wait for the next write of the status instead of causing one.
 ///
-/// While pods are rolled their counters and what they are waited for ride along with the writes that steps and progress cause
-/// anyway, as long as these come soon. Where a rollout stands still, and at rest, every change is told.
+/// While pods are being replaced, their counters and the message are written together with the writes that steps and progress cause
+/// anyway, as long as these are frequent. When a rollout makes no progress, and at rest, every change is written.
 pub(crate) fn rides_along(world: &World, decision: &Decision) -> bool {
-    // Without a workload nothing else is being told.
+    // Without a workload, nothing else causes a write.
     let moves = match &decision.memory.activity {
         Activity::Rolling(attempt) => !attempt.stands_still(world.now),
-        Activity::Idle | Activity::Returning(_) => false,
+        Activity::Idle | Activity::RollingBack(_) => false,
     };
-    moves && world.workload.is_ok() && world.hindrance.is_none()
+    moves && world.workload.is_ok() && world.last_error.is_none()
 }
 
-/// The status that a decision comes to. `None` when it has nothing to say yet.
+/// The status for a decision. `None` when it has nothing to report yet.
 pub(crate) fn compose(
     old: &RolloutStatus,
     generation: Option<i64>,
@@ -86,7 +86,7 @@ pub(crate) fn compose(
     match &world.workload {
         Ok(workload) => {
             write_workload(&mut new, workload, &decision.memory.activity, world);
-            // One that was turned down stays on record; what counts is whether the template still asks for it.
+            // A rejected revision stays on record; `aborted` says whether the template still asks for it.
             let asked_for = new.aborted_revision == new.updated_revision || new.aborted_template_replaced;
             new.aborted = new.aborted_revision.is_some() && asked_for;
         }
@@ -101,8 +101,8 @@ pub(crate) fn compose(
     Some(new)
 }
 
-/// The step, also while nothing is rolled: all of them are behind the stable version, and none behind one that was aborted. What
-/// is not known stays as it was.
+/// The current step, also at rest: after the last step for the stable version, before the first for an aborted one. An unknown step
+/// keeps its old value.
 fn write_step(new: &mut RolloutStatus, old: &RolloutStatus, world: &World, memory: &Memory) {
     let plan = world.plan.as_ref().ok().filter(|_| world.workload.is_ok());
     let index = new.current_step_index;
@@ -112,7 +112,7 @@ fn write_step(new: &mut RolloutStatus, old: &RolloutStatus, world: &World, memor
             let stays = old.current_step_index == index;
             (index, old.step.clone().filter(|_| stays))
         }
-        (Activity::Returning(_), _) => (Some(0), None),
+        (Activity::RollingBack(_), _) => (Some(0), None),
         (Activity::Idle, _) if memory.stable.is_none() => (None, None),
         (Activity::Idle, Some(_)) if new.aborted => (Some(0), None),
         (Activity::Idle, Some(plan)) => (Some(number(plan.end().0)), Some(plan.place(plan.end()).short())),
@@ -120,14 +120,16 @@ fn write_step(new: &mut RolloutStatus, old: &RolloutStatus, world: &World, memor
     };
 }
 
-/// Since when a run without a verdict holds a rollout up: when it ended, or as was told before.
+/// Since when a run without a verdict has blocked the rollout: when it ended, or the time already in the status.
 fn in_doubt_since(old: &RolloutStatus, world: &World, memory: &Memory) -> jiff::Timestamp {
     let doubtful = match &memory.activity {
-        Activity::Rolling(attempt) => match attempt.beside {
-            Beside::InDoubt(_) => name_beside(&world.object, attempt),
-            Beside::NotYet | Beside::Since(_) | Beside::Waived => Some(name_of_step(&world.object, attempt)),
+        Activity::Rolling(attempt) => match attempt.background {
+            BackgroundRun::InDoubt(_) => background_run_name(&world.object, attempt),
+            BackgroundRun::NotYet | BackgroundRun::Since(_) | BackgroundRun::Waived => {
+                Some(step_run_name(&world.object, attempt))
+            }
         },
-        Activity::Idle | Activity::Returning(_) => None,
+        Activity::Idle | Activity::RollingBack(_) => None,
     };
     let run = world.runs.iter().find(|run| Some(&run.name) == doubtful.as_ref());
     let inconclusive = conditions::reason(Reason::Inconclusive);
@@ -139,19 +141,19 @@ fn in_doubt_since(old: &RolloutStatus, world: &World, memory: &Memory) -> jiff::
     ended.or(told.map(|pause| pause.start_time)).unwrap_or(world.now)
 }
 
-/// What to tell when a decision gets stuck on something new: once, not at every look at it.
+/// The event for a decision that is newly stuck: posted once, not on every reconcile.
 pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     let report = decision.report.as_ref()?;
     let condition = match (report.phase, report.reason) {
-        // These have told of themselves.
+        // These have events of their own.
         (_, Reason::Rejected | Reason::Aborting | Reason::ChecksFailed) => return None,
         (Phase::Failed, _) => "Stalled",
-        // It may come later.
+        // It may be created later.
         (_, Reason::WorkloadMissing) => "Progressing",
         _ => return None,
     };
     let reason = conditions::reason(report.reason);
-    // Pods and deadlines put it in other words every time.
+    // Messages about pods and deadlines change every time.
     let same_words = matches!(report.reason, Reason::PodBroken | Reason::DeadlineExceeded);
     let told = old.conditions.iter().any(|before| {
         before.kind == condition
@@ -165,10 +167,10 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     })
 }
 
-/// The reason of a pod that stops.
+/// The reason of a pod that terminates.
 const TERMINATING: &str = "Terminating";
 
-/// What every pod may say while it is rolled.
+/// Reasons that every pod may have while it is replaced.
 const EXPECTED: [&str; 4] = [
     TERMINATING,
     Unready::INITIALIZING,
@@ -176,11 +178,11 @@ const EXPECTED: [&str; 4] = [
     Unready::READINESS_PROBE,
 ];
 
-/// What is worth a write of its own while pods are rolled.
+/// The part of a status that is worth a write of its own while pods are replaced.
 pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
-    // Why one does not get Ready is told from the moment it is known.
+    // Why a pod does not become Ready is written as soon as it is known.
     let is_expected = |reason: &str| EXPECTED.contains(&reason);
     outline.pods = status
         .pods
@@ -202,20 +204,20 @@ pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     for condition in &mut outline.conditions {
         condition.message.clear();
     }
-    // A run is told of when it has begun, which is a moment after it was made.
+    // A run is written once it has started, a moment after its creation.
     let begun = |run: &AnalysisRunReference| run.status != "Pending";
     outline.canary = outline.canary.take().and_then(|canary| {
         let CanaryStatus {
             current_step_analysis_run_status: of_step,
-            current_background_analysis_run_status: beside,
+            current_background_analysis_run_status: background,
         } = canary;
         let canary = CanaryStatus {
             current_step_analysis_run_status: of_step.filter(begun),
-            current_background_analysis_run_status: beside.filter(begun),
+            current_background_analysis_run_status: background.filter(begun),
         };
         (canary != CanaryStatus::default()).then_some(canary)
     });
-    // What a run says while it goes on rides along.
+    // The message of a running analysis waits for the next write.
     if let Some(canary) = &mut outline.canary {
         let runs = canary.current_step_analysis_run_status.iter_mut();
         for run in runs.chain(&mut canary.current_background_analysis_run_status) {
@@ -228,7 +230,7 @@ pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
 }
 
 fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
-    // Without `..`, so that nothing that must be remembered can be forgotten here.
+    // Without `..`, so that no new field can be forgotten here.
     let Memory {
         workload,
         setting,
@@ -255,10 +257,10 @@ fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
     match activity {
         Activity::Idle => {}
         Activity::Rolling(attempt) => write_attempt(status, attempt),
-        Activity::Returning(back) => {
+        Activity::RollingBack(back) => {
             let cause = match back.cause {
                 Cause::Aborted => "Aborted",
-                Cause::PutBack => "PutBack",
+                Cause::TemplateReverted => "PutBack",
                 Cause::ScaledToZero => "ScaledToZero",
             };
             status.returning = Some(cause.into());
@@ -276,17 +278,17 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
         counted,
         entered,
         progressed,
-        reached,
-        exposed,
-        floor,
+        max_available,
+        max_replaced,
+        min_updated,
         kept,
         limit,
         stopped_at,
-        excused,
-        held,
-        pausing,
+        ignored_pods,
+        paused_by_user,
+        paused_at_step,
         fully_promoted,
-        beside,
+        background,
         commands,
     } = attempt;
     status.updated_revision = Some(target.to_string());
@@ -295,27 +297,27 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     status.step_replicas = counted.map(number);
     status.current_step_started_at = Some(*entered);
     status.progressed_at = Some(*progressed);
-    status.reached_replicas = Some(number(*reached));
-    status.exposed_replicas = (*exposed > 0).then(|| number(*exposed));
-    status.floor_replicas = (*floor > 0).then(|| number(*floor));
+    status.reached_replicas = Some(number(*max_available));
+    status.exposed_replicas = (*max_replaced > 0).then(|| number(*max_replaced));
+    status.floor_replicas = (*min_updated > 0).then(|| number(*min_updated));
     status.kept_pods = kept.iter().map(|index| number(*index)).collect();
     status.share_limit = limit.map(number);
     status.stopped_replicas = stopped_at.map(number);
-    status.excused_pods = excused.iter().map(|index| number(*index)).collect();
-    status.manual_pause = *held;
+    status.excused_pods = ignored_pods.iter().map(|index| number(*index)).collect();
+    status.manual_pause = *paused_by_user;
     status.fully_promoted = *fully_promoted;
     status.taken_commands = taken_commands(commands);
-    let in_doubt = match beside {
-        Beside::NotYet | Beside::Since(_) | Beside::Waived => false,
-        Beside::InDoubt(_) => true,
+    let in_doubt = match background {
+        BackgroundRun::NotYet | BackgroundRun::Since(_) | BackgroundRun::Waived => false,
+        BackgroundRun::InDoubt(_) => true,
     };
-    status.background_started_at = match beside {
-        Beside::Since(since) | Beside::InDoubt(since) => Some(*since),
-        Beside::NotYet | Beside::Waived => None,
+    status.background_started_at = match background {
+        BackgroundRun::Since(since) | BackgroundRun::InDoubt(since) => Some(*since),
+        BackgroundRun::NotYet | BackgroundRun::Waived => None,
     };
     status.background_paused = in_doubt;
-    status.background_waived = *beside == Beside::Waived;
-    status.controller_pause = *pausing || in_doubt;
+    status.background_waived = *background == BackgroundRun::Waived;
+    status.controller_pause = *paused_at_step || in_doubt;
     if status.controller_pause {
         status.pause_conditions = vec![PauseCondition {
             reason: "CanaryPauseStep".into(),
@@ -324,7 +326,7 @@ fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
     }
 }
 
-/// Commands as they are written down.
+/// Commands in the form of the API.
 pub(super) fn taken_commands(commands: &[TakenCommand]) -> Vec<api::TakenCommand> {
     let written = |taken: &TakenCommand| api::TakenCommand {
         command: taken.command.as_str().into(),
@@ -336,9 +338,9 @@ pub(super) fn taken_commands(commands: &[TakenCommand]) -> Vec<api::TakenCommand
     commands.iter().map(written).collect()
 }
 
-/// The runs of analysis of an attempt. What they came to stays to be seen until the next one begins.
+/// The runs of an attempt's analyses. Their results stay visible until the next attempt begins.
 fn canary(old: &RolloutStatus, world: &World, activity: &Activity) -> Option<CanaryStatus> {
-    // What an attempt ends with is told of the attempt as it was.
+    // When an attempt ends, its last state is shown.
     let attempt = match (activity, &world.memory.activity) {
         (Activity::Rolling(attempt), _) | (_, Activity::Rolling(attempt)) => Some(attempt),
         _ => None,
@@ -357,9 +359,10 @@ fn canary(old: &RolloutStatus, world: &World, activity: &Activity) -> Option<Can
     let of_step = matches!(plan.step(attempt.step), Some(Step::Analysis(_)));
     let canary = CanaryStatus {
         current_step_analysis_run_status: of_step
-            .then(|| name_of_step(&world.object, attempt))
+            .then(|| step_run_name(&world.object, attempt))
             .and_then(reference),
-        current_background_analysis_run_status: name_beside(&world.object, attempt).and_then(reference),
+        current_background_analysis_run_status: background_run_name(&world.object, attempt)
+            .and_then(reference),
     };
     (canary != CanaryStatus::default()).then_some(canary)
 }
@@ -381,7 +384,7 @@ fn write_workload(status: &mut RolloutStatus, workload: &Workload, activity: &Ac
     status.updated_replicas = count(&|pod| pod.runs(&workload.update));
     status.ready_replicas = count(&Pod::ready);
     status.available_replicas = count(&available);
-    // Where every pod is well and on one version there is nothing to show.
+    // A healthy pod on the updated version is not listed.
     let noteworthy = |pod: &&Pod| !pod.ready() || !pod.runs(&workload.update);
     let pods = workload.pods.iter().filter(noteworthy).take(SHOWN_PODS);
     status.pods = pods.map(row).collect();
@@ -402,7 +405,7 @@ fn row(pod: &Pod) -> PodStatus {
     }
 }
 
-/// Kubernetes counts in i32.
+/// The API counts in i32.
 fn number(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
@@ -482,17 +485,17 @@ mod tests {
         counted: Some(5),
         entered: at(3),
         progressed: at(4),
-        reached: 5,
-        exposed: 6,
-        floor: 6,
+        max_available: 5,
+        max_replaced: 6,
+        min_updated: 6,
         kept: vec![2, 3],
         limit: Some(4),
         stopped_at: Some(3),
-        excused: vec![7, 8],
-        held: true,
-        pausing: true,
+        ignored_pods: vec![7, 8],
+        paused_by_user: true,
+        paused_at_step: true,
         fully_promoted: true,
-        beside: Beside::Since(at(10)),
+        background: BackgroundRun::Since(at(10)),
         commands: vec![crate::memory::TakenCommand {
             command: crate::memory::Command::Skip,
             from: crate::plan::StepIndex(2),
@@ -501,7 +504,7 @@ mod tests {
             at: at(11),
         }],
     }))]
-    #[case::and_back(Activity::Returning(crate::memory::Return {
+    #[case::and_back(Activity::RollingBack(crate::memory::Rollback {
         from: RevisionName::from_api("b"),
         cause: Cause::ScaledToZero,
         since: at(9),
@@ -515,7 +518,7 @@ mod tests {
         assert_eq!(commands, crate::world::Commands::default());
     }
 
-    /// As with Argo Rollouts. What is at rest is not remembered as a rollout at its last step.
+    /// Like Argo Rollouts. A rollout at rest is not remembered as one at its last step.
     #[rstest]
     #[case::at_rest(settled(), Some(3), Some("3/3"))]
     #[case::without_steps(with_steps(settled(), Vec::new()), Some(0), Some("0/0"))]
@@ -539,7 +542,7 @@ mod tests {
         assert_eq!(matches!(read_back, Activity::Rolling(_)), rolls);
     }
 
-    /// The number of steps is not known while the spec is invalid, or the workload gone.
+    /// The number of steps is unknown while the spec is invalid or the workload is missing.
     #[rstest]
     #[case::invalid(|world: &mut World| world.plan = Err(vec!["spec.x: is wrong".into()]))]
     #[case::gone(|world: &mut World| world.workload = Err(crate::world::NoWorkload::Missing("StatefulSet db".into())))]
@@ -560,7 +563,7 @@ mod tests {
         world
     }
 
-    /// Every pod is back, and the template still asks for what was aborted.
+    /// Every pod is rolled back, and the template still asks for the aborted version.
     fn aborted() -> World {
         let mut world = settled();
         world.template("b");
@@ -614,8 +617,8 @@ mod tests {
         assert_eq!(stall(&old, &decision), None);
     }
 
-    /// What is waited for rides along with other writes, unless none come.
-    /// That it runs and its probe does not pass yet is so of every pod for a while.
+    /// The reason that a pod is not Ready waits for the next write, unless it is unexpected: for a while every starting pod has a
+    /// failing probe.
     #[rstest]
     #[case("ErrImagePull", true)]
     #[case("Unschedulable", true)]

@@ -10,7 +10,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A pod on its node that plays a part from time zero on.
+/// A pod on its node with a programmed behaviour from time zero on.
 struct Play {
     pod: Pod,
     part: Part,

@@ -1,15 +1,16 @@
-//! Every StatefulSet and its pods as the watches tell, indexed by what asks for them.
+//! A cache of every StatefulSet and its pods, filled by watches.
 //!
-//! Two things keep a decision from being made on the past: a set that we have written is not shown before the watch has
-//! brought that write back, and a pod that we have removed is not shown as if it were still to stay.
+//! Decisions must not be based on stale state: a set is hidden until the watch has shown our own writes to it and our own
+//! deletions of its pods.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, future};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use stateward_core::world::NoWorkload;
 use tokio::sync::{mpsc, watch};
@@ -22,14 +23,14 @@ use crate::{Manager, Observation, Target, Version, Watches};
 /// Namespace and name.
 type Key = (String, String);
 
-/// A set that may look different now.
+/// A set that may have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Changed {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The name of the object that holds it, which may be meant for another set by now.
+    /// The name of the object that holds it, which may reference another set by now.
     pub holder: Option<String>,
 }
 
@@ -48,15 +49,15 @@ struct Inner {
     held: HashMap<Key, BTreeSet<String>>,
     /// By [`set_id`].
     pods: HashMap<Arc<str>, PodsOfSet>,
-    /// The [`set_id`] of each pod's set, to find it again when only the pod is known.
+    /// The [`set_id`] of each pod's set, to find the set when only the pod is known.
     owners: HashMap<Key, Arc<str>>,
-    /// The newest version of a set that we wrote and have not seen yet.
+    /// The newest version of a set that we wrote and the watch has not shown yet.
     written: HashMap<Key, u64>,
-    /// The UID of a pod that we removed and have not seen go yet.
+    /// The UID of a pod that we deleted and whose deletion the watch has not shown yet.
     removed: HashMap<Key, String>,
     /// The objects that may hold a claim, by UID.
     managers: HashMap<String, Target>,
-    /// The UIDs of those among them that sts-plus-operator knows by their names.
+    /// The UIDs of those that sts-plus-operator identifies by name.
     phased: HashMap<Key, String>,
 }
 
@@ -70,7 +71,7 @@ struct PodsOfSet {
 }
 
 impl Inner {
-    /// Takes a pod out, and says whose it was.
+    /// Removes a pod, and returns its set.
     fn remove_pod(&mut self, key: &Key) -> Option<(Changed, Box<PodRow>)> {
         let set = self.owners.remove(key)?;
         let pods = self.pods.get_mut(&set)?;
@@ -106,7 +107,7 @@ impl Inner {
     }
 }
 
-/// Who holds a set: as its claim says, or for whom sts-plus-operator guards it. Its annotation without a guard may be old.
+/// The holder of a set: the object in its claim, or in the annotation of sts-plus-operator, which may be stale without a guard.
 fn holder(set: &SetView) -> Option<String> {
     let peers = set.peer_claim.as_deref().filter(|_| set.is_guarded());
     let claim = set.claim().map(str::to_owned);
@@ -117,7 +118,7 @@ fn peer_holder(name: &str) -> String {
     format!("{PEER_MANAGED_BY}/{name}")
 }
 
-/// Identifies a set among those of all namespaces. Its UID alone does not: a pod names the UID of its owner itself, and a pod of
+/// Identifies a set among those of all namespaces. The UID alone does not: a pod names the UID of its owner itself, and a pod in
 /// another namespace can name any.
 fn set_id(namespace: &str, uid: &str) -> String {
     format!("{namespace}/{uid}")
@@ -126,11 +127,11 @@ fn set_id(namespace: &str, uid: &str) -> String {
 /// The label that every pod of a StatefulSet has.
 const POD_OF_A_SET: &str = "statefulset.kubernetes.io/pod-name";
 
-/// How many pods a page of a list has: there are more of them than of anything else.
+/// How many pods a page of a list has: pods are the most numerous objects.
 const PODS_PAGE: u32 = 25;
 
 impl Caches {
-    /// Empty caches, and where they tell which sets have changed.
+    /// Empty caches, and the receiver of the sets that have changed.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Changed>) {
         let (changed, told) = mpsc::unbounded_channel();
         let caches = Self {
@@ -153,10 +154,10 @@ impl Caches {
         future::join(sets, pods).await;
     }
 
-    /// Waits until everything that was there at the start is known.
+    /// Waits until both initial lists are complete.
     pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
-        // The sender lives as long as we do.
+        // We hold the sender, so it cannot be dropped.
         let _ = synced.wait_for(|watches| *watches == 2).await;
     }
 
@@ -194,7 +195,7 @@ impl Caches {
                     self.tell(changed);
                 }
                 Ok(None) => return,
-                // Noted above; it is tried again.
+                // Recorded above; the watch retries.
                 Err(_) => {}
             }
         }
@@ -202,22 +203,21 @@ impl Caches {
 
     fn tell(&self, changed: impl IntoIterator<Item = Changed>) {
         for changed in changed {
-            // Nobody listens any more when the operator is on its way out.
+            // The receiver is gone only when the operator shuts down.
             let _ = self.changed.send(changed);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every change below is complete before anything can panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(super) fn set(&self, namespace: &str, name: &str) -> Option<Arc<SetView>> {
         self.lock().sets.get(&key(namespace, name)).cloned()
     }
 
-    /// Another set that the target's manager holds, if there is one. What we have just written to is left out until the watch
-    /// has brought that back.
+    /// Another set that the target's manager holds, if there is one. Ignores sets that we have written until the watch has shown
+    /// the write.
     pub(super) fn held_elsewhere(&self, target: &Target) -> Option<String> {
         let manager = &target.manager;
         let peers = (manager.kind == read::PHASED).then(|| peer_holder(&manager.name));
@@ -237,7 +237,7 @@ impl Caches {
         elsewhere.cloned()
     }
 
-    /// An object that may hold a claim is there, and meant for this.
+    /// Records an object that may hold a claim, and the workload that it references.
     pub fn manager_lives(&self, target: Target) {
         let mut inner = self.lock();
         let Manager { kind, name, uid } = &target.manager;
@@ -247,18 +247,18 @@ impl Caches {
         inner.managers.insert(uid.clone(), target);
     }
 
-    /// Has everybody look again who cares about a set.
+    /// Triggers a reconcile of every object that is interested in a set.
     pub fn touch(&self, namespace: &str, name: &str) {
         self.tell([changed(key(namespace, name), None)]);
     }
 
-    /// It is gone.
+    /// Records that an object is deleted.
     pub fn manager_gone(&self, uid: &str) {
         let mut inner = self.lock();
         let Some(gone) = inner.managers.remove(uid) else {
             return;
         };
-        // Another one may have its name by now.
+        // Another object may have its name by now.
         if let Entry::Occupied(of_that_name) = inner.phased.entry(key(&gone.namespace, &gone.manager.name))
             && of_that_name.get() == uid
         {
@@ -266,7 +266,7 @@ impl Caches {
         }
     }
 
-    /// Our write to a set got this version.
+    /// Records the version of our write to a set.
     pub(super) fn wrote_set(&self, namespace: &str, name: &str, version: Option<String>) {
         let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
             return;
@@ -276,7 +276,7 @@ impl Caches {
         *newest = version.max(*newest);
     }
 
-    /// The version at which this pod was seen, unless it was seen Ready.
+    /// The version of this pod in the cache, unless it is Ready there.
     pub(super) fn version_not_ready(&self, namespace: &str, name: &str, uid: &str) -> Option<String> {
         let inner = self.lock();
         let pods = inner.pods.get(inner.owners.get(&key(namespace, name))?)?;
@@ -284,13 +284,13 @@ impl Caches {
         (pod.uid == uid && pod.status.ready_since.is_none()).then(|| pod.version.clone())
     }
 
-    /// We have removed this pod.
+    /// Records that we have deleted this pod.
     pub(super) fn removed_pod(&self, namespace: &str, name: &str, uid: &str) {
         let mut inner = self.lock();
         inner.removed.insert(key(namespace, name), uid.to_owned());
     }
 
-    /// The set and its pods. `None` while what is known is older than what we did.
+    /// The set and its pods. `None` while the cache is older than our own writes.
     pub(super) fn observe(&self, target: &Target) -> Option<Observation> {
         let mut inner = self.lock();
         let here = key(&target.namespace, &target.name);
@@ -370,7 +370,7 @@ fn key_of(object: &impl Resource<DynamicType = ()>) -> Key {
     )
 }
 
-/// Versions count up; one that is no number is never older than another.
+/// Resource versions increase; one that is not a number counts as 0.
 fn version(object: &impl Resource<DynamicType = ()>) -> u64 {
     let version = object.meta().resource_version.as_deref();
     version
@@ -378,7 +378,7 @@ fn version(object: &impl Resource<DynamicType = ()>) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// An object that the caches hold.
+/// A kind of object that the caches hold.
 trait Cached:
     Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
     + Clone
@@ -387,19 +387,19 @@ trait Cached:
     + Send
     + 'static
 {
-    /// What is kept of it.
+    /// The part that is kept.
     type Kept: Send;
 
-    /// `None` for one that is nobody's.
+    /// `None` for an object that is not relevant.
     fn keep(self) -> Option<Self::Kept>;
 
-    /// Puts one in. Says which set has changed.
+    /// Inserts an object, and returns the set that changed.
     fn put(kept: Self::Kept, inner: &mut Inner) -> Option<Changed>;
 
-    /// Takes one out.
+    /// Removes an object.
     fn take(kept: Self::Kept, inner: &mut Inner) -> Option<Changed>;
 
-    /// Puts `all` in the place of everything in `namespace`.
+    /// Replaces everything in `namespace` with `all`.
     fn replace(inner: &mut Inner, namespace: &str, all: Vec<Self::Kept>) -> Vec<Changed>;
 }
 
@@ -502,7 +502,7 @@ impl Cached for PodView {
             }
             Self::put(pod, inner)
         }));
-        // What went while nobody watched is told by nobody.
+        // Pods that were deleted while the watch was down have no event.
         let Inner { owners, removed, .. } = inner;
         removed.retain(|key, _| !here(key) || owners.contains_key(key));
         told.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
@@ -558,7 +558,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    /// One whose container waits for this reason.
+    /// A pod whose container waits for this reason.
     fn waiting(uid: &str, reason: &str, message: &str) -> PodView {
         let mut pod = pod_manifest(uid);
         let container = json!({
@@ -569,7 +569,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    /// A kubelet that tries to pull an image in vain shows one reason and the other in turn, with a port of its own every time.
+    /// A kubelet that fails to pull an image alternates between two reasons, with another port in every message.
     #[test]
     fn an_image_that_cannot_be_pulled_is_one_trouble() {
         let (caches, _changed) = Caches::new();
@@ -592,7 +592,7 @@ mod tests {
         assert_eq!(shown().trouble, broken.trouble);
         put(&caches, waiting("1", "ImagePullBackOff", "port 4"));
         assert_eq!(shown().trouble, broken.trouble);
-        // Where the watch begins again, too.
+        // Also after a relist.
         let listed = waiting("1", "ErrImagePull", "port 5").keep().unwrap();
         PodView::replace(&mut caches.lock(), "", vec![listed]);
         assert_eq!(shown().trouble, broken.trouble);
@@ -674,14 +674,14 @@ mod tests {
         assert_eq!(claim(), Claim::Free);
     }
 
-    /// A view of an object in another namespace that copies every name and UID a tenant can write.
+    /// An object in another namespace that copies every name and UID that a tenant can write.
     fn elsewhere<K: DeserializeOwned>(mut object: Value, changes: Value) -> K {
         json_patch::merge(&mut object, &json!({"metadata": {"namespace": "other"}}));
         json_patch::merge(&mut object, &changes);
         serde_json::from_value(object).unwrap()
     }
 
-    /// Owner references are written by whoever creates a pod, so a pod in another namespace can name any set.
+    /// The creator of a pod writes its owner references, so a pod in another namespace can name any set.
     #[test]
     fn a_pod_of_another_namespace_is_not_counted_and_its_deletion_hides_none() {
         let (caches, _changed) = Caches::new();
@@ -711,7 +711,7 @@ mod tests {
         assert!(pod.keep().is_none());
     }
 
-    /// The claim is an annotation, and anybody who may write a set of his own can copy it from another one.
+    /// The claim is an annotation, so a user who may write a set can copy it from another one.
     #[rstest]
     #[case::our_claim(json!({"metadata": {"name": "copy", "annotations": {MANAGED_BY: "RolloutPlugin/db/us"}}}))]
     #[case::of_sts_plus(json!({
@@ -729,7 +729,7 @@ mod tests {
         }
     }
 
-    /// A set may name any UID in its annotation: one of an object that lives elsewhere keeps nobody from claiming the set.
+    /// A set may name any UID in its annotation: the UID of an object in another namespace does not prevent claiming the set.
     #[test]
     fn a_claim_by_an_object_of_another_namespace_blocks_nobody() {
         let (caches, _changed) = Caches::new();

@@ -1,7 +1,7 @@
 //! StatefulSets: the share is the `partition` of their rolling update.
 //!
-//! - [`view`]: sets and pods with just the fields that decisions read.
-//! - [`cache`]: all of them, indexed, as the watches tell.
+//! - [`view`]: sets and pods with only the fields that decisions read.
+//! - [`cache`]: all of them, indexed, kept current by watches.
 //! - [`read`]: a set and its pods as a workload.
 //! - this file: the requests.
 
@@ -20,7 +20,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use stateward_client::{ObjectName, Objects};
 use stateward_core::plan::Share;
-use stateward_core::world::{Action, Leave};
+use stateward_core::world::{Action, LeftAs};
 
 pub use self::cache::{Caches, Changed};
 use self::view::Left;
@@ -29,14 +29,14 @@ use crate::{Done, Observation, PluginError, ResourcePlugin, Snapshot, Target, Ve
 /// The field manager of everything the plugin writes to a set.
 pub const FIELD_MANAGER: &str = "stateward";
 
-/// Names the object that manages a set. Only this object's operator moves the partition.
+/// The annotation that names the object that manages a set. Only this object's operator moves the partition.
 pub const MANAGED_BY: &str = "stateward.dev/managed-by";
 
-/// On a set that was let go of in the middle of a rollout: the partition that it was left at, and the one that users had set.
+/// The annotation of a set released in the middle of a rollout: the partition at that moment, and the one that users had set.
 pub const LEFT: &str = "stateward.dev/left";
 
-/// Names the PhasedRollout that manages a set, where sts-plus-operator has left it. It counts only where nobody has claimed the set
-/// here, and goes when the object that it names lets go.
+/// The annotation in which sts-plus-operator names the PhasedRollout that manages a set. It counts only if no object here has
+/// claimed the set, and is removed when the named object releases it.
 pub const PEER_MANAGED_BY: &str = "sts.plus/phasedRollout";
 
 /// The built-in plugin for StatefulSets.
@@ -58,7 +58,7 @@ impl StatefulSets {
         Ok(Objects::namespaced(&self.client, &name(&target.namespace)?))
     }
 
-    /// Applies `spec` and the claim to a set, on the version that was looked at, and remembers what came of it.
+    /// Applies `spec` and the claim to a set at the observed version, and records the new version.
     async fn apply(&self, target: &Target, at: &Version, spec: Value) -> Result<Done, PluginError> {
         let patch = json!({
             "apiVersion": "apps/v1",
@@ -78,7 +78,7 @@ impl StatefulSets {
         let written = written.map_err(|error| refusal(error, target, "cannot set the partition"))?;
         self.caches
             .wrote_set(&target.namespace, &target.name, written.resource_version());
-        // What admission has changed would be written again at once, and changed again.
+        // If admission changed the partition, the same write would be repeated endlessly.
         let partition = |spec: &Value| spec.pointer("/updateStrategy/rollingUpdate/partition").cloned();
         if let Some(asked) = partition(&spec)
             && let Some(set) = partition(&json!(written.spec)).filter(|set| *set != asked)
@@ -91,11 +91,15 @@ impl StatefulSets {
         Ok(Done::Changed)
     }
 
-    /// Asks the server: a set that the watch does not show may have been created while the watch was interrupted. To refuse a command
-    /// or to let an object go because of that would be wrong.
+    /// Asks the API server, because a set may have been created while the watch was interrupted: refusing a command or releasing an
+    /// object because of that would be wrong.
     async fn exists(&self, target: &Target) -> Result<bool, PluginError> {
+        // The engine reports an invalid name.
+        let Ok(name) = ObjectName::new(&target.name) else {
+            return Ok(false);
+        };
         let sets = self.objects::<PartialObjectMeta<StatefulSet>>(target)?;
-        let found = sets.find(&name(&target.name)?).await;
+        let found = sets.find(&name).await;
         match found {
             Ok(set) => Ok(set.is_some()),
             Err(error) => Err(refusal(error, target, "cannot look for the set")),
@@ -137,7 +141,7 @@ fn refusal(error: kube::Error, target: &Target, what: &str) -> PluginError {
     }
 }
 
-/// What a refused eviction says of the budget: its cause names it and its numbers.
+/// The message of a refused eviction: its cause names the budget and its numbers.
 fn budget(status: &kube::core::Status) -> String {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let causes: Vec<_> = causes.map(|cause| cause.message.as_str()).collect();
@@ -186,11 +190,17 @@ impl ResourcePlugin for StatefulSets {
         Ok(workload.observed && workload.released >= i64::from(due) && workload.told.updated >= due)
     }
 
-    async fn abort(&self, target: &Target, pod: &str, uid: &str, serving: bool) -> Result<Done, PluginError> {
+    async fn replace_pod(
+        &self,
+        target: &Target,
+        pod: &str,
+        uid: &str,
+        serving: bool,
+    ) -> Result<Done, PluginError> {
         let pods = self.objects::<Pod>(target)?;
         let pod_name = name(pod)?;
         let outcome = if serving {
-            // By hand: `Api::evict` writes `delete_options`, which the server does not read.
+            // Built by hand: `Api::evict` writes `delete_options`, which the API server ignores.
             let eviction = json!({
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
@@ -200,7 +210,7 @@ impl ResourcePlugin for StatefulSets {
             let evicted = pods.create_subresource("eviction", &pod_name, &eviction);
             evicted.await.map(|_| true)
         } else {
-            // It is no loss as long as it is not Ready: one that has become Ready by now is decided on again.
+            // Deleting it is harmless only while it is not Ready: if it has become Ready, decide again.
             let Some(version) = self.caches.version_not_ready(&target.namespace, pod, uid) else {
                 return Ok(Done::Unchanged);
             };
@@ -235,7 +245,7 @@ impl ResourcePlugin for StatefulSets {
     ) -> Result<Option<Snapshot>, PluginError> {
         let failed = |error: kube::Error| refusal(error, target, "cannot read the template");
         let Some(revision) = revision else {
-            // As it is, not as our types know it: a field that they lack would be lost on the way back.
+            // Read untyped: fields that our types lack would be lost in a rollback.
             let whole = ApiResource::erase::<StatefulSet>(&());
             let sets =
                 Objects::<DynamicObject>::namespaced_with(&self.client, &name(&target.namespace)?, &whole);
@@ -244,7 +254,7 @@ impl ResourcePlugin for StatefulSets {
         };
         let revisions = self.objects::<ControllerRevision>(target)?;
         let revision = revisions.get(&name(revision)?).await.map_err(failed)?;
-        // The name may come from a status: only the set's own revisions are templates that it had.
+        // The name may come from a status, so only the set's own revisions are accepted.
         let set = self.caches.set(&target.namespace, &target.name);
         let uid = set.and_then(|set| set.metadata.uid.clone());
         let own = |revision: &ControllerRevision| {
@@ -253,7 +263,7 @@ impl ResourcePlugin for StatefulSets {
         };
         let template = revision.filter(own).and_then(|revision| {
             let mut template = revision.data?.0.pointer("/spec/template")?.clone();
-            // The revision is a patch; what remains without its directive is the template.
+            // The revision is a patch; without its directive it is the template.
             template.as_object_mut()?.remove("$patch");
             Some(template)
         });
@@ -268,7 +278,7 @@ impl ResourcePlugin for StatefulSets {
         share: Share,
     ) -> Result<Done, PluginError> {
         let partition = self.partition(target, share)?;
-        // A JSON patch replaces the template whole: an apply would leave fields that others own.
+        // A JSON patch replaces the whole template: an apply would keep fields that others own.
         let patch: json_patch::Patch = serde_json::from_value(json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": at.0},
             {"op": "replace", "path": "/spec/template", "value": template.0},
@@ -287,7 +297,7 @@ impl ResourcePlugin for StatefulSets {
             .patch(&name(&target.name)?, &params, &Patch::<()>::Json(patch))
             .await;
         let written = written.map_err(|error| match &error {
-            // A failed test is how a JSON patch says that somebody was faster.
+            // A failed test in a JSON patch is a conflict.
             kube::Error::Api(status) if status.code == 422 && status.message.contains("test") => {
                 PluginError::Conflict(set_name(target))
             }
@@ -337,11 +347,16 @@ impl ResourcePlugin for StatefulSets {
         }
     }
 
-    async fn let_go(&self, target: &Target, at: &Version, leave: &Leave) -> Result<Done, PluginError> {
+    async fn release_claim(
+        &self,
+        target: &Target,
+        at: &Version,
+        leave: &LeftAs,
+    ) -> Result<Done, PluginError> {
         let set = self.caches.set(&target.namespace, &target.name);
         let partition = |setting: &String| setting.parse::<i32>().ok();
         let left = match (leave, &set) {
-            (Leave::AsItIs(before), Some(set)) => partition(before).map(|before| Left {
+            (LeftAs::Frozen(before), Some(set)) => partition(before).map(|before| Left {
                 partition: set.partition(),
                 before,
             }),
@@ -357,7 +372,7 @@ impl ResourcePlugin for StatefulSets {
         if peer_claim.is_some_and(|name| target.manager.is_phased(name)) {
             patch["metadata"]["annotations"][PEER_MANAGED_BY] = Value::Null;
         }
-        if let Leave::AsItWas(setting) = leave
+        if let LeftAs::BeforeAdoption(setting) = leave
             && let Some(partition) = partition(setting)
         {
             patch["spec"] = json!({"updateStrategy": {"rollingUpdate": {"partition": partition}}});
@@ -370,7 +385,7 @@ impl ResourcePlugin for StatefulSets {
             .objects::<StatefulSet>(target)?
             .patch(&name(&target.name)?, &params, &Patch::Merge(patch))
             .await;
-        let written = written.map_err(|error| refusal(error, target, "cannot let go"))?;
+        let written = written.map_err(|error| refusal(error, target, "cannot release"))?;
         self.caches
             .wrote_set(&target.namespace, &target.name, written.resource_version());
         Ok(Done::Changed)

@@ -10,7 +10,7 @@ use super::view::{MAX_TEMPLATE_VALUES, PodRow, SetView, count};
 use crate::Manager;
 
 impl Manager {
-    /// How a claim is written down: `RolloutPlugin/my-rollout/0f3c…`
+    /// The form of a claim: `RolloutPlugin/my-rollout/0f3c…`
     pub(super) fn claim(&self) -> String {
         format!("{}/{}/{}", self.kind, self.name, self.uid)
     }
@@ -21,18 +21,18 @@ impl Manager {
     }
 }
 
-/// Whom a set names as the object that manages it.
+/// How a set names the object that manages it.
 pub(super) enum Named<'n> {
-    /// The one of this UID.
+    /// By UID.
     Uid(&'n str),
-    /// The PhasedRollout of this name that is meant for the set.
+    /// By name: a PhasedRollout that references the set.
     Phased(&'n str),
 }
 
-/// The kind that sts-plus-operator has too.
+/// The kind that sts-plus-operator also has.
 pub(super) const PHASED: &str = "PhasedRollout";
 
-/// The workload that `set` and `pods` show, or why it cannot be rolled.
+/// The workload from `set` and `pods`, or why it cannot be rolled out.
 pub(super) fn workload<'p>(
     set: &SetView,
     pods: impl Iterator<Item = (&'p str, &'p PodRow)>,
@@ -98,15 +98,15 @@ pub(super) fn workload<'p>(
     })
 }
 
-/// The partition that users have set. One on a set that somebody holds is his, or what he has left; of sts-plus-operator, whose mark
-/// may be old, only where the set was held for us, or as tightly as it holds one.
+/// The partition that users have set. The partition of a claimed set was set by its claimant. An annotation of sts-plus-operator,
+/// which may be stale, counts only if it names our manager, or if the set is guarded.
 fn setting(set: &SetView, partition: i32, manager: &Manager) -> String {
     let peers = set.peer_claim.as_deref();
     let held = set.claim().is_some() || peers.is_some_and(|name| set.is_guarded() || manager.is_phased(name));
     if held { 0 } else { partition }.to_string()
 }
 
-/// Whose it is. A claim whose object is gone is nobody's; then the one goes first whom sts-plus-operator took it for.
+/// The claim on a set. A claim of a deleted object does not count; then the one in the annotation of sts-plus-operator does.
 fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) -> Claim {
     let written = set.claim();
     if written == Some(manager.claim().as_str()) {
@@ -127,15 +127,15 @@ fn claim(set: &SetView, manager: &Manager, lives: impl Fn(Named<'_>) -> bool) ->
     }
 }
 
-/// The row of a pod; `None` for one whose name is not `<set>-<ordinal>`.
+/// The row of a pod; `None` if its name is not `<set>-<ordinal>`.
 fn row(name: &str, pod: &PodRow, set: &str, start: i32) -> Option<Pod> {
     let digits = name.strip_prefix(set)?.strip_prefix('-')?;
     let ordinal: i64 = digits.parse().ok()?;
-    // `db-01` is a pod of no set: it would stand in the place of `db-1`.
+    // `db-01` is not a pod of the set: it would take the place of `db-1`.
     if ordinal.to_string() != digits {
         return None;
     }
-    // An ordinal below the first is one that scaling takes away: it sorts behind all others.
+    // An ordinal below the first is removed by scaling, so it sorts behind all others.
     let index = u32::try_from(ordinal - i64::from(start)).unwrap_or(u32::MAX);
     Some(Pod {
         name: name.to_owned(),
@@ -161,7 +161,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    /// A set of three pods that count from 5, with this merged into it.
+    /// A set of three pods that count from 5, with `patch` merged into it.
     fn set(patch: &Value) -> SetView {
         let mut set = json!({
             "metadata": {"name": "db", "uid": "set", "generation": 2},
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(read(&patch, &[]).claim, expected);
     }
 
-    /// Rule 15 also where another operator has written it down.
+    /// Rule 15 also for the annotation of another operator.
     #[rstest]
     #[case(None, Some("lives"), Claim::Other("PhasedRollout lives, as its annotation sts.plus/phasedRollout says".into()))]
     #[case(None, Some("gone"), Claim::Free)]

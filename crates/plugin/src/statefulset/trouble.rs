@@ -1,12 +1,12 @@
-//! Containers that waiting does not mend (rule 12).
+//! Container problems that waiting does not fix (rule 12).
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus};
 use stateward_core::workload::{Trouble, Unready};
 
 use super::unready::differ_in_numbers;
 
-/// What the kubelet calls a container that it has given up on, or keeps trying in vain. A first failed pull is not yet one
-/// of them: the second try follows in seconds.
+/// The waiting reasons of a container that the kubelet has given up on or keeps retrying in vain. A first failed pull is not one of
+/// them: the second attempt follows within seconds.
 const HOPELESS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -26,7 +26,7 @@ fn ended(container: &ContainerStatus, last: &ContainerStateTerminated) -> String
     )
 }
 
-/// Why this container will not get well by itself.
+/// Why this container will not become Ready by itself.
 pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
     let state = container.state.as_ref()?;
     let last = container
@@ -38,7 +38,7 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
             .reason
             .as_deref()
             .filter(|reason| HOPELESS.contains(reason))?;
-        // "Back-off restarting" says less than what ended the container.
+        // "Back-off restarting" says less than how the container terminated.
         let message = match last.filter(|_| reason == "CrashLoopBackOff") {
             Some(last) => ended(container, last),
             None => waiting.message.clone().unwrap_or_default(),
@@ -48,8 +48,8 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
             message,
         });
     }
-    // A crash loop runs for a moment between two waits, and has ended for a moment: it is one until it is Ready. The first restart
-    // comes without a wait.
+    // A crash-looping container runs for a moment between two waits and is terminated for a moment: it counts as crash-looping
+    // until it is Ready. The first restart comes without a wait.
     if !container.ready && container.restart_count > 1 {
         let last = state.terminated.as_ref().or(last);
         let last = last.filter(|last| last.exit_code != 0)?;
@@ -58,7 +58,7 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
             message: ended(container, last),
         });
     }
-    // One that runs again after it was killed for its memory is killed again; the loop only takes longer to be named.
+    // A container that was OOMKilled will be killed again; Kubernetes only takes longer to call that a crash loop.
     let killed = state.terminated.as_ref().or(last);
     killed
         .filter(|ended| ended.reason.as_deref() == Some("OOMKilled") && !container.ready)
@@ -68,7 +68,7 @@ pub(super) fn of(container: &ContainerStatus) -> Option<Trouble> {
         })
 }
 
-/// How the container last ended, if it has.
+/// The last termination of the container, if there was one.
 pub(super) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     let states = [container.state.as_ref(), container.last_state.as_ref()];
     states
@@ -77,8 +77,8 @@ pub(super) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTer
         .find_map(|state| state.terminated.as_ref())
 }
 
-/// The trouble of a pod that had this trouble `before`. Every try to pull an image shows as `ErrImagePull` for a moment, in other
-/// words or with other numbers: one that has failed again is in the same trouble.
+/// The trouble of a pod that had this trouble `before`. Every attempt to pull an image shows `ErrImagePull` for a moment, with
+/// another message or other numbers: a repeated failure is the same trouble.
 pub(super) fn steadied(
     now: Option<Trouble>,
     before: Option<&Trouble>,

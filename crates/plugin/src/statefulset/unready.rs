@@ -1,17 +1,17 @@
-//! Why a pod is not Ready, as the scheduler and the kubelet report it. It is shown to people, and no verdict follows from it.
+//! Why a pod is not Ready, as the scheduler and the kubelet report it. It is shown to users, and decides nothing.
 
 use k8s_openapi::api::core::v1::ContainerStatus;
 use stateward_core::workload::Unready;
 
 use super::view::{PodCondition, PodStatus};
 
-/// What a kubelet says of every container before it starts.
+/// The reasons that a kubelet reports for every container before it starts.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// The longest of a message, in characters.
+/// The most characters of a message.
 const LONGEST: usize = 200;
 
-/// Why the pod is not Ready, where that is known.
+/// Why the pod is not Ready, if that is known.
 pub(super) fn of(status: &PodStatus) -> Option<Unready> {
     let is_false = |condition: &&PodCondition| condition.status == "False";
     if !status.reason.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn of(status: &PodStatus) -> Option<Unready> {
             containers.find_map(|container| of_container(container, names))
         })
         .or_else(|| {
-            // A readiness gate, which no container knows of.
+            // A readiness gate, which no container reports.
             let ready = status.condition("Ready").filter(is_false)?;
             let all_ready = status.container_statuses.iter().all(|container| container.ready);
             let reason = ready.reason.as_deref().filter(|_| all_ready)?;
@@ -39,8 +39,8 @@ pub(super) fn of(status: &PodStatus) -> Option<Unready> {
         })
 }
 
-/// The report after `before`. One that differs in numbers alone, such as those of nodes or ports, is no other: a status is not written
-/// for that.
+/// The report after `before`. One that differs only in numbers, such as those of nodes or ports, counts as the same: the status is
+/// not written for that.
 pub(super) fn steadied(now: Option<Unready>, before: Option<&Unready>) -> Option<Unready> {
     match (&now, before) {
         (Some(now), Some(before))
@@ -52,7 +52,7 @@ pub(super) fn steadied(now: Option<Unready>, before: Option<&Unready>) -> Option
     }
 }
 
-/// Whether two texts differ in numbers at the most.
+/// Whether two texts differ at most in numbers.
 pub(super) fn differ_in_numbers(one: &str, other: &str) -> bool {
     let letters = |text: &str| {
         text.chars()
@@ -80,7 +80,7 @@ fn of_init_container(container: &ContainerStatus, initialized: bool) -> Option<U
     of_container(container, true)
 }
 
-/// With `names`, the message says which container it is.
+/// With `names`, the message names the container.
 fn of_container(container: &ContainerStatus, names: bool) -> Option<Unready> {
     let state = container.state.as_ref().filter(|_| !container.ready)?;
     if let Some(waiting) = &state.waiting {
@@ -97,7 +97,7 @@ fn of_container(container: &ContainerStatus, names: bool) -> Option<Unready> {
         });
     }
     state.running.as_ref()?;
-    // Without a startup probe a container that runs has started.
+    // Without a startup probe, a running container counts as started.
     let (reason, probe) = match container.started {
         Some(false) => (Unready::STARTUP_PROBE, "startup probe"),
         Some(true) | None => (Unready::READINESS_PROBE, "readiness probe"),

@@ -1,4 +1,4 @@
-//! Sets and pods with just the fields that decisions read. Ten thousand sets fit where a few hundred whole ones would.
+//! Sets and pods with only the fields that decisions read. Ten thousand of them fit where a few hundred complete sets would.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use stateward_core::plan::Fingerprint;
 use stateward_core::revision;
 use stateward_core::workload::{Trouble, Unready};
 
-/// Makes a type stand for another one in the API, with fewer fields.
+/// Implements the API of another type for one with fewer fields.
 macro_rules! stands_for {
     ($view:ty, $whole:ty) => {
         impl Resource for $view {
@@ -54,7 +54,7 @@ macro_rules! stands_for {
 stands_for!(SetView, StatefulSet);
 stands_for!(PodView, Pod);
 
-/// What is read of an object's metadata. The rest, above all `managedFields`, is skipped and not thrown away later.
+/// The metadata that is read. The rest, above all `managedFields`, is skipped while parsing.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Meta {
@@ -70,7 +70,7 @@ struct Meta {
 }
 
 impl Meta {
-    /// Who the object is, without what it carries along.
+    /// The object's identity only.
     fn slim(self) -> ObjectMeta {
         ObjectMeta {
             name: self.name,
@@ -89,17 +89,17 @@ impl Meta {
 #[serde(from = "WholeSet")]
 pub(crate) struct SetView {
     pub(crate) metadata: ObjectMeta,
-    /// Who claims it.
+    /// The object that claims it.
     claim: Option<String>,
-    /// The name of the PhasedRollout that sts-plus-operator took it for.
+    /// The name of the PhasedRollout in the annotation of sts-plus-operator.
     pub(crate) peer_claim: Option<String>,
-    /// How it was let go of in the middle of a rollout.
+    /// Its state when it was released in the middle of a rollout.
     pub(crate) left: Option<Left>,
     pub(crate) spec: SetSpec,
     pub(crate) status: SetStatus,
 }
 
-/// What [`super::LEFT`] says.
+/// The value of the annotation [`super::LEFT`].
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Left {
     /// The partition at that moment.
@@ -145,7 +145,7 @@ pub(crate) struct SetSpec {
     pub(crate) pod_management_policy: Option<String>,
     pub(crate) min_ready_seconds: Option<i32>,
     pub(crate) update_strategy: UpdateStrategy,
-    /// `None` for a template of too many values.
+    /// `None` for a template with too many values.
     #[serde(deserialize_with = "fingerprint")]
     pub(crate) template: Option<Fingerprint>,
 }
@@ -183,7 +183,7 @@ pub(crate) struct SetStatus {
     pub(crate) update_revision: String,
 }
 
-/// How many values and keys a template may have, so that the revision, the pods and the copy that are made of it have fewer than
+/// How many values and keys a template may have, so that the revision, the pods and the copy created from it have fewer than
 /// [`stateward_client::MAX_VALUES`].
 pub(crate) const MAX_TEMPLATE_VALUES: usize = 50_000;
 
@@ -196,19 +196,19 @@ const TEMPLATE: Limit = Limit {
 fn fingerprint<'de, D: Deserializer<'de>>(template: D) -> Result<Option<Fingerprint>, D::Error> {
     let text = Box::<RawValue>::deserialize(template)?;
     let template = json::read::<Value>(text.get().as_bytes(), TEMPLATE);
-    // Too many values, or too deep: a StatefulSet has nothing else that is not JSON.
+    // Too many values, or too deep: the API server stores nothing that is not JSON.
     Ok(template
         .ok()
         .map(|template| Fingerprint::of(&revision::data(&template))))
 }
 
 impl SetView {
-    /// Pods asked for.
+    /// Requested replicas.
     pub(crate) fn replicas(&self) -> u32 {
         count(self.spec.replicas.unwrap_or(1))
     }
 
-    /// The ordinal from which pods are released.
+    /// Pods from this ordinal on are released.
     pub(crate) fn partition(&self) -> i32 {
         let rolling = self.spec.update_strategy.rolling_update.as_ref();
         rolling.map_or(0, |rolling| rolling.partition)
@@ -219,7 +219,7 @@ impl SetView {
         i64::from(self.partition()) >= i64::from(self.replicas())
     }
 
-    /// The claim that is written on it: `RolloutPlugin/my-rollout/0f3c…`
+    /// The claim in its annotation: `RolloutPlugin/my-rollout/0f3c…`
     pub(crate) fn claim(&self) -> Option<&str> {
         self.claim.as_deref()
     }
@@ -230,7 +230,7 @@ impl SetView {
     }
 }
 
-/// A count of the API, which is never negative but once, in a bug of Kubernetes' own.
+/// A count from the API. It is never negative, except in one Kubernetes bug.
 pub(crate) fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
@@ -245,7 +245,7 @@ pub(crate) struct PodView {
     status: Condition,
 }
 
-/// What is kept of a pod beside its name.
+/// What is kept of a pod, besides its name.
 #[derive(Clone, Debug)]
 pub(crate) struct PodRow {
     pub(crate) uid: String,
@@ -256,7 +256,7 @@ pub(crate) struct PodRow {
 }
 
 impl PodRow {
-    /// The row as it follows on one of the same name.
+    /// The row after an update of the one with the same name.
     pub(crate) fn after(self, before: &Self) -> Self {
         if self.uid != before.uid {
             return self;
@@ -268,7 +268,7 @@ impl PodRow {
     }
 }
 
-/// A pod and whose it is.
+/// A pod and the set that owns it.
 pub(crate) struct Owned {
     /// Namespace and name.
     pub(crate) key: (String, String),
@@ -302,7 +302,7 @@ impl PodView {
     }
 }
 
-/// The set that a pod belongs to.
+/// The set that owns a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) uid: String,
@@ -337,7 +337,7 @@ impl From<WholePod> for PodView {
     }
 }
 
-/// What a pod's status comes down to.
+/// A summary of a pod's status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Condition {
     pub(crate) ready_since: Option<Timestamp>,
@@ -350,7 +350,7 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// What comes and goes while nothing changes stays as it was seen `before` of the same pod, so that no status is written for it.
+    /// Keeps values from `before` that flap while nothing changes, so that no status is written for them.
     pub(crate) fn steadied(self, before: &Self) -> Self {
         Self {
             trouble: super::trouble::steadied(self.trouble, before.trouble.as_ref(), self.unready.as_ref()),
@@ -360,7 +360,7 @@ impl Condition {
     }
 }
 
-/// A pod's status as it is read.
+/// The part of a pod's status that is parsed.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PodStatus {
@@ -391,10 +391,10 @@ pub(super) struct PodCondition {
 
 fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error> {
     let text = Box::<RawValue>::deserialize(status)?;
-    // Times that the server takes and jiff does not: such a pod is not Ready, and the watch of all the others goes on.
+    // The API server accepts times that jiff does not: such a pod counts as not Ready, and the watch continues.
     let status: PodStatus = serde_json::from_str(text.get()).unwrap_or_default();
     let ready = status.condition("Ready");
-    // A pod without a node has no such condition, but others.
+    // A pod without a node lacks this condition, but has others.
     let begun = || {
         let times = status.conditions.iter();
         times.filter_map(|condition| condition.last_transition_time).min()
@@ -410,7 +410,7 @@ fn condensed<'de, D: Deserializer<'de>>(status: D) -> Result<Condition, D::Error
             .iter()
             .chain(&status.container_statuses)
     };
-    // A back-off lies between the end of a container and its next start, and a container that has just started is not well yet.
+    // The backoff lies between the end of a container and its next start, and a container that has just started is not healthy yet.
     let restarted = containers().filter_map(|container| {
         let ended = container.last_state.as_ref()?.terminated.as_ref()?;
         let runs = container.state.as_ref().and_then(|state| state.running.as_ref());
@@ -444,7 +444,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    /// The API server takes a year beyond 9999.
+    /// The API server accepts a year beyond 9999.
     #[test]
     fn a_pod_with_a_time_that_cannot_be_read_is_a_pod_that_is_not_ready() {
         let condition =
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(pod(json!([ready, odd])).status, Condition::default());
     }
 
-    /// Between the end of a container and its next start lies its back-off.
+    /// The backoff lies between the end of a container and its next start.
     #[rstest]
     #[case::in_back_off(json!({"waiting": {"reason": "CrashLoopBackOff"}}), "2026-01-01T00:00:00Z")]
     #[case::started_again(json!({"running": {"startedAt": "2026-01-01T00:05:00Z"}}), "2026-01-01T00:05:00Z")]

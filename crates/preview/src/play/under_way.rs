@@ -1,4 +1,4 @@
-//! How a rollout that has begun comes to where it stands, before the preview of it begins.
+//! Brings a rollout in progress to its current step, before its preview begins.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::preview::Happening;
 use crate::subject::Start;
 
 impl Play {
-    /// What somebody has to say for a gate that came to no good end. Until then it stands, here as if by hand.
+    /// The command that a user must give for a failed gate. Until then the gate stands, here as a manual pause.
     pub(super) fn verb_of_the_gate(&self) -> Option<&'static str> {
-        let status = self.cast.subject.status();
+        let status = self.fixture.subject.status();
         let Activity::Rolling(attempt) = record::memory(&status).activity else {
             return None;
         };
         let step = self.plan.steps.get(attempt.step.0 as usize);
-        let is_gate = matches!(step, Some(Step::Analysis(_))) && self.cast.replaced.is_none();
-        // Whoever has said so already is not called again.
-        let stands = is_gate && attempt.pausing && record::commands(&status) == Commands::default();
+        let is_gate = matches!(step, Some(Step::Analysis(_))) && self.fixture.replaced.is_none();
+        // If a command is pending, the user has already decided.
+        let stands = is_gate && attempt.paused_at_step && record::commands(&status) == Commands::default();
         stands.then_some(if self.plan.by_pod { "retry" } else { "promote" })
     }
 
-    /// Gives the commands that wait for an operator, for it to take them when this begins.
+    /// Writes the pending commands, for the operator to take them when the preview begins.
     pub(super) async fn give_what_waits(&mut self) -> Result<(), Error> {
         let Commands {
             promote,
@@ -38,7 +38,7 @@ impl Play {
             abort,
             retry: _,
             by: _,
-        } = record::commands(&self.cast.subject.status());
+        } = record::commands(&self.fixture.subject.status());
         let given = [
             (abort, "abort", json!({"abort": true})),
             (
@@ -53,46 +53,46 @@ impl Play {
                 json!({"promote": true, "pauseConditions": null}),
             ),
         ];
-        let under_way = self.cast.replaced.is_none();
+        let under_way = self.fixture.replaced.is_none();
         let Some((_, verb, status)) = given.into_iter().find(|(given, ..)| *given && under_way) else {
             return Ok(());
         };
-        self.cast.notes.push(format!(
+        self.fixture.notes.push(format!(
             "{verb} was asked for, and the operator takes it when this begins"
         ));
-        self.scribe
+        self.recorder
             .tell(Happening::Done { what_if: verb.into() }, self.now());
-        self.scribe.status.abort |= abort;
+        self.recorder.status.abort |= abort;
         self.world
-            .patch(&self.cast.rollout, json!({"status": status}))
+            .patch(&self.fixture.rollout, json!({"status": status}))
             .await
     }
 
-    /// The template changes while another is rolled and no operator looks: Kubernetes gives it to the pods that were released.
+    /// The template changes during another rollout while no operator runs: Kubernetes gives it to the released pods.
     pub(super) async fn overtake(&mut self) -> Result<(), Error> {
         self.world.stop_operator();
-        self.scribe.supersede();
+        self.recorder.supersede();
         self.change().await?;
-        let one = self.pace.ready_after + self.pace.stops_after + self.cast.min_ready();
-        self.let_pass(SETTLED_FOR + one.saturating_mul(self.cast.replicas()))
+        let one = self.pace.ready_after + self.pace.stops_after + self.fixture.min_ready();
+        self.let_pass(SETTLED_FOR + one.saturating_mul(self.fixture.replicas()))
             .await
     }
 
-    /// The template changes while another is rolled; unless it is that one.
+    /// Changes the template during another rollout, unless it is the same.
     pub(super) async fn supersede(&mut self) -> Result<(), Error> {
-        let rolled = self.scribe.revision.clone();
-        self.scribe.supersede();
+        let rolled = self.recorder.revision.clone();
+        self.recorder.supersede();
         self.change().await?;
         self.let_pass(AT_ONCE).await?;
-        if self.scribe.revision.update == rolled.update {
-            self.scribe.carry_on(self.now());
-            self.cast.replaced = None;
+        if self.recorder.revision.update == rolled.update {
+            self.recorder.carry_on(self.now());
+            self.fixture.replaced = None;
             return Ok(());
         }
         self.under_way = true;
-        self.cast
+        self.fixture
             .notes
-            .push(if self.scribe.revision.update == rolled.stable {
+            .push(if self.recorder.revision.update == rolled.stable {
                 "the template of the set is the stable one".into()
             } else {
                 "the template of the set takes the place of the one that is rolled".into()
@@ -100,27 +100,27 @@ impl Play {
         Ok(())
     }
 
-    /// Plays, with nothing going wrong, up to the step that the rollout stands at.
+    /// Simulates, without failures, up to the rollout's current step.
     pub(super) async fn reach_step(&mut self) -> Result<(), Error> {
-        let Start::Step(step, since) = self.cast.start else {
+        let Start::Step(step, since) = self.fixture.start else {
             return Ok(());
         };
         let deadline = self.now() + SignedDuration::from_hours(24 * 365);
-        // A year is long even where nothing happens in it.
+        // A year takes long to simulate even if nothing happens in it.
         let begun_by = self.now() + BEGINS_WITHIN;
-        while self.scribe.step().is_none() {
+        while self.recorder.step().is_none() {
             if self.now() > begun_by || !self.turn(begun_by).await? {
                 return Err(Error::Broken("the rollout that is under way never begins".into()));
             }
         }
-        while self.scribe.step() != Some(step) {
+        while self.recorder.step() != Some(step) {
             if self.now() > deadline || !self.turn(deadline).await? {
                 return Err(Error::Broken(format!("step {} is never reached", step + 1)));
             }
         }
         if let Some(Step::Pause(Some(whole))) = self.plan.steps.get(step) {
             let whole = Duration::try_from(whole).unwrap_or_default();
-            // It is not over yet, or it would not stand there.
+            // The step has not ended, or the rollout would not be at it.
             self.let_pass(since.min(whole.saturating_sub(Duration::from_secs(1))))
                 .await?;
         }

@@ -1,4 +1,4 @@
-//! Rollouts, played.
+//! Previews of rollouts.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ fn four_steps() -> Value {
     rollout(json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}}]))
 }
 
-/// Three good measurements, ten seconds apart, of something that a Secret is needed for.
+/// Three successful measurements, ten seconds apart, of a metric that requires a Secret.
 fn template() -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": {"name": "errors"},
@@ -70,7 +70,7 @@ fn template() -> Value {
     })
 }
 
-/// Weighs, then measures.
+/// A weight, then an analysis.
 fn analysed() -> Vec<Value> {
     let steps = json!([{"setWeight": 20}, {"analysis": {"templates": [{"templateName": "errors"}]}}]);
     vec![set(3), rollout(steps), template()]
@@ -116,7 +116,7 @@ fn a_rollout_is_told_step_by_step_and_pod_by_pod() {
         told,
         "\
 rolloutplugin/db rolls statefulset/db (5 pods) through 4 steps
-  a pod is Ready 10s after it is made (as asked for) and gone 2s after it is told to stop
+  a pod is Ready 10s after it is made (as asked for) and gone 2s after it is asked to stop
   every pod runs an earlier version of the same shape
 
        0s  step 1 of 4: 20 %
@@ -184,7 +184,7 @@ fn what_is_supposed_happens(
     assert_eq!(preview.what_if, [what_if]);
 }
 
-/// The stable pods are available when it begins, however long that takes a pod.
+/// The stable pods are available at the beginning, however long a pod takes.
 #[rstest]
 #[case(60)]
 #[case(3600)]
@@ -223,7 +223,7 @@ fn a_set_that_is_scaled_in_the_middle_takes_the_new_pods_along() {
     );
 }
 
-/// The version is withdrawn, and its template gives way to the stable one.
+/// The version is replaced: the stable template takes its place.
 #[test]
 fn a_set_that_is_scaled_to_zero_is_not_rolled() {
     let preview = preview(vec![set(5), four_steps()], &["scale=0@step2"]);
@@ -262,7 +262,7 @@ fn a_pause_of_weeks_is_played_to_its_end() {
     );
 }
 
-/// Nobody has seen the change yet.
+/// No operator has observed the change yet.
 #[test]
 fn an_operator_that_is_away_from_the_beginning_releases_nothing() {
     let preview = preview(vec![set(5), four_steps()], &["operator-down=5m"]);
@@ -281,7 +281,7 @@ fn an_operator_that_is_away_from_the_beginning_releases_nothing() {
     assert_eq!(first.unwrap().at, 300.0, "{told}");
 }
 
-/// What nobody can tell from a metric, somebody has to say.
+/// An inconclusive metric requires a user's decision.
 #[rstest]
 #[case::in_a_step(
     json!({"steps": [{"setWeight": 20}, {"analysis": {"templates": [{"templateName": "errors"}]}}]}),
@@ -314,7 +314,7 @@ fn no_verdict_takes_a_person(#[case] canary: Value, #[case] step: Option<usize>)
     assert_eq!((alone.outcome, alone.people.len()), (Outcome::Waiting, 1));
 }
 
-/// The deadline does not wait for people, and people are heard after it.
+/// The deadline does not wait for users, and their answer counts after it.
 #[test]
 fn whoever_comes_after_the_deadline_is_heard() {
     let mut rollout = rollout(json!([{"setWeight": 20}]));
@@ -332,7 +332,7 @@ fn whoever_comes_after_the_deadline_is_heard() {
     assert_eq!(never.outcome, Outcome::Held, "{}", text(&never, PLAIN).join("\n"));
 }
 
-/// Measurements beside the steps go on for as long as nobody comes.
+/// A background analysis continues as long as no user acts.
 #[test]
 fn nobody_comes_however_often_is_measured() {
     let mut rollout = four_steps();
@@ -383,7 +383,7 @@ fn what_it_does_not_come_to_is_said() {
     assert!(told.contains("\n  it does not come to scale=7@step3\n"), "{told}");
 }
 
-/// A limit is no wait: it is often set to more than anybody lives.
+/// A limit is not a wait: it is often set very high.
 #[test]
 fn a_deadline_of_years_is_no_reason_to_refuse() {
     let mut rollout = four_steps();
@@ -415,7 +415,7 @@ fn several_things_can_go_wrong_at_once() {
         vec![set(5), four_steps()],
         &["operator-down=20m@step3", "pod=2:crash", "people=10m"],
     );
-    // It was seen only when the operator was back.
+    // The operator observed it only once it was running again.
     let back = preview
         .entries
         .iter()
@@ -517,7 +517,7 @@ fn a_file_is_played_against_what_the_cluster_has() {
     subject.add_present_set(present.clone());
     let preview = played(&subject, &[]).unwrap();
     assert_eq!((preview.replicas, preview.outcome), (4, Outcome::Successful));
-    // The same once more changes nothing.
+    // Applying the same again changes nothing.
     to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:1.0");
     let mut again = self::subject(vec![to_be, four_steps()]);
     again.add_present_set(present);
@@ -543,9 +543,9 @@ fn a_file_is_played_against_what_the_cluster_has() {
 #[case::a_pod_in_two_minds(vec![set(5), four_steps()], &["pod=1:crash", "pod=1:never-ready"], "--what-if pod=1:never-ready: --what-if pod=1:crash says otherwise")]
 #[case::a_size_in_two_minds(vec![set(5), four_steps()], &["scale=7", "scale=6@step1"], "--what-if scale=6@step1: --what-if scale=7 says otherwise")]
 #[case::a_metric_in_two_minds(analysed(), &["metric=fails", "metric=silent"], "--what-if metric=silent: --what-if metric=fails says otherwise")]
-#[case::more_pods_than_are_played(vec![set(2_147_483_647), four_steps()], &[], "StatefulSet db: spec.replicas: 2147483647 is more than the 500 pods that are played")]
+#[case::more_pods_than_are_played(vec![set(2_147_483_647), four_steps()], &[], "StatefulSet db: spec.replicas: 2147483647 is more than the 500 pods that are simulated")]
 #[case::more_pods_than_are_phased(vec![set(2_147_483_647), phased(json!({}))], &[], "StatefulSet db: spec.replicas: 2147483647 is more than the 500 pods")]
-#[case::scaled_beyond_what_is_played(vec![set(5), four_steps()], &["scale=2147483647@step1"], "--what-if scale=2147483647@step1: 2147483647 is more than the 500 pods that are played")]
+#[case::scaled_beyond_what_is_played(vec![set(5), four_steps()], &["scale=2147483647@step1"], "--what-if scale=2147483647@step1: 2147483647 is more than the 500 pods that are simulated")]
 #[case::a_pause_of_years(
     vec![set(5), rollout(json!([{"setWeight": 20}, {"pause": {"duration": "9000h"}}]))],
     &[],
@@ -583,7 +583,7 @@ fn the_same_is_played_the_same_way_again() {
     assert_eq!(once, preview(vec![set(5), four_steps()], &["pod=1:crash"]));
 }
 
-/// Every path to a value, with what is inside of lists as `[]`.
+/// Every path to a value, with list items as `[]`.
 fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

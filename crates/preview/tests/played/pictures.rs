@@ -1,4 +1,4 @@
-//! Plans as pictures and pages.
+//! Previews as pictures and pages.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_picture_shows_every_pod_and_keeps_markup_out() {
     }
 }
 
-/// A step that takes no time gives way to the one that holds from there.
+/// A step that takes no time is replaced by the one that follows it.
 #[test]
 fn what_begins_at_the_same_moment_is_named_in_order() {
     let back = preview(vec![set(5), four_steps()], &["abort@step3"]);
@@ -63,7 +63,7 @@ fn a_picture_says_what_is_supposed() {
     );
 }
 
-/// The partition moves up with the size, and pods come up new all the same.
+/// The partition rises with the replicas, and the added pods run the new version all the same.
 #[test]
 fn a_partition_is_said_to_be_the_last_only_where_it_is() {
     let preview = preview(vec![set(5), four_steps()], &["scale=6@step2"]);

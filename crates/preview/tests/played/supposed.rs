@@ -1,4 +1,4 @@
-//! What is supposed, as it is told.
+//! How what-ifs are reported.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn what_is_unavailable_is_counted_among_the_pods_there_are() {
     assert!(svg(&preview).contains("at most 1 of 7 pods unavailable"));
 }
 
-/// What is played has revisions that no cluster has.
+/// Simulated revisions exist on no cluster.
 #[test]
 fn no_command_is_told_that_is_for_a_played_revision() {
     let preview = preview(vec![set(5), four_steps()], &["image=crash"]);

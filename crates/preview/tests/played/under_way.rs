@@ -1,4 +1,4 @@
-//! Rollouts that have begun already.
+//! Rollouts in progress.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn under_way_status() -> Value {
     })
 }
 
-/// As a cluster has it: at the pause of its second step, for 30 seconds.
+/// A rollout on a cluster, at the pause of its second step for 30 seconds.
 fn under_way() -> Subject {
     let mut standing = four_steps();
     standing["status"] = under_way_status();
@@ -44,7 +44,7 @@ fn a_rollout_under_way_is_played_from_where_it_stands() {
     assert_eq!(preview.outcome, Outcome::RolledBack);
 }
 
-/// The same, with a file that asks for this image.
+/// The same, with a file that has this image.
 fn under_way_and_asked_for(image: &str) -> Subject {
     let mut to_be = set(5);
     to_be["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
@@ -96,7 +96,7 @@ fn a_third_version_begins_at_the_first_step() {
     );
 }
 
-/// Nobody has looked at it yet: the status speaks of the one before.
+/// The operator has not observed it: the status is about the previous one.
 #[test]
 fn a_template_that_has_overtaken_the_status_begins_at_the_first_step() {
     let mut subject = under_way();
@@ -111,7 +111,7 @@ fn a_template_that_has_overtaken_the_status_begins_at_the_first_step() {
         shown.contains("no operator has looked at the template"),
         "{shown}"
     );
-    // It was released: Kubernetes did not wait for anybody.
+    // It was released: Kubernetes did not wait.
     assert_eq!(runs(&preview, 4), [Version::New], "{shown}");
     assert_eq!(runs(&preview, 3), [Version::Stable, Version::New], "{shown}");
     assert_eq!(preview.people[0].command, "stateward promote db", "{shown}");
@@ -142,7 +142,7 @@ fn a_template_that_has_overtaken_the_status_begins_at_the_first_step() {
     assert_eq!(preview.outcome, Outcome::Successful, "{shown}");
 }
 
-/// Its checks have failed as often as they may.
+/// Its checks have failed as often as allowed.
 #[test]
 fn a_gate_that_stands_failed_needs_somebody() {
     let mut standing = phased(json!({"initialDelaySeconds": 0, "periodSeconds": 10, "successThreshold": 1}));
@@ -179,7 +179,7 @@ fn a_gate_that_stands_failed_needs_somebody() {
     assert_eq!(played(&subject, &[]).unwrap().people, [], "it was said already");
 }
 
-/// The operator was away when somebody gave it.
+/// A user gave it while the operator was down.
 #[test]
 fn a_command_that_waits_is_taken_first() {
     let mut standing = four_steps();
@@ -197,7 +197,7 @@ fn a_command_that_waits_is_taken_first() {
     );
 }
 
-/// Pods that are back count when they have been Ready for long enough, on this way as on the other.
+/// Rolled-back pods count once they have been Ready for long enough, as in a rollout.
 #[test]
 fn a_return_takes_as_long_as_its_pods_need_to_count() {
     let mut slow = set(3);
@@ -227,7 +227,7 @@ fn a_template_that_is_put_back_returns_every_pod() {
     assert_eq!(runs(&preview, 3), [Version::Stable]);
 }
 
-/// It stands at its second step.
+/// It is at its second step.
 #[test]
 fn what_is_over_cannot_be_supposed() {
     assert_eq!(

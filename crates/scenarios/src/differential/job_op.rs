@@ -11,19 +11,19 @@ use crate::harness::SCHEDULER;
 
 /// The only Job of a sequence.
 pub(crate) const JOB: &str = "mig";
-/// What its pods run.
+/// The image of its pods.
 pub(crate) const IMAGE: &str = "example.com/mig:v1";
 
-/// One thing done to the Job or its pods.
+/// An operation on the Job or its pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum JobOp {
     Create(JobSpec),
-    /// What becomes of its pods, from now on.
+    /// How its pods end, from now on.
     Fate(Fate),
     Suspend(bool),
     Parallelism(i32),
-    /// The first of the running ones.
+    /// Deletes the first of the running pods.
     DeletePod,
     Delete(Propagation),
 }
@@ -50,7 +50,7 @@ pub(crate) enum Fate {
 }
 
 impl JobSpec {
-    /// What to create.
+    /// The manifest to create.
     pub(crate) fn to_manifest(&self) -> Value {
         let Self {
             completions,
@@ -86,7 +86,7 @@ impl JobSpec {
     }
 }
 
-/// A Job and what happens to it: first its pods' fate, then the Job.
+/// A random sequence: first how the pods end, then the Job.
 pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
     let fates = [Fate::RunOn, Fate::RunOn, Fate::Succeed, Fate::Fail];
     let mut fate = *rng.choice(&fates).unwrap_or(&Fate::RunOn);
@@ -97,7 +97,7 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
         let op = match rng.u32(0..100) {
             0..25 => {
                 fate = match *rng.choice(&fates).unwrap_or(&Fate::RunOn) {
-                    // When several fail at once, how many are counted before the Job gives up is chance.
+                    // If several pods fail at once, it is random how many the controller counts before it fails the Job.
                     Fate::Fail => Fate::Succeed,
                     fate => fate,
                 };
@@ -107,7 +107,7 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
             45..60 => JobOp::Suspend(false),
             60..75 => {
                 let parallelism = rng.i32(0..=3);
-                // Which of several pods goes is chance, and pods with an index are not all alike: all go, or none.
+                // Which of several pods is deleted is random, and the pods of an Indexed Job differ: delete all or none.
                 let some = (1..3).contains(&parallelism) && is_indexed(&ops);
                 JobOp::Parallelism(if some { 3 } else { parallelism })
             }
@@ -132,7 +132,7 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<JobOp> {
     ops
 }
 
-/// Whether the Job that the operations leave is an Indexed one.
+/// Whether the Job after these operations is an Indexed one.
 fn is_indexed(ops: &[JobOp]) -> bool {
     let last = ops.iter().rev().find_map(|op| match op {
         JobOp::Create(spec) => Some(spec.indexed),
@@ -152,7 +152,7 @@ fn random_spec(rng: &mut Rng, fate: Fate) -> JobSpec {
         restarts: rng.bool(),
         indexed,
         suspended: rng.u32(0..5) == 0,
-        // Pods that are told to end after all must do so well before it.
+        // Pods that are set to end must end well before it.
         deadline_seconds: deadline.then_some(6),
     }
 }

@@ -1,4 +1,4 @@
-//! Does to a Job what an operation says.
+//! Applies an operation to a Job.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::play::Stage;
 use super::set_play::{api, create};
 use crate::harness::{Doing, Outcome};
 
-/// How long a pod that is to end lives.
+/// How long a pod lives before it ends.
 const A_WHILE: Duration = Duration::from_millis(100);
 
-/// Longer than the Job controller waits for more news of a pod: whether it sees a deleted one go or already gone would be
-/// chance, and it counts the one as failed and the other as it ended.
+/// Longer than the Job controller batches updates of a pod. It counts a terminating pod as failed and a deleted one by how it ended, so
+/// which of the two it sees must not be random.
 const STOPPING: Duration = Duration::from_secs(3);
 
 pub(crate) async fn apply(stage: &mut Stage, op: &JobOp) -> Outcome {
@@ -51,7 +51,7 @@ async fn patch_spec(stage: &Stage, op: &JobOp, spec: Value) -> Outcome {
     patched.doing(op.to_string()).map(drop)
 }
 
-/// Which one it is does not matter, as long as they are all alike.
+/// The running pods are all alike, so any of them will do.
 async fn delete_pod(stage: &Stage) -> Outcome {
     let pods = api::<Pod>(stage);
     let all = pods.list(&ListParams::default()).await.doing("list pods")?;

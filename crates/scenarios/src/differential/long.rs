@@ -1,4 +1,4 @@
-//! Seed after seed until the time is up.
+//! Runs seed after seed until the time is up.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use super::run::{SEQUENCES_AT_ONCE, Sequence, compare};
 use crate::harness::Backend;
 
-/// Plays for so many minutes and tells every difference as it is found, and at the end how much was compared.
+/// Runs for `minutes`, reports every difference as it is found, and at the end how much was compared.
 pub(crate) fn run(minutes: u64, first: u64, real: &Backend, runtime: &Runtime) -> ExitCode {
     let end = Instant::now() + Duration::from_secs(minutes.saturating_mul(60));
     let next = AtomicU64::new(first);
@@ -43,7 +43,7 @@ pub(crate) fn run(minutes: u64, first: u64, real: &Backend, runtime: &Runtime) -
     }
 }
 
-/// The most memory this process ever had, as Linux tells it.
+/// The peak memory of this process, as Linux reports it.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

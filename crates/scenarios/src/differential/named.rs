@@ -1,16 +1,16 @@
-//! Sequences worth keeping: those that once showed a difference, and those that chance rarely finds.
+//! Sequences with a name: those that once showed a difference, and those that random seeds rarely produce.
 
 use super::job_op::{Fate, JobOp, JobSpec};
 use super::op::Op;
 use super::set_op::{Lost, Propagation, Retention, SetOp, SetSpec, Strategy, Template};
 
-/// A sequence with the sentence it stands for.
+/// A sequence and the behaviour it shows.
 pub(crate) struct Named {
     pub(crate) name: &'static str,
     pub(crate) ops: Vec<Op>,
 }
 
-/// All of them.
+/// All named sequences.
 pub(crate) fn all() -> Vec<Named> {
     vec![
         named(

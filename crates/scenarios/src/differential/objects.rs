@@ -1,7 +1,7 @@
-//! Everything in a namespace that a portrait may show: kept by watches, or read at once.
+//! Every object in a namespace that a portrait may show: from watches, or listed once.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::try_join_all;
@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -49,7 +50,7 @@ pub(crate) fn of_kind<'o>(
         .map(|((_, name), object)| (name.as_str(), object))
 }
 
-/// Reads all of a namespace, as it is now.
+/// Lists all objects of a namespace now.
 pub(crate) async fn read(client: &Client, namespace: &str) -> Outcome<Objects> {
     let lists = kinds().map(|(kind, resource)| async move {
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
@@ -68,7 +69,7 @@ pub(crate) async fn read(client: &Client, namespace: &str) -> Outcome<Objects> {
     Ok(objects)
 }
 
-/// Watches of all of a namespace.
+/// Watches of all objects of a namespace.
 pub(crate) struct Watched {
     shared: Arc<Shared>,
     _watches: JoinSet<()>,
@@ -100,7 +101,7 @@ impl Watched {
         self.shared.changed.subscribe()
     }
 
-    /// Which pods came and began to go since this was last asked, in that order.
+    /// The pods created and the pods whose deletion began since the last call, in that order.
     pub(crate) fn take_moves(&self) -> Vec<String> {
         std::mem::take(&mut *self.shared.moves())
     }
@@ -112,11 +113,11 @@ impl Watched {
 
 impl Shared {
     fn objects(&self) -> MutexGuard<'_, Objects> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.objects.lock()
     }
 
     fn moves(&self) -> MutexGuard<'_, Vec<String>> {
-        self.moves.lock().unwrap_or_else(PoisonError::into_inner)
+        self.moves.lock()
     }
 
     fn note(&self, name: &str, before: Option<&Value>, after: Option<&Value>) {
@@ -137,7 +138,7 @@ async fn follow(kind: &'static str, api: Api<DynamicObject>, shared: Arc<Shared>
     while let Some(event) = events.next().await {
         let mut objects = shared.objects();
         match event {
-            // What a fresh list no longer names has gone while the watch was away.
+            // An object that is no longer in a relist was deleted while the watch was interrupted.
             Ok(watcher::Event::Init) => objects.retain(|(one, _), _| *one != kind),
             Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 let (name, object) = (object.name_any(), value(&object));
@@ -160,7 +161,7 @@ async fn follow(kind: &'static str, api: Api<DynamicObject>, shared: Arc<Shared>
     }
 }
 
-/// An object that was read as JSON can be written as such.
+/// An object that was read from JSON can be written as JSON.
 fn value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }

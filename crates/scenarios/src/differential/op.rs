@@ -1,4 +1,4 @@
-//! A sequence of operations from a seed: made whole before anything is played, so that every back end gets the same.
+//! A sequence of operations from a seed: made completely before it runs, so that every back end gets the same.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) enum Op {
     Job(JobOp),
 }
 
-/// One seed in so many is about a Job, the others about a StatefulSet.
+/// One seed in this many is about a Job, the others about a StatefulSet.
 const JOBS_EVERY: u64 = 4;
 
 /// What the operations of a seed are about.

@@ -1,4 +1,4 @@
-//! Plays a sequence on a cluster and draws a portrait after each operation.
+//! Runs a sequence on a cluster and takes a portrait after each operation.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use super::set_play;
 use super::settle::{Nudges, Programme, settle};
 use crate::harness::{Backend, Cluster, Failure, Outcome};
 
-/// One operation, what the API server said to it, and what came of it.
+/// One operation, the API server's answer, and the resulting state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) op: Op,
     pub(crate) answer: String,
-    /// The pods that came and went on the way, in order where the order is not chance.
+    /// The pods created and deleted, in order where the order is not random.
     pub(crate) moves: Vec<String>,
     pub(crate) portrait: Portrait,
 }
 
 impl Step {
-    /// Whether the embedded cluster, which this step is from, and the real one came to the same.
+    /// Whether the embedded cluster (`self`) and the real one reached the same state.
     pub(crate) fn agrees_with(&self, real: &Self) -> bool {
         self.answer == real.answer
             && self.moves == real.moves
@@ -34,7 +34,7 @@ impl Step {
     }
 }
 
-/// Everything a sequence acts on and is seen through.
+/// The cluster that a sequence acts on, and its watches.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) watched: Watched,
@@ -43,14 +43,14 @@ pub(crate) struct Stage {
     quiet: Option<Duration>,
 }
 
-/// Virtual time to let pass on a cluster that seems to be at rest: longer than any controller of ours waits for more.
+/// Virtual time to let pass on a cluster that seems to be at rest: longer than any of our controllers batches updates.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Keeps the binding of a claim apart from the writes of the StatefulSet controller, which come right after its own
-/// creation of it: who wins such a race is chance.
+/// Delays the binding of a claim past the writes of the StatefulSet controller, which follow its creation of the claim immediately: the
+/// winner of that race would be random.
 const UNBOUND: Duration = Duration::from_millis(400);
 
-/// How long a real control plane may lag behind in what no nudge waits for, such as events.
+/// How long a real control plane may lag in things that no nudge waits for, such as events.
 const LAG: Duration = Duration::from_secs(10);
 
 impl Stage {
@@ -84,7 +84,7 @@ impl Stage {
         })
     }
 
-    /// A Parallel set moves several pods at a time, and so does a garbage collector; a Job's pods have names by chance.
+    /// A Parallel set creates and deletes several pods at a time, and so does the garbage collector; a Job's pods have random names.
     fn moves(&self, objects: &Objects) -> Vec<String> {
         let mut moves = self.watched.take_moves();
         moves.retain(|name| !name.starts_with(job_op::JOB));
@@ -96,7 +96,7 @@ impl Stage {
         moves
     }
 
-    /// The step once more, as it looks when the control plane has had time to come to what is expected of it.
+    /// The same step, once the control plane has had time to reach the expected state.
     pub(crate) async fn catch_up(&self, mut step: Step, expected: &Step) -> Outcome<Step> {
         let mut changes = self.watched.changes();
         let deadline = tokio::time::Instant::now() + LAG;
@@ -134,7 +134,7 @@ impl Stage {
         Portrait::of(objects, self.cluster.namespace(), &self.nudges)
     }
 
-    /// A refusal is an answer like any other; what never reached the server is not.
+    /// A rejected request is a result to compare; a request that never reached the server is a failure.
     fn told(&self, answer: Outcome) -> Outcome<String> {
         match answer {
             Ok(()) => Ok("done".to_owned()),
@@ -150,7 +150,7 @@ impl Stage {
     }
 }
 
-/// Plays a whole sequence.
+/// Runs a whole sequence.
 pub(crate) async fn play(backend: &Backend, name: &str, ops: &[Op]) -> Outcome<Vec<Step>> {
     let mut stage = Stage::open(backend, name).await?;
     let mut steps = Vec::new();
@@ -161,7 +161,7 @@ pub(crate) async fn play(backend: &Backend, name: &str, ops: &[Op]) -> Outcome<V
     Ok(steps)
 }
 
-/// A value by its field names, as text.
+/// The string at this JSON pointer; empty if there is none.
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,5 +1,4 @@
-//! What must be the same on both control planes: everything in the namespace but names that chance gave, times and
-//! versions.
+//! The state that must be the same on both control planes: everything in the namespace but random names, times and versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,13 +12,13 @@ use super::objects::{CLAIM, EVENT, JOB, Objects, POD, REVISION, SET, of_kind};
 use super::play::text;
 use super::settle::{Nudges, is_ready};
 
-/// Facts by what they are about. Where names are left to chance, one entry lists the facts of all that share it.
+/// Facts by subject. Where names are random, one entry lists the facts of all objects with the same subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Portrait(pub(crate) BTreeMap<String, Value>);
 
 impl Portrait {
-    /// Draws what there is.
+    /// Describes these objects.
     pub(crate) fn of(objects: &Objects, namespace: &str, nudges: &Nudges) -> Self {
         let plain = Plain::new(objects, namespace);
         let mut facts: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -43,7 +42,7 @@ impl Portrait {
             facts.sort_by_cached_key(Value::to_string);
             let all = match facts.len() {
                 1 => facts.remove(0),
-                // Two events that differ only by chance are one piece of news, told more often.
+                // Two events that differ only in random parts count as one event with a higher count.
                 _ if about.starts_with("event ") => sum(&facts),
                 _ => facts.into(),
             };
@@ -52,10 +51,10 @@ impl Portrait {
         Self(facts.collect())
     }
 
-    /// What differs, a line per value; empty when nothing does.
+    /// The differences, a line per value; empty if there are none.
     pub(crate) fn diff(embedded: &Self, real: &Self) -> String {
         let mut lines = String::new();
-        // News that a real controller tells twice fill its measure sooner.
+        // Events that a real controller records twice reach the limit sooner.
         if real.is_contested() || (real.is_full() && !embedded.is_full()) {
             return Self::diff(&embedded.without_events(), &real.without_events());
         }
@@ -67,11 +66,10 @@ impl Portrait {
     }
 }
 
-/// How a real controller reports that somebody wrote to an object at the same moment. It tries again, and tells the
-/// rest of its news then or not at all.
+/// How a real controller reports a write conflict. It retries, and records the rest of its events then or not at all.
 const CONTESTED: &str = "the object has been modified; please apply your changes";
 
-/// How a portrait says that a source has told as much about an object as it may.
+/// How a portrait shows that a source has recorded as many events about an object as the limit allows.
 const FULL: &str = ", as many as may be";
 
 impl Portrait {
@@ -198,20 +196,20 @@ fn claim(object: &Value) -> Value {
     facts.into()
 }
 
-/// Whether an event tells of the search for a volume: only a real plane searches, and how often until there is one is chance.
+/// Whether an event is about the search for a volume: only a real control plane searches, and how often before it finds one is random.
 fn is_about_a_search(object: &Value) -> bool {
     object["source"]["component"] == "persistentvolume-controller" && object["reason"] == "FailedBinding"
 }
 
-/// Where a control plane has told so much that it goes on by chance.
+/// Subjects with so many events that the rest are random.
 struct Noise<'o> {
-    /// An object and a reason with more messages than are told apart: which of them stay so is chance.
+    /// An object and a reason with so many messages that they are aggregated: which of them stay separate is random.
     combined: BTreeSet<(&'o str, &'o str)>,
-    /// An object and a type of event with as many as are told at all: which is the last is chance.
+    /// An object and a type of event that reached the limit: which event is the last is random.
     full: BTreeSet<(&'o str, &'o str)>,
 }
 
-/// As many events as a source may record about an object, in the time that a sequence takes.
+/// The limit of events that a source may record about an object within the time a sequence takes.
 const BURST: i64 = 25;
 
 impl<'o> Noise<'o> {
@@ -235,7 +233,7 @@ impl<'o> Noise<'o> {
         }
     }
 
-    /// What an event says and how often. A failure is told as often as it is tried, which is a matter of time.
+    /// The message of an event and its count. A failure is recorded at every retry, so its count depends on time.
     fn event(&self, event: &Value) -> (String, Value) {
         let (uid, kind, reason) = (
             text(event, "/involvedObject/uid"),
@@ -253,7 +251,7 @@ impl<'o> Noise<'o> {
         } else if self.combined.contains(&(uid, reason)) {
             (format!("{about} {reason}: (combined)"), json!("some"))
         } else {
-            // A deletion is told again when the controller has not yet seen its own.
+            // The controller records a deletion again if it has not yet seen its own.
             let again = kind == "Warning" || reason == "SuccessfulDelete";
             let count = if again {
                 json!("some")
@@ -280,7 +278,7 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Puts words in place of what chance and time gave.
+/// Replaces random names and times with fixed words.
 struct Plain<'o> {
     namespace: &'o str,
     owners: BTreeMap<&'o str, String>,
@@ -354,10 +352,10 @@ impl<'o> Plain<'o> {
     }
 }
 
-/// The letters of a name that the server makes up.
+/// The characters of a generated name's suffix.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Nothing, or the `-3` of an indexed Job's pod.
+/// Empty, or the `-3` of an indexed Job's pod.
 fn is_index(text: &str) -> bool {
     text.is_empty()
         || text

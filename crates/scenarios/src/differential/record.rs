@@ -1,4 +1,4 @@
-//! Sequences with what a real control plane made of them, as files: a machine that has none replays them.
+//! Sequences with the states they reached on a real control plane, as files: a machine without one replays them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use super::op::Op;
 use super::play::Step;
 use super::portrait::Portrait;
 
-/// Set to 1, what the real control plane shows is written down.
+/// Set to 1 to record the states on the real control plane.
 const RECORD: &str = "STATEWARD_RECORD";
 
-/// A sequence as it was played once.
+/// A recorded sequence.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Trace {
     header: Header,
     steps: Vec<Change>,
 }
 
-/// Where the data comes from.
+/// The origin of the data.
 #[derive(Serialize, Deserialize)]
 struct Header {
     what: String,
@@ -30,7 +30,7 @@ struct Header {
     command: String,
 }
 
-/// One operation and what it changed in the portrait: a null is a fact that is gone.
+/// One operation and its changes to the portrait: a null removes a fact.
 #[derive(Serialize, Deserialize)]
 struct Change {
     op: Op,
@@ -44,12 +44,12 @@ pub(crate) fn is_asked_for() -> bool {
     std::env::var_os(RECORD).is_some_and(|value| value == "1")
 }
 
-/// Where traces are kept.
+/// The directory of the traces.
 pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/sequences")
 }
 
-/// The version that the server gives as its own.
+/// The version that the API server reports.
 pub(crate) async fn version(client: &Client) -> anyhow::Result<String> {
     Ok(client.apiserver_version().await?.git_version)
 }
@@ -98,7 +98,7 @@ impl Trace {
         serde_json::from_str(&text).with_context(|| format!("{} is not a trace", path.display()))
     }
 
-    /// The steps, with a whole portrait for each.
+    /// The steps, each with a whole portrait.
     pub(crate) fn into_steps(self) -> Vec<Step> {
         let mut now = Portrait::default();
         let steps = self.steps.into_iter().map(

@@ -1,4 +1,4 @@
-//! Plays sequences as ordinary test cases, or as many as there is time for.
+//! Runs sequences as ordinary test cases, or as many as fit into a time limit.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,15 +14,15 @@ use super::record::{self, Trace};
 use super::{long, named};
 use crate::harness::Backend;
 
-/// How many seeds are played, from the first on.
+/// How many seeds to run, from the first on.
 const SEEDS: &str = "STATEWARD_DIFF_SEEDS";
 const DEFAULT_SEEDS: u64 = 24;
 /// The first seed.
 const FIRST_SEED: &str = "STATEWARD_DIFF_FIRST_SEED";
-/// Plays seed after seed for so many minutes, instead of anything else.
+/// Runs seed after seed for this many minutes, instead of the test cases.
 const MINUTES: &str = "STATEWARD_DIFF_MINUTES";
 
-/// Sequences wait more than they work, so many share a core.
+/// Sequences mostly wait, so many can share a core.
 pub(crate) const SEQUENCES_AT_ONCE: usize = 12;
 
 /// The `main` of the test binary.
@@ -67,7 +67,7 @@ fn number(variable: &str) -> anyhow::Result<Option<u64>> {
     value.map(|value| Ok(value.parse()?)).transpose()
 }
 
-/// What is played, and how to play it again.
+/// A sequence, and the command to run it again.
 pub(crate) struct Sequence {
     pub(crate) name: String,
     pub(crate) ops: Vec<Op>,
@@ -84,7 +84,7 @@ impl Sequence {
     }
 }
 
-/// Without a real control plane the comparison is shown as ignored; in CI, where nobody reads that, it fails.
+/// Without a real control plane the comparison is reported as ignored; in CI it fails, so that the gap is noticed.
 fn on_both(title: String, sequence: Sequence, real: Option<Backend>, runtime: Arc<Runtime>) -> Trial {
     match real {
         Some(real) => Trial::test(title, move || compare(&sequence, &real, &runtime)),
@@ -95,7 +95,7 @@ fn on_both(title: String, sequence: Sequence, real: Option<Backend>, runtime: Ar
     }
 }
 
-/// Every trace there is.
+/// One test case per trace.
 fn recorded() -> anyhow::Result<Vec<Trial>> {
     let directory = record::directory();
     let mut paths = match std::fs::read_dir(&directory) {
@@ -136,7 +136,7 @@ fn replay(name: &str, recorded: &[Step]) -> Result<(), Failed> {
     }
 }
 
-/// Plays on the embedded cluster, in virtual time.
+/// Runs on the embedded cluster, in virtual time.
 fn on_embedded(sequence: &Sequence) -> Result<Vec<Step>, Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -151,7 +151,7 @@ fn on_embedded(sequence: &Sequence) -> Result<Vec<Step>, Failed> {
     })
 }
 
-/// Plays on both and tells the first difference.
+/// Runs on both and reports the first difference.
 pub(crate) fn compare(sequence: &Sequence, real: &Backend, runtime: &Runtime) -> Result<(), Failed> {
     let expected = on_embedded(sequence)?;
     let seen = runtime
@@ -175,7 +175,7 @@ pub(crate) fn compare(sequence: &Sequence, real: &Backend, runtime: &Runtime) ->
     }
 }
 
-/// Plays on a real cluster until it differs; to the end where it is recorded.
+/// Runs on a real cluster up to the first difference, or to the end when recording.
 async fn follow(
     sequence: &Sequence,
     expected: &[Step],

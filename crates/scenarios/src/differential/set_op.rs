@@ -11,7 +11,7 @@ use crate::harness::SCHEDULER;
 /// The only set of a sequence.
 pub(crate) const SET: &str = "db";
 
-/// One thing done to the set, its pods or its revisions.
+/// An operation on the set, its pods or its revisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum SetOp {
@@ -24,9 +24,9 @@ pub(crate) enum SetOp {
     HistoryLimit(i32),
     Retention(Retention),
     DeletePod(u32),
-    /// With no grace at all.
+    /// Deletes the pod with a grace period of zero.
     ForceDeletePod(u32),
-    /// The pod stops being Ready and stays so, whatever becomes of it.
+    /// Keeps the pod, and every successor of this name, from being Ready.
     Unready(u32),
     Ready(u32),
     /// Pods of this template are never Ready.
@@ -35,11 +35,11 @@ pub(crate) enum SetOp {
     /// The node ends the pod: phase Failed.
     Evict(u32),
     DeleteRevision(Lost),
-    /// Somebody else takes the name that the revision of this template would get.
+    /// Another client creates a ControllerRevision with the name that this template's revision would get.
     TakeRevisionName(Template),
-    /// Takes the label away that the selector asks for.
+    /// Removes the label that the selector matches.
     Disown(u32),
-    /// Puts it back.
+    /// Restores the label.
     Reclaim(u32),
     Delete(Propagation),
 }
@@ -58,7 +58,7 @@ pub(crate) struct SetSpec {
     pub(crate) template: Template,
 }
 
-/// One of a few templates; going back to an earlier one is a matter of naming it again.
+/// One of a few templates; naming an earlier one again reverts to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Template {
@@ -74,10 +74,10 @@ pub(crate) enum Template {
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Strategy {
     Partition(i32),
-    /// `RollingUpdate` with no `rollingUpdate` block: the status decides what a pod comes back as.
+    /// `RollingUpdate` without a `rollingUpdate` block: the status decides which revision a recreated pod gets.
     NoBlock,
     OnDelete,
-    /// Refused while there is a block.
+    /// Rejected while the `rollingUpdate` block is set.
     OnDeleteBesideTheBlock,
 }
 
@@ -88,17 +88,17 @@ pub(crate) struct Retention {
     pub(crate) delete_when_scaled: bool,
 }
 
-/// Which revision somebody deletes.
+/// Which revision another client deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Lost {
     Current,
     Update,
-    /// The one with the lowest number.
+    /// The one with the lowest revision number.
     Oldest,
 }
 
-/// What becomes of the dependents.
+/// The propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Propagation {
@@ -114,7 +114,7 @@ impl Template {
         format!("example.com/{SET}:{}", format!("{self:?}").to_lowercase())
     }
 
-    /// Turns another of them, as the server has it with all its defaults, into this one.
+    /// Turns another template, with all defaults of the server, into this one.
     pub(crate) fn replace_in(self, defaulted: &mut Value) {
         let own = without_nulls(self.to_value());
         defaulted["spec"]["containers"][0]["image"] = self.image().into();
@@ -162,7 +162,7 @@ impl Retention {
 }
 
 impl SetSpec {
-    /// What to create.
+    /// The manifest to create.
     pub(crate) fn to_manifest(&self) -> Value {
         let Self {
             replicas,
@@ -204,7 +204,7 @@ impl SetSpec {
     }
 }
 
-/// A null in a manifest is a value; in a merge patch it is an absence.
+/// A null in a manifest is a value; in a merge patch it removes one.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -216,7 +216,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// A set and what happens to it: first of all it is created.
+/// A random sequence: first the creation of the set.
 pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<SetOp> {
     let mut spec = random_spec(rng);
     let mut ops = vec![SetOp::Create(spec.clone())];
@@ -255,7 +255,7 @@ pub(crate) fn sequence(rng: &mut Rng, length: usize) -> Vec<SetOp> {
                 broken.push(template);
                 SetOp::Break(template)
             }
-            // What was broken is mended more often than not, so that sequences do not all end in a standstill.
+            // Broken things are fixed more often than not, so that not every sequence ends stuck.
             78..85 => match (unready.pop(), broken.pop()) {
                 (Some(ordinal), _) => SetOp::Ready(ordinal),
                 (None, Some(template)) => SetOp::Heal(template),

@@ -1,4 +1,4 @@
-//! Does to a StatefulSet what an operation says.
+//! Applies an operation to a StatefulSet.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::set_op::{Lost, Propagation, SET, SetOp, Template};
 use super::settle::until;
 use crate::harness::{Doing, Outcome};
 
-/// Long enough for the rule to be taken back before it meets the pod's successor.
+/// Long enough to remove the rule before it matches the pod's successor.
 const EVICTED_AFTER: Duration = Duration::from_secs(2);
 
 pub(crate) async fn apply(stage: &mut Stage, op: &SetOp) -> Outcome {
@@ -142,11 +142,11 @@ async fn label(stage: &Stage, ordinal: u32, value: Value) -> Outcome {
     patched.doing(format!("label pod {name}")).map(drop)
 }
 
-/// Lets the kubelet evict this very pod, and not the one that comes after it.
+/// Makes the kubelet evict this pod, but not its successor.
 async fn evict(stage: &Stage, ordinal: u32) -> Outcome {
     let name = pod_name(ordinal);
-    // The rule might meet the pod's successor after all, which would then be Ready for a moment: where that must not be,
-    // chance would decide.
+    // The rule might still match the pod's successor, which would then be Ready for a moment: if pods must not be Ready, the result would
+    // be random.
     if stage.programme.unready.contains(&name) || !stage.programme.broken.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! When a namespace has come to rest.
+//! Decides when a namespace is at rest.
 //!
-//! Two things must hold: nothing in sight has an obvious next step ([`unsettled`]), and the StatefulSet controller, made
-//! to look at its set twice more, changes nothing. No time is measured; a control plane that is slow is waited for.
+//! Two things must hold: no object has an obvious next step ([`unsettled`]), and the StatefulSet controller, made to sync its set twice
+//! more, changes nothing. No time is measured; a slow control plane is waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use serde_json::{Value, json};
 use super::objects::{self, CLAIM, EVENT, JOB, Objects, POD, SET, Watched, of_kind};
 use crate::harness::{Cluster, Doing, Outcome};
 
-/// What the kubelet was told of its pods.
+/// How the kubelet is programmed.
 #[derive(Default)]
 pub(crate) struct Programme {
     /// Pods that are never Ready, by name.
     pub(crate) unready: BTreeSet<String>,
     /// Images whose pods are never Ready.
     pub(crate) broken: BTreeSet<String>,
-    /// Whether the pods of Jobs go on until they are stopped.
+    /// Whether the pods of Jobs run until they are stopped.
     pub(crate) jobs_run_on: bool,
 }
 
-/// The nudges given to a set, by its UID: its generation grew by as many.
+/// The number of nudges of a set, by its UID: each raised its generation by one.
 pub(crate) type Nudges = BTreeMap<String, i64>;
 
-/// Waits until the namespace is at rest and returns all that is in it.
+/// Waits until the namespace is at rest and returns all its objects.
 pub(crate) async fn settle(
     cluster: &Cluster,
     watched: &Watched,
@@ -43,7 +43,7 @@ pub(crate) async fn settle(
         })
         .await?;
         nudge(cluster, watched, nudges).await?;
-        // Where time is virtual it may as well pass.
+        // Virtual time passes for free.
         if let Some(quiet) = quiet {
             tokio::time::sleep(quiet).await;
         }
@@ -57,17 +57,16 @@ pub(crate) async fn settle(
     Err(cluster.unmet("the namespace at rest", format!("it always moves: {moved}")))
 }
 
-/// How often a namespace may turn out not to be at rest after all.
+/// How often a namespace may prove not to be at rest.
 const ROUNDS: usize = 20;
 
 /// Longer than any controller waits.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// More changes than any operation makes. Virtual time costs nothing, but a cluster that goes round in circles all that
-/// time costs gigabytes.
+/// More changes than any operation causes. Virtual time costs nothing, but a cluster that loops for that long costs gigabytes.
 const CHANGES: usize = 2000;
 
-/// Asks again whenever something has changed, until the answer is `Ok`.
+/// Repeats the check at every change until it returns `Ok`.
 pub(crate) async fn until<T>(
     cluster: &Cluster,
     watched: &Watched,
@@ -93,7 +92,7 @@ pub(crate) async fn until<T>(
     met.ok().flatten().ok_or_else(|| cluster.unmet(expected, seen))
 }
 
-/// Makes the controller look at each set twice: with a longer history than it asks for, and with its own again.
+/// Makes the controller sync each set twice: raises its history limit, then restores it.
 async fn nudge(cluster: &Cluster, watched: &Watched, nudges: &mut Nudges) -> Outcome {
     let api: Api<StatefulSet> = Api::namespaced(cluster.client(), cluster.namespace());
     let sets: Vec<_> =
@@ -109,7 +108,7 @@ async fn nudge(cluster: &Cluster, watched: &Watched, nudges: &mut Nudges) -> Out
         for limit in [limit + 1, limit] {
             let patch = Patch::Merge(json!({"spec": {"revisionHistoryLimit": limit}}));
             let nudged = match api.patch(&name, &PatchParams::default(), &patch).await {
-                // It went while we looked; that it did is for the next look.
+                // The set was deleted meanwhile; the next check accounts for that.
                 Err(kube::Error::Api(status)) if status.is_not_found() => break,
                 answer => answer.doing("nudge the set")?,
             };
@@ -129,7 +128,7 @@ async fn nudge(cluster: &Cluster, watched: &Watched, nudges: &mut Nudges) -> Out
     Ok(())
 }
 
-/// The objects that came, went or changed.
+/// The objects that were created, deleted or changed.
 fn changed(before: &Fingerprint, after: &Fingerprint) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let moved = keys.into_iter().filter(|key| before.get(key) != after.get(key));
@@ -138,7 +137,7 @@ fn changed(before: &Fingerprint, after: &Fingerprint) -> Vec<String> {
 
 type Fingerprint = BTreeMap<(&'static str, String), Value>;
 
-/// What must not change while nothing happens: every version, but of a set only what it reports.
+/// What must not change at rest: every version, but of a set only its status.
 fn fingerprint(objects: &Objects) -> Fingerprint {
     let kept = objects.iter().filter(|((kind, _), _)| *kind != EVENT);
     kept.map(|(key, object)| {
@@ -154,7 +153,7 @@ fn fingerprint(objects: &Objects) -> Fingerprint {
     .collect()
 }
 
-/// Something that is sure to change by itself, in words.
+/// Describes something that is bound to change by itself.
 pub(crate) fn unsettled(objects: &Objects, programme: &Programme) -> Option<String> {
     let uids: BTreeSet<_> = objects.values().map(|object| uid(&object["metadata"])).collect();
     let owners = |object: &Value| {
@@ -196,7 +195,7 @@ fn pod_moves(objects: &Objects, name: &str, pod: &Value, programme: &Programme) 
                 && (programme.unready.contains(name) || programme.broken.contains(image));
             (is_ready(pod) == never).then(|| format!("is ready: {}, and should not be", is_ready(pod)))
         }
-        // A pod whose claim is on its way out waits for good.
+        // A pod whose claim is being deleted waits forever.
         phase => {
             let waits = claims_of(pod)
                 .any(|claim| objects.get(&(CLAIM, claim.to_owned())).is_none_or(is_terminating));
@@ -212,12 +211,12 @@ fn claim_moves(objects: &Objects, name: &str, claim: &Value) -> Option<String> {
     (claim["status"]["phase"] != "Bound").then(|| "is not bound".to_owned())
 }
 
-/// Whether a pod keeps the claim from going. One that has ended does so too, for as long as it is there.
+/// Whether a pod keeps the claim from being deleted. A finished pod does so too, as long as it exists.
 fn is_used(objects: &Objects, claim: &str) -> bool {
     of_kind(objects, POD).any(|(_, pod)| claims_of(pod).any(|one| one == claim))
 }
 
-/// Whether the claim of a pod that the set lost holds the set back, for good: each waits for the next.
+/// Whether the claim of a deleted pod blocks the set forever: each waits for the other.
 fn is_held_by_a_claim(objects: &Objects, set: &Value) -> bool {
     finalizers(set).any(|finalizer| finalizer == "foregroundDeletion")
         && of_kind(objects, CLAIM).any(|(name, claim)| {

@@ -1,4 +1,4 @@
-//! The API server's own record of who wrote what: the last word on what a rollout did.
+//! The API server's audit log: which user sent which write.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::failure::{Failure, Outcome};
 
-/// Names the audit log of the control plane under test. `cargo xtask test` sets it for its own planes.
+/// Names the audit log of the control plane under test. `cargo xtask test` sets it for the control planes it starts.
 const AUDIT_LOG: &str = "STATEWARD_TEST_AUDIT_LOG";
 
-/// Where writes can be read back.
+/// Where scenarios read the audited writes.
 #[derive(Clone)]
 pub enum AuditLog {
-    /// The real server's log, JSON lines.
+    /// The audit log of a real API server, JSON lines.
     File(PathBuf),
-    /// The embedded server's own.
+    /// The audit log of the embedded API server.
     Embedded(Arc<stateward_cluster::Cluster>),
 }
 
-/// A kind of request that was made: what a role grants or does not.
+/// A kind of request a user made, to compare with what the user's role grants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Access {
     /// `apps`; empty for the core group.
@@ -30,16 +30,16 @@ pub(crate) struct Access {
     pub resource: String,
     /// `get`, `list`, `create`, …
     pub verb: String,
-    /// Whether the authorizer let it pass.
+    /// Whether the authorizer allowed it.
     pub allowed: bool,
 }
 
-/// One answered write.
+/// A write the API server has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Who.
+    /// The user.
     pub user: String,
-    /// With which program.
+    /// The user agent.
     pub agent: String,
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
@@ -47,9 +47,9 @@ pub struct Write {
     pub resource: String,
     /// The object's name; empty where the request names none.
     pub name: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status code of the response.
     pub code: u16,
-    /// The request's body; null where the log has none.
+    /// The request's body; null if the log has none.
     pub body: Value,
 }
 
@@ -75,7 +75,7 @@ impl AuditLog {
             log: path.clone(),
             source,
         })?;
-        // The last line may still be on its way.
+        // The API server may still be writing the last line.
         let events = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -83,7 +83,7 @@ impl AuditLog {
     }
 }
 
-/// Every kind of request that `user` has made, by the real server's log.
+/// Every kind of request that `user` made, according to a real API server's audit log.
 pub(crate) fn accesses(log: &Path, user: &str) -> std::io::Result<BTreeSet<Access>> {
     let log = std::fs::read_to_string(log)?;
     let named = format!("\"username\":\"{user}\"");
@@ -101,7 +101,7 @@ fn access_of(event: &Value) -> Access {
         group: text(&object["apiGroup"]),
         resource: resource(object),
         verb: text(&event["verb"]),
-        // A 403 alone does not tell: admission gives it too, in a namespace on its way out.
+        // The status code alone is ambiguous: admission also answers 403, in a namespace that is being deleted.
         allowed: event["annotations"]["authorization.k8s.io/decision"] != "forbid",
     }
 }

@@ -22,33 +22,34 @@ use crate::simulation::chaos::Chaos;
 pub enum Backend {
     /// The embedded cluster, in this process and in virtual time.
     Embedded,
-    /// The same in everybody's time, for what other programs have a part in.
+    /// The embedded cluster in real time, for scenarios that involve other programs.
     EmbeddedLive,
-    /// The embedded cluster with an operator that things go wrong for and invariants that are checked.
+    /// The embedded cluster with faults injected into the operator and with invariant checks.
     Simulated(Arc<Chaos>),
     /// etcd, kube-apiserver and kube-controller-manager.
     Real {
         /// A client with all rights.
         client: Client,
-        /// The operator's: with its own rights where the plane is ours, and known to the audit log.
+        /// The operator's client: with the operator's own rights if `cargo xtask test` started the control plane, and identifiable in the
+        /// audit log.
         operator: Box<Client>,
-        /// Where it logs its writes, when it is ours.
+        /// The audit log, if `cargo xtask test` started the control plane.
         audit: Option<AuditLog>,
     },
 }
 
-/// Names the kubeconfig of the control plane that tests may use as they like. `cargo xtask test` sets it; a plain
-/// `KUBECONFIG` is not enough, because that may well be production.
+/// Names the kubeconfig of the control plane that tests may use freely. `cargo xtask test` sets it. The tests do not use a plain
+/// `KUBECONFIG`, because it may point to production.
 const TEST_KUBECONFIG: &str = "STATEWARD_TEST_KUBECONFIG";
 
-/// Names the kubeconfig of the operator there: what it may do is what its role says.
+/// Names the operator's kubeconfig on that control plane: the operator's role decides what it may do.
 const OPERATOR_KUBECONFIG: &str = "STATEWARD_TEST_OPERATOR_KUBECONFIG";
 
-/// When embedded scenarios begin. Any day will do, as long as it is always the same.
+/// When embedded scenarios begin. Any fixed time works.
 const EMBEDDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 impl Backend {
-    /// The real control plane the environment offers, or why there is none.
+    /// The real control plane that the environment names, or `None`.
     pub async fn real() -> anyhow::Result<Option<Self>> {
         let Some(path) = test_kubeconfig() else {
             return Ok(None);
@@ -70,7 +71,7 @@ impl Backend {
         }))
     }
 
-    /// What the scenarios of this back end are called in test output.
+    /// The prefix of this back end's scenarios in test output.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Embedded | Self::EmbeddedLive | Self::Simulated(_) => "embedded",
@@ -89,7 +90,7 @@ impl Backend {
                     Clock::starting_at(EMBEDDED_EPOCH, 1.0)
                 };
                 let cluster = Arc::new(embedded::Cluster::start(embedded::Options::at(clock.clone())));
-                // Where time is virtual a deadline costs nothing; and nobody there listens for heartbeats.
+                // In virtual time a long deadline costs nothing, and no controller watches for heartbeats.
                 let settings = Settings {
                     patience: Duration::from_secs(if live { 120 } else { 3600 }),
                     audit: Some(AuditLog::Embedded(cluster.clone())),
@@ -109,7 +110,7 @@ impl Backend {
                 operator,
                 audit,
             } => {
-                // Many scenarios share two cores; a deadline is for what never comes, not for what comes late.
+                // Many scenarios share two cores; the deadline is for what never happens, not for what happens late.
                 let settings = Settings {
                     patience: Duration::from_secs(120),
                     audit: audit.clone(),
@@ -129,7 +130,7 @@ fn test_kubeconfig() -> Option<PathBuf> {
     path_in(TEST_KUBECONFIG)
 }
 
-/// The kubeconfig with the operator's own rights, where the plane is ours.
+/// The kubeconfig with the operator's own rights, if `cargo xtask test` started the control plane.
 pub fn operator_kubeconfig() -> Option<PathBuf> {
     path_in(OPERATOR_KUBECONFIG)
 }
@@ -148,7 +149,7 @@ async fn config(kubeconfig: PathBuf) -> anyhow::Result<Config> {
 fn operators(mut config: Config) -> kube::Result<Client> {
     let agent = http::HeaderValue::from_static(OPERATOR);
     config.headers.push((http::header::USER_AGENT, agent));
-    // As the operator has it: an eviction that a disruption budget refuses is a 429, which it wants to see.
+    // As in the operator: it must see the 429 of an eviction that a PodDisruptionBudget rejects.
     config.default_retry = false;
     Client::try_from(config)
 }

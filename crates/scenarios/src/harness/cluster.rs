@@ -1,7 +1,7 @@
-//! The cluster as one scenario has it: a namespace of its own, a kubelet that plays its pods, and eyes on both.
+//! The cluster of one scenario: a namespace of its own, a kubelet that simulates its pods, and watches of both.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
@@ -10,9 +10,10 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use stateward_analysis::http::Http;
-use stateward_analysis::{Ask, Egress, KubeSecrets, Providers};
+use stateward_analysis::{Egress, KubeSecrets, MetricProvider, Providers};
 use stateward_api::analysis::{AnalysisRun, AnalysisTemplate};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
@@ -28,13 +29,13 @@ use super::set::{Set, SetBuilder};
 use crate::simulation::Checker;
 use crate::simulation::chaos::{Chaos, Life};
 
-/// The scheduler that scenario pods ask for, so that a real one beside us leaves them alone.
+/// The scheduler that scenario pods name, so that a real scheduler on the cluster ignores them.
 pub(crate) const SCHEDULER: &str = "stateward";
 
-/// What the operator is called in audit logs: the user on the embedded cluster, the program on a real one.
+/// The operator's name in audit logs: its user on the embedded cluster, its user agent on a real one.
 pub(crate) const OPERATOR: &str = "stateward-operator";
 
-/// A namespace of its own on some control plane, with a programmable kubelet.
+/// A namespace of its own on some control plane, with a simulated kubelet.
 pub struct Cluster {
     client: Client,
     namespace: String,
@@ -55,12 +56,12 @@ pub struct Cluster {
     simulation: Option<Simulation>,
     oracle: Oracle,
     providers: Option<Egress>,
-    /// The connection of operators breaks at every so many requests.
+    /// The operators' connections break at every n-th request.
     reset_every: Option<usize>,
 }
 
 impl Cluster {
-    /// Makes a namespace for `scenario` on the control plane behind `client` and starts a kubelet for it.
+    /// Creates a namespace for `scenario` on the control plane behind `client` and starts a kubelet for it.
     pub(crate) async fn open(
         client: Client,
         clock: Clock,
@@ -68,7 +69,7 @@ impl Cluster {
         settings: Settings,
     ) -> Outcome<Self> {
         let namespace = create_namespace(&client, scenario).await?;
-        // Nodes have no namespace: named after ours they belong to this scenario alone.
+        // Nodes are cluster-scoped: naming them after the namespace makes them this scenario's own.
         let nodes: Vec<String> = ["a", "b", "c"]
             .iter()
             .map(|node| format!("{namespace}-{node}"))
@@ -111,12 +112,12 @@ impl Cluster {
         })
     }
 
-    /// A client with all rights, for what the handles have no word for.
+    /// A client with all rights, for requests that the handles do not offer.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Whether users have the rights here that they were given, and no others.
+    /// Whether the control plane enforces RBAC.
     pub fn has_access_control(&self) -> bool {
         !matches!(self.audit, Some(AuditLog::Embedded(_)))
     }
@@ -131,12 +132,12 @@ impl Cluster {
         &self.behaviours
     }
 
-    /// What metrics say here.
+    /// The metrics of this cluster.
     pub fn metrics(&self) -> &Oracle {
         &self.oracle
     }
 
-    /// Has the operator ask real providers on this machine from its next start on, not the oracle.
+    /// Makes the operator query real metric providers on this machine instead of the oracle, from its next start on.
     pub fn ask_providers(&mut self) {
         self.providers = Some(Egress {
             allow: "127.0.0.1".parse().into_iter().collect(),
@@ -144,24 +145,24 @@ impl Cluster {
         });
     }
 
-    /// Breaks the connection of operators at every `nth` request, from their next start on.
+    /// Breaks the operators' connections at every `nth` request, from their next start on.
     pub fn reset_every(&mut self, nth: usize) {
         self.reset_every = Some(nth);
     }
 
-    /// The kubelet itself, to make its nodes vanish and return.
+    /// The kubelet itself, to make its nodes disappear and return.
     pub fn kubelet(&self) -> &Running {
         &self.kubelet
     }
 
-    /// Makes the server know RolloutPlugins and starts an operator for this namespace.
+    /// Installs the CRDs and starts an operator for this namespace.
     pub async fn with_operator(&mut self) -> Outcome {
         self.with_definitions().await?;
         self.start_operator();
         Ok(())
     }
 
-    /// The same with an operator for all namespaces, where no other scenario has one.
+    /// Installs the CRDs and starts an operator for all namespaces. No other scenario on this control plane may have one.
     pub async fn with_operator_of_all_namespaces(&mut self) -> Outcome {
         if self.has_access_control() {
             return Err(Failure::NotHere("other scenarios have operators here".into()));
@@ -171,25 +172,25 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes the server know RolloutPlugins, for an operator that is started elsewhere.
+    /// Installs the CRDs, for an operator that is started elsewhere.
     pub async fn with_definitions(&mut self) -> Outcome {
         super::rollout::install(self).await?;
         self.observer.follow_rollouts(&self.client, &self.namespace);
         Ok(())
     }
 
-    /// Starts an operator, in the place of one that runs.
+    /// Starts an operator in place of the running one.
     pub fn start_operator(&self) {
         self.stop_operator();
         self.start_another_operator();
     }
 
-    /// Starts an operator beside those that run.
+    /// Starts another operator in addition to those that run.
     pub fn start_another_operator(&self) {
         self.start_operator_of(vec![self.namespace.clone()]);
     }
 
-    /// Starts an operator of these namespaces, or of all.
+    /// Starts an operator for these namespaces, or for all if there are none.
     fn start_operator_of(&self, namespaces: Vec<String>) {
         self.note("the operator starts");
         let options = stateward_controller::Options {
@@ -199,7 +200,7 @@ impl Cluster {
         let operator = match &self.simulation {
             None => {
                 let client = recorded(&self.operator_client, &self.requests, self.reset_every);
-                let providers: Arc<dyn Ask> = match &self.providers {
+                let providers: Arc<dyn MetricProvider> = match &self.providers {
                     Some(egress) => Arc::new(Providers::new(
                         Http::new(egress.clone()),
                         KubeSecrets(client.clone()),
@@ -214,7 +215,7 @@ impl Cluster {
         self.operators().push(operator);
     }
 
-    /// Stops every operator wherever it is.
+    /// Stops every operator immediately, wherever it is in its work.
     pub fn stop_operator(&self) {
         for operator in self.operators().drain(..) {
             self.note("the operator stops");
@@ -223,16 +224,16 @@ impl Cluster {
     }
 
     fn operators(&self) -> MutexGuard<'_, Vec<tokio::task::JoinHandle<()>>> {
-        self.operators.lock().unwrap_or_else(PoisonError::into_inner)
+        self.operators.lock()
     }
 
-    /// The paths of all requests that the operators have made.
+    /// The paths of all requests that the operators have sent.
     pub fn operator_paths(&self) -> Vec<String> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.lock();
         requests.clone()
     }
 
-    /// What the operators have written to this namespace, oldest first.
+    /// The operators' writes to this namespace, oldest first.
     pub fn operator_writes(&self) -> Outcome<Vec<Write>> {
         let Some(mut writes) = self.writes()? else {
             return Err(Failure::NotHere("the control plane shows no audit log".into()));
@@ -241,7 +242,7 @@ impl Cluster {
         Ok(writes)
     }
 
-    /// Creates an object of a kind that has no handle of its own here: `create("analysistemplates", "checks", json!({"spec": …}))`.
+    /// Creates an object of a kind without a handle of its own: `create("analysistemplates", "checks", json!({"spec": …}))`.
     pub async fn create(&self, plural: &str, name: &str, mut object: serde_json::Value) -> Outcome {
         self.note(&format!("create {plural} {name}"));
         let resource = kind(plural);
@@ -258,7 +259,7 @@ impl Cluster {
             .map(drop)
     }
 
-    /// Lets the operator read a Secret, as the guides tell users to.
+    /// Allows the operator to read a Secret, as the guides describe.
     pub async fn let_operator_read(&self, secret: &str) -> Outcome {
         let role = json!({"rules": [
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"]},
@@ -271,7 +272,7 @@ impl Cluster {
         self.create("rolebindings", secret, binding).await
     }
 
-    /// The names of the objects of a kind that has no handle of its own here.
+    /// The names of all objects of a kind without a handle of its own.
     pub async fn names(&self, plural: &str) -> Outcome<Vec<String>> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &self.namespace, &kind(plural));
@@ -282,27 +283,27 @@ impl Cluster {
         Ok(objects.iter().map(ResourceExt::name_any).collect())
     }
 
-    /// Describes a RolloutPlugin to create, for the set of this name.
+    /// Builds a RolloutPlugin for the set of this name.
     pub fn rollout(&self, set: &str) -> RolloutBuilder<'_> {
         RolloutBuilder::new(self, set)
     }
 
-    /// Describes a PhasedRollout to create, for the set of this name.
+    /// Builds a PhasedRollout for the set of this name.
     pub fn phased(&self, set: &str) -> RolloutBuilder<'_, PhasedRollout> {
         RolloutBuilder::new(self, set)
     }
 
-    /// Describes a StatefulSet to create.
+    /// Builds a StatefulSet.
     pub fn statefulset(&self, name: &str) -> SetBuilder<'_> {
         SetBuilder::new(self, name)
     }
 
-    /// A RolloutPlugin that is there already.
+    /// A RolloutPlugin that already exists.
     pub fn existing_rollout(&self, name: &str) -> Rollout<'_> {
         Rollout::new(self, name)
     }
 
-    /// Kills the kubelet between two of its requests, and starts another one that knows nothing but what it reads.
+    /// Kills the kubelet between two of its requests and starts another, which knows only what it reads from the API server.
     pub fn restart_kubelet(&mut self) {
         let kubelet = Kubelet::new(self.kubelet_client.clone(), self.clock.clone())
             .heartbeat(self.heartbeat)
@@ -310,8 +311,7 @@ impl Cluster {
         self.kubelet = play(kubelet, &self.namespace, &self.nodes);
     }
 
-    /// Plays pods that ask for the scheduler every pod asks for, as manifests of others do, on a node of their own. Until
-    /// it is dropped.
+    /// Simulates pods that use the default scheduler, on a node of their own, until the return value is dropped.
     pub fn play_everybodys_pods(&self) -> Running {
         Kubelet::new(self.kubelet_client.clone(), self.clock.clone())
             .namespace(&self.namespace)
@@ -326,17 +326,17 @@ impl Cluster {
         format!("{}-d", self.namespace)
     }
 
-    /// How other programs reach it, where they can.
+    /// The kubeconfig for other programs, if they can connect.
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
     }
 
-    /// A StatefulSet that is there already.
+    /// A StatefulSet that already exists.
     pub fn existing(&self, name: &str) -> Set<'_> {
         Set::new(self, name, 0)
     }
 
-    /// The claims that the API server has now: names with UIDs.
+    /// The PersistentVolumeClaims on the API server now: names with UIDs.
     pub async fn claims(&self) -> Outcome<Vec<(String, Option<String>)>> {
         let api = Api::<PersistentVolumeClaim>::namespaced(self.client(), self.namespace());
         let claims = api.list(&ListParams::default()).await.doing("list claims")?;
@@ -346,13 +346,13 @@ impl Cluster {
             .collect())
     }
 
-    /// Waits until there is no such volume.
+    /// Waits until no PersistentVolume has this name.
     pub async fn expect_no_volume(&self, name: &str) -> Outcome {
         self.expect_volume(name, &format!("no volume {name}"), |volume| volume.is_none())
             .await
     }
 
-    /// Waits until this is true of a volume, or of there being none.
+    /// Waits until `check` holds for the PersistentVolume, or for its absence.
     pub async fn expect_volume(
         &self,
         name: &str,
@@ -368,8 +368,7 @@ impl Cluster {
         }
     }
 
-    /// Every write to this namespace that the API server has answered, oldest first. `None` where the control plane
-    /// shows us no audit log.
+    /// Every write to this namespace that the API server has answered, oldest first. `None` if the control plane exposes no audit log.
     pub fn writes(&self) -> Outcome<Option<Vec<Write>>> {
         self.audit
             .as_ref()
@@ -377,13 +376,13 @@ impl Cluster {
             .transpose()
     }
 
-    /// How long to wait for what may never come.
+    /// How long to wait for an expected change.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Goes on only where `MaxUnavailableStatefulSet` is off: with the gate on, sets update by another algorithm. It was on
-    /// in 1.35.0, off again in 1.35.4 and 1.36, and is on in 1.37.
+    /// Continues only if `MaxUnavailableStatefulSet` is off: with the gate on, StatefulSets update by another algorithm. It was on in
+    /// 1.35.0, off again in 1.35.4 and 1.36, and is on in 1.37.
     pub async fn needs_max_unavailable_off(&self) -> Outcome {
         let strategy = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
         if self
@@ -402,8 +401,8 @@ impl Cluster {
         self.patience = Duration::ZERO;
     }
 
-    /// Waits until `check` answers `Ok`, asking again whenever a watch shows a change. `check` says in its error what it
-    /// sees instead; `expected` says what it looks for.
+    /// Waits until `check` returns `Ok`, and repeats it at every watch event. The error of `check` describes the current state; `expected`
+    /// describes the wanted one.
     pub async fn eventually<T>(
         &self,
         expected: impl Into<String>,
@@ -427,17 +426,17 @@ impl Cluster {
         met.map_err(|_| self.unmet(expected, seen))
     }
 
-    /// Looks at what the watches have shown until now.
+    /// Reads the state that the watches have shown so far.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         self.observer.look(look)
     }
 
-    /// How many changes of pods the watch has told until now.
+    /// How many pod changes the watch has shown so far.
     pub fn pod_changes(&self) -> usize {
         self.look(|view| view.pod_changes.len())
     }
 
-    /// A failure that tells the pods' time line.
+    /// A failure with the pods' time line.
     pub fn unmet(&self, expected: impl Into<String>, seen: impl Into<String>) -> Failure {
         Failure::Unmet(Box::new(Unmet {
             expected: expected.into(),
@@ -446,7 +445,7 @@ impl Cluster {
         }))
     }
 
-    /// Fails unless it is so.
+    /// Fails unless `is_so`.
     pub fn expect(&self, what: &str, is_so: bool) -> Outcome {
         if is_so {
             Ok(())
@@ -455,12 +454,12 @@ impl Cluster {
         }
     }
 
-    /// Notes in the time line what the scenario does.
+    /// Adds an action of the scenario to the time line.
     pub fn note(&self, doing: &str) {
         self.observer.note(format!("-- {doing}"));
     }
 
-    /// An operator that is gone cannot let go of its objects, and a namespace would wait for it for ever.
+    /// Removes the rollouts' finalizers: a stopped operator cannot, and the namespace would never finish terminating.
     async fn release_rollouts<K: Kind>(&self) -> Outcome {
         let names: Vec<String> = self.look(|view| K::seen(view).keys().cloned().collect());
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
@@ -473,7 +472,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The first invariant that was broken, where they are checked.
+    /// The first violated invariant, if invariants are checked.
     pub(crate) fn check_invariants(&mut self) -> Outcome {
         let alone = self.operators().len() < 2;
         let Some(simulation) = &mut self.simulation else {
@@ -485,7 +484,7 @@ impl Cluster {
         }
     }
 
-    /// Gives back what the scenario took. The namespace's own controllers finish the work.
+    /// Deletes what the scenario created. The namespace controller finishes the work.
     pub async fn close(self) -> Outcome {
         self.release_rollouts::<RolloutPlugin>().await?;
         self.release_rollouts::<PhasedRollout>().await?;
@@ -504,7 +503,7 @@ impl Cluster {
         for node in self.nodes.iter().chain([&self.everybodys_node()]) {
             if_there(nodes.delete(node, &at_once).await, format!("delete node {node}"))?;
         }
-        // Volumes have no namespace, so nobody else would clear them away.
+        // PersistentVolumes are cluster-scoped: deleting the namespace does not delete them.
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         let all = volumes.list(&ListParams::default()).await.doing("list volumes")?;
         let is_ours = |volume: &&PersistentVolume| {
@@ -522,7 +521,7 @@ impl Cluster {
     }
 }
 
-/// What is gone already need not be deleted.
+/// Ignores the error if the object is already gone.
 fn if_there<T>(answer: Result<T, kube::Error>, doing: String) -> Outcome {
     match answer {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
@@ -530,7 +529,7 @@ fn if_there<T>(answer: Result<T, kube::Error>, doing: String) -> Outcome {
     }
 }
 
-/// A cluster whose operator is in trouble, and the eyes on it.
+/// A simulated cluster with faults injected into the operator, and its observer.
 pub(crate) struct Simulation {
     cluster: Arc<stateward_cluster::Cluster>,
     chaos: Arc<Chaos>,
@@ -546,7 +545,7 @@ impl Simulation {
         }
     }
 
-    /// One operator life after another. Never ends.
+    /// Runs the operator and restarts it after every crash. Never returns.
     fn operate(
         &self,
         options: stateward_controller::Options,
@@ -563,20 +562,20 @@ impl Simulation {
                     () = operator.run() => {}
                     () = life.end() => {}
                 }
-                // A new one is not there at once.
+                // A replacement takes a moment to start.
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
         }
     }
 }
 
-/// A client that takes down the paths of its requests, and whose connection breaks at every so many of them if it says so.
+/// A client that records the paths of its requests, and whose connection breaks at every `reset_every`-th request.
 fn recorded(client: &Client, paths: &Arc<Mutex<Vec<String>>>, reset_every: Option<usize>) -> Client {
     let (inner, paths) = (client.clone(), paths.clone());
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let path = request.uri().path().to_owned();
         let made = {
-            let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut paths = paths.lock();
             paths.push(path);
             paths.len()
         };
@@ -591,7 +590,7 @@ fn recorded(client: &Client, paths: &Arc<Mutex<Vec<String>>>, reset_every: Optio
     Client::new(service, client.default_namespace())
 }
 
-/// The kinds that scenarios have no handle for.
+/// The resource of a kind that scenarios have no handle for.
 fn kind(plural: &str) -> ApiResource {
     match plural {
         "jobs" => ApiResource::erase::<Job>(&()),
@@ -605,25 +604,25 @@ fn kind(plural: &str) -> ApiResource {
     }
 }
 
-/// What differs between control planes.
+/// The differences between control planes.
 pub(crate) struct Settings {
     /// How long an expectation waits for a change.
     pub(crate) patience: Duration,
-    /// Where the writes can be read back.
+    /// Where the scenario reads the audited writes.
     pub(crate) audit: Option<AuditLog>,
-    /// A client whose writes can be told from the scenario's own.
+    /// The operator's client, whose writes are distinguishable from the scenario's own.
     pub(crate) operator: Client,
-    /// The kubelet's.
+    /// The kubelet's client.
     pub(crate) kubelet: Client,
-    /// How often the nodes say they are alive, where somebody listens.
+    /// How often the nodes renew their heartbeat, if a controller watches for it.
     pub(crate) heartbeat: Option<Duration>,
-    /// What goes wrong for the operator.
+    /// The faults injected into the operator.
     pub(crate) simulation: Option<Simulation>,
-    /// Where other programs read how to reach it.
+    /// The kubeconfig for other programs.
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 
-/// Starts a kubelet for a scenario's own namespace and nodes.
+/// Starts a kubelet for a scenario's namespace and nodes.
 fn play(kubelet: Kubelet, namespace: &str, nodes: &[String]) -> Running {
     kubelet
         .namespace(namespace)
@@ -633,11 +632,11 @@ fn play(kubelet: Kubelet, namespace: &str, nodes: &[String]) -> Running {
 }
 
 async fn create_namespace(client: &Client, scenario: &str) -> Outcome<String> {
-    // The server's own suffix keeps scenarios of the same name apart, also across runs on a shared cluster.
+    // The suffix that the API server generates keeps scenarios of the same name apart, also across runs on a shared cluster.
     let prefix: String = scenario.replace('_', "-").chars().take(50).collect();
     let namespace = json!({"metadata": {
         "generateName": format!("{}-", prefix.trim_end_matches('-')),
-        // What a run that was killed leaves behind can be found by this.
+        // Finds what an interrupted run left behind.
         "labels": {"app.kubernetes.io/managed-by": "stateward-scenarios"},
     }});
     let namespace = serde_json::from_value(namespace)

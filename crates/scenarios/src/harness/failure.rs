@@ -1,26 +1,26 @@
-//! How a scenario fails: with what was expected, what was seen, and how the pods came there.
+//! Failures of a scenario: what it expected, what it saw, and the pods' time line.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a step of a scenario gives.
+/// The result of a step of a scenario.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a scenario failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The cluster did not come to the state the scenario expects.
+    /// The cluster did not reach the state that the scenario expects.
     #[error("{0}")]
     Unmet(Box<Unmet>),
-    /// A request that the scenario needs was refused.
+    /// A request of the scenario failed.
     #[error("could not {doing}: {source}")]
     Request {
-        /// What the scenario was about to do.
+        /// What the scenario was doing.
         doing: String,
-        /// What the API server answered.
+        /// The API server's error.
         source: Box<kube::Error>,
     },
-    /// This cluster cannot show the behaviour: told as ignored, not as failed.
+    /// This cluster cannot show the behaviour: the scenario is reported as ignored, not as failed.
     #[error("not to be seen on this cluster: {0}")]
     NotHere(String),
     /// A process that the scenario needs could not be started or stopped.
@@ -29,14 +29,14 @@ pub enum Failure {
     /// The audit log could not be read.
     #[error("could not read the audit log {}: {source}", log.display())]
     Audit {
-        /// Where it should be.
+        /// The path of the log.
         log: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// An expectation that did not come true in time.
+/// An expectation that was not met in time.
 #[derive(Debug)]
 pub struct Unmet {
     pub(crate) expected: String,
@@ -57,7 +57,7 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// Names what was being done when a request failed.
+/// Adds to a failed request what the scenario was doing.
 pub(crate) trait Doing<T> {
     /// `doing` completes the sentence "could not …".
     fn doing(self, doing: impl Into<String>) -> Outcome<T>;

@@ -1,4 +1,4 @@
-//! What a scenario stands on: a cluster to act on, eyes to observe it, and words to expect something of it.
+//! The test harness of the scenarios: a cluster to act on, an observer of its objects, and expectations.
 
 mod audit;
 mod backend;

@@ -1,14 +1,15 @@
-//! The eyes of a scenario: watches of one namespace, kept as a view that expectations wait on.
+//! Watches of one namespace, kept as a view that expectations wait on.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, future};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use stateward_api::analysis::AnalysisRun;
 use stateward_api::phasedrollout::PhasedRollout;
@@ -30,11 +31,11 @@ pub struct View {
     pub sets: BTreeMap<String, StatefulSet>,
     /// Pods.
     pub pods: BTreeMap<String, PodRow>,
-    /// Every pod there ever was, as it first appeared, in that order.
+    /// Every pod that ever existed, as it first appeared, in that order.
     pub births: Vec<PodRow>,
-    /// Every change of a pod, by name, in the order the watch told; `None` when it went.
+    /// Every change of a pod, by name, in watch order; `None` when it was deleted.
     pub pod_changes: Vec<(String, Option<PodRow>)>,
-    /// Every partition that a set was given, by its name, in that order.
+    /// Every partition that a set has had, by the set's name, in that order.
     pub partitions: Vec<(String, i32)>,
     /// ControllerRevisions.
     pub revisions: BTreeMap<String, ControllerRevision>,
@@ -44,13 +45,13 @@ pub struct View {
     pub rollouts: BTreeMap<String, RolloutPlugin>,
     /// PhasedRollouts, where an operator runs.
     pub phased: BTreeMap<String, PhasedRollout>,
-    /// Their runs of analysis.
+    /// AnalysisRuns.
     pub runs: BTreeMap<String, AnalysisRun>,
-    /// What was told about them.
+    /// Events.
     pub events: BTreeMap<String, Event>,
 }
 
-/// Keeps a [`View`] and a time line of one namespace for as long as it lives.
+/// Keeps a [`View`] and a time line of one namespace until it is dropped.
 pub(crate) struct Observer {
     shared: Arc<Shared>,
     watches: JoinSet<()>,
@@ -140,7 +141,7 @@ impl Observer {
         Self { shared, watches }
     }
 
-    /// Follows rollouts too, now that the server knows them.
+    /// Watches rollouts too, once the API server serves them.
     pub(crate) fn follow_rollouts(&mut self, client: &Client, namespace: &str) {
         self.watches.spawn(follow::<RolloutPlugin>(
             client.clone(),
@@ -221,7 +222,7 @@ impl Observer {
         ));
     }
 
-    /// Adds a line to the time line, such as what the scenario did.
+    /// Adds a line to the time line, such as an action of the scenario.
     pub(crate) fn note(&self, happening: impl Into<String>) {
         let now = self.shared.clock.now();
         self.shared.seen().timeline.note(now, happening);
@@ -236,20 +237,20 @@ impl Observer {
         self.shared.changed.subscribe()
     }
 
-    /// Looks at the view as it is now.
+    /// Reads the current view.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&self.shared.seen().view)
     }
 }
 
 impl Shared {
-    /// A panic while holding the lock is a failed scenario already; what was seen until then is still worth telling.
+    /// A panic while holding the lock has already failed the scenario; what was recorded until then is still worth reporting.
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 
-/// One object as a watch showed it, or that it is gone.
+/// One object as a watch showed it, or its deletion.
 enum Change<K> {
     Is(String, Box<K>),
     Gone(String),
@@ -282,7 +283,7 @@ fn valid<K>(event: watcher::Event<DeserializeGuard<K>>) -> Option<watcher::Event
     })
 }
 
-/// Feeds every change of one kind in one namespace into what was seen.
+/// Records every change of one kind in one namespace.
 async fn follow<K>(
     client: Client,
     namespace: String,
@@ -298,11 +299,11 @@ async fn follow<K>(
 {
     let api: Api<DeserializeGuard<K>> = Api::namespaced(client, &namespace);
     let events = watcher(api, watcher::Config::default()).default_backoff();
-    // Scenarios look at no object that cannot be read.
+    // Skips objects that fail to deserialize: no scenario looks at them.
     let mut events = events
         .try_filter_map(|event| future::ready(Ok(valid(event))))
         .boxed();
-    // A fresh list says what there is; what it no longer names has gone while the watch was away.
+    // After a relist, an object that is no longer in the list was deleted while the watch was interrupted.
     let mut known: Vec<String> = Vec::new();
     let mut listed: Vec<String> = Vec::new();
     while let Some(event) = events.next().await {
@@ -337,7 +338,7 @@ async fn follow<K>(
                 known.retain(|one| *one != name);
                 vec![Change::Gone(name)]
             }
-            // The watcher starts again by itself.
+            // The watcher restarts by itself.
             Err(_) => Vec::new(),
         };
         for change in changes {
@@ -358,7 +359,7 @@ fn replace<T>(map: &mut BTreeMap<String, T>, name: &str, value: Option<T>) {
     }
 }
 
-/// The part of a set that tells its story in one line.
+/// One line of the time line for a StatefulSet.
 fn describe_set(set: &StatefulSet) -> String {
     let spec = set.spec.as_ref();
     let partition = spec

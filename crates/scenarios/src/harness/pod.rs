@@ -1,18 +1,18 @@
-//! A pod as a scenario speaks of it.
+//! A pod as scenarios see it.
 
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// What scenarios look at in a pod. Two rows are equal when nothing a scenario could mention has changed.
+/// The fields of a pod that scenarios look at. Two rows are equal if none of these fields changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRow {
     /// The pod's name.
     pub name: String,
-    /// The number at the end of its name.
+    /// The ordinal at the end of its name.
     pub ordinal: Option<u32>,
-    /// Its UID: another one means another pod.
+    /// Its UID: a different UID is a different pod.
     pub uid: String,
     /// The tag of its first container's image.
     pub image: String,
@@ -22,16 +22,16 @@ pub struct PodRow {
     pub phase: String,
     /// Whether its Ready condition is true.
     pub ready: bool,
-    /// Whether its deletion has begun.
+    /// Whether it is being deleted.
     pub terminating: bool,
-    /// How often its first container was started again.
+    /// The restart count of its first container.
     pub restarts: i32,
-    /// Why its first container waits, where it does.
+    /// Why its first container is waiting, if it is.
     pub waiting: Option<String>,
 }
 
 impl PodRow {
-    /// Reads the row off a pod.
+    /// Reads the row from a pod.
     pub fn of(pod: &Pod) -> Self {
         let status = pod.status.as_ref();
         let container = status.and_then(|status| status.container_statuses.as_ref()?.first());

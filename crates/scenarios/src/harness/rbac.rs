@@ -1,4 +1,4 @@
-//! The operator of the scenarios has the rights that are shipped, and no others; and it uses all of them.
+//! The operator of the scenarios has exactly the rights of the shipped role, and uses all of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,11 +26,11 @@ use super::audit::{Access, accesses};
 const NAMESPACE: &str = "stateward-system";
 const NAME: &str = "stateward";
 
-/// How long a grant, or a line of the log, may be on its way.
+/// How long a grant or a line of the audit log may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Gives the operator its role, as `admin`, and waits until it works.
+/// Grants the operator its role, as `admin`, and waits until the grant takes effect.
 pub(crate) async fn grant(admin: &Client, operator: &Client) -> Result<()> {
     let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]);
     let to = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME});
@@ -46,7 +46,7 @@ pub(crate) async fn grant(admin: &Client, operator: &Client) -> Result<()> {
     apply::<ClusterRole>(Api::all(admin.clone()), NAME, json!({"rules": rules()})).await?;
     let binding = json!({"roleRef": to("ClusterRole"), "subjects": subjects});
     apply::<ClusterRoleBinding>(Api::all(admin.clone()), NAME, binding).await?;
-    // The authorizer learns of it by a watch. It is asked, not tried: what is tried in vain stands in the audit log.
+    // The authorizer reads grants from a watch. Review access instead of trying: a forbidden attempt would appear in the audit log.
     let reviews: Api<SelfSubjectAccessReview> = Api::all(operator.clone());
     let question: SelfSubjectAccessReview = serde_json::from_value(json!({"spec": {"resourceAttributes": {
         "group": "apps", "resource": "statefulsets", "verb": "patch",
@@ -76,13 +76,13 @@ where
     Ok(())
 }
 
-/// Two operators stand for election, as the scenarios, which have one operator each, do not.
+/// Runs a leader election between two operators; every scenario has only one operator.
 pub(crate) async fn elect(operator: &Client) -> Result<()> {
     let timing = Timing::of(Duration::from_secs(3));
     let election = |who: &str| Election::new(operator.clone(), NAMESPACE, NAME, who, timing, Clock::wall());
     let (mut first, mut second) = (election("first"), election("second"));
     let fence = first.win().await;
-    // Long enough to renew, and for the other one to watch.
+    // Long enough for one to renew the lease and for the other to watch it.
     let both = async { tokio::join!(first.hold(&fence), second.win()) };
     if timeout(timing.lease, both).await.is_ok() {
         bail!("a leader that lives was deposed");
@@ -99,7 +99,7 @@ pub(crate) async fn elect(operator: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Looks where the API servers are, as the binary does before it asks for metrics.
+/// Looks up the API servers' addresses, as the binary does before it queries metrics.
 pub(crate) async fn find_api_servers(operator: &Client) -> Result<()> {
     let found = endpoints::api_servers(operator).await?;
     if found.is_empty() {
@@ -108,7 +108,7 @@ pub(crate) async fn find_api_servers(operator: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Expects of the audit log that nothing was refused to the operator and that it has used every verb it has.
+/// Expects that the audit log shows no forbidden request of the operator and at least one use of every verb in its role.
 pub(crate) async fn expect_used_to_the_full(log: &Path) -> Result<()> {
     let user = format!("system:serviceaccount:{NAMESPACE}:{NAME}");
     let granted = granted_accesses([rules(), lease_rules(NAME), endpoint_rules()].concat());
@@ -126,7 +126,7 @@ pub(crate) async fn expect_used_to_the_full(log: &Path) -> Result<()> {
         if unused.is_empty() {
             return Ok(());
         }
-        // A watch is logged when it ends.
+        // The API server logs a watch when it ends.
         if began.elapsed() > PATIENCE {
             bail!(
                 "granted to the operator and used by no scenario: {}; take them out of crates/controller/src/rbac.rs",

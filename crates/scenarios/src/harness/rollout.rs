@@ -1,4 +1,4 @@
-//! Rollouts as a scenario speaks of them: RolloutPlugins and PhasedRollouts.
+//! Handles for rollouts: RolloutPlugins and PhasedRollouts.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -34,28 +34,28 @@ pub trait Kind:
     + Sync
     + 'static
 {
-    /// What it tells.
+    /// Its status.
     type Status: Clone + Default;
 
-    /// One of this name as small as can be, for the set of that name.
+    /// A minimal manifest for the set of this name.
     fn manifest(namespace: &str, set: &str) -> Value;
 
-    /// The phase of one that has nothing to do.
+    /// The phase of a rollout that has nothing to do.
     const AT_REST: &'static str;
 
-    /// The name of the set that a manifest is for.
+    /// The name of the set in a manifest.
     fn set_of(manifest: &Value) -> &Value;
 
-    /// Those that are seen.
+    /// The rollouts of this kind in a view.
     fn seen(view: &View) -> &BTreeMap<String, Self>;
 
-    /// Its status, once it has one.
+    /// Its status, if it has one.
     fn status(&self) -> Option<&Self::Status>;
 
-    /// What every rollout tells in it.
+    /// The part of the status that every kind of rollout has.
     fn record(status: &Self::Status) -> &RolloutStatus;
 
-    /// In a sentence.
+    /// The name of the kind in messages.
     fn word() -> String {
         <Self as Resource>::kind(&()).to_lowercase()
     }
@@ -101,7 +101,7 @@ impl Kind for PhasedRollout {
 
     const AT_REST: &'static str = "Updated";
 
-    /// Two good answers to `errors`, a second apart.
+    /// Two successful measurements of `errors`, a second apart.
     fn manifest(namespace: &str, set: &str) -> Value {
         json!({
             "apiVersion": "sts.plus/v1alpha1",
@@ -134,7 +134,7 @@ impl Kind for PhasedRollout {
     }
 }
 
-/// Makes the API server know everything that we serve.
+/// Installs the CRDs of everything that the operator serves.
 pub(crate) async fn install(cluster: &Cluster) -> Outcome {
     let api: Api<CustomResourceDefinition> = Api::all(cluster.client());
     for definition in stateward_api::definitions() {
@@ -152,7 +152,7 @@ pub(crate) async fn install(cluster: &Cluster) -> Outcome {
     Ok(())
 }
 
-/// A rollout to be created: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.
+/// Builds a rollout: `cluster.rollout("db").steps(json!([{"setWeight": 20}, {"pause": {}}])).create()`.
 pub struct RolloutBuilder<'c, K = RolloutPlugin> {
     cluster: &'c Cluster,
     manifest: Value,
@@ -160,21 +160,21 @@ pub struct RolloutBuilder<'c, K = RolloutPlugin> {
 }
 
 impl<'c> RolloutBuilder<'c> {
-    /// Its steps.
+    /// Sets its steps.
     pub fn steps(self, steps: Value) -> Self {
         self.spec(json!({"strategy": {"canary": {"steps": steps}}}))
     }
 }
 
 impl<'c> RolloutBuilder<'c, PhasedRollout> {
-    /// What is checked, as a merge patch.
+    /// Sets its check, as a merge patch.
     pub fn check(self, patch: Value) -> Self {
         self.spec(json!({"check": patch}))
     }
 }
 
 impl<'c, K: Kind> RolloutBuilder<'c, K> {
-    /// One of the same name as its set.
+    /// A rollout with the name of its set.
     pub(crate) fn new(cluster: &'c Cluster, set: &str) -> Self {
         let manifest = K::manifest(cluster.namespace(), set);
         Self {
@@ -184,19 +184,19 @@ impl<'c, K: Kind> RolloutBuilder<'c, K> {
         }
     }
 
-    /// Another name.
+    /// Sets another name.
     pub fn named(mut self, name: &str) -> Self {
         self.manifest["metadata"]["name"] = name.into();
         self
     }
 
-    /// Any other part of the spec, as a merge patch.
+    /// Sets any other part of the spec, as a merge patch.
     pub fn spec(mut self, patch: Value) -> Self {
         json_patch::merge(&mut self.manifest["spec"], &patch);
         self
     }
 
-    /// Any part of the object, as a merge patch.
+    /// Sets any part of the object, as a merge patch.
     pub fn with(mut self, patch: &Value) -> Self {
         json_patch::merge(&mut self.manifest, patch);
         self
@@ -223,7 +223,7 @@ impl<'c, K: Kind> RolloutBuilder<'c, K> {
         Ok(Rollout::new(cluster, &name))
     }
 
-    /// Creates it and waits until it has taken hold of its set.
+    /// Creates it and waits until it has adopted its set.
     pub async fn start(self) -> Outcome<Rollout<'c, K>> {
         let set = K::set_of(&self.manifest).as_str().unwrap_or_default().to_owned();
         let cluster = self.cluster;
@@ -245,7 +245,7 @@ impl<'c, K: Kind> RolloutBuilder<'c, K> {
     }
 }
 
-/// The partition of a set.
+/// The partition of a StatefulSet.
 pub fn partition(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<i32> {
     set.spec
         .as_ref()?
@@ -261,7 +261,7 @@ pub struct Rollout<'c, K = RolloutPlugin> {
     cluster: &'c Cluster,
     name: String,
     kind: PhantomData<K>,
-    /// The generation of our last write: what the watch shows of an older one is not an answer to it.
+    /// The generation of our last write: a status with an older observed generation does not answer it.
     written: AtomicI64,
 }
 
@@ -276,24 +276,24 @@ impl<'c, K: Kind> Rollout<'c, K> {
     }
 }
 
-/// What users do to it: through the status subresource, as Argo's users know it.
+/// User actions: written to the status subresource, as Argo's plugin users do.
 impl<K: Kind> Rollout<'_, K> {
-    /// Ends the pause that stands.
+    /// Ends the current pause.
     pub async fn promote(&self) -> Outcome {
         self.command("promote", json!({"pauseConditions": null})).await
     }
 
-    /// Goes on from where it waits, also where no pause stands, and waits for the answer. Whether it was a yes.
+    /// Sends `promote`, also if no pause stands, and waits for the answer. Returns whether the operator accepted it.
     pub async fn go_on(&self) -> Outcome<bool> {
         self.leaves_its_step(json!({"promote": true})).await
     }
 
-    /// Skips the current step, and waits for the answer. Whether it was a yes.
+    /// Skips the current step, and waits for the answer. Returns whether the operator accepted it.
     pub async fn skip(&self) -> Outcome<bool> {
         self.leaves_its_step(json!({"skipCurrentStep": true})).await
     }
 
-    /// Skips the current step as soon as that is allowed: an operator whose view is late may say no first.
+    /// Skips the current step as soon as the operator accepts it: an operator with a stale view may reject it first.
     pub async fn skip_when_allowed(&self) -> Outcome {
         while !self.skip().await? {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -319,7 +319,7 @@ impl<K: Kind> Rollout<'_, K> {
         self.command("promote fully", json!({"promoteFull": true})).await
     }
 
-    /// The same while a pod of the new version is broken.
+    /// Skips the remaining steps even if a pod of the new version is broken.
     pub async fn force_promote_full(&self) -> Outcome {
         self.command(
             "promote fully, by force,",
@@ -328,17 +328,17 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Goes back.
+    /// Aborts the rollout.
     pub async fn abort(&self) -> Outcome {
         self.command("abort", json!({"abort": true})).await
     }
 
-    /// Tries the aborted revision again.
+    /// Retries the aborted revision.
     pub async fn retry(&self) -> Outcome {
         self.command("retry", json!({"restart": true})).await
     }
 
-    /// Somebody else writes the status, and it is seen.
+    /// Writes the status as another client, and waits until the watch shows it.
     pub async fn overwrite(&self, status: Value) -> Outcome {
         let written = self.write("write the status of", status).await?;
         let number = |object: &K| -> Option<u64> { object.resource_version()?.parse().ok() };
@@ -395,9 +395,9 @@ impl<K: Kind> Rollout<'_, K> {
     }
 }
 
-/// What to expect of it.
+/// Expectations.
 impl<K: Kind> Rollout<'_, K> {
-    /// The object with every field that the API server has.
+    /// The object with every field that the API server stores.
     pub async fn raw(&self) -> Outcome<Value> {
         let resource = ApiResource::erase::<K>(&());
         let client = self.cluster.client();
@@ -409,14 +409,14 @@ impl<K: Kind> Rollout<'_, K> {
         Ok(json!(object))
     }
 
-    /// What `kubectl get` shows of it without being asked for more: its columns with their cells, but for its age.
+    /// The default columns of `kubectl get` with their cells, without the age.
     pub async fn columns(&self) -> Outcome<Vec<(String, Value)>> {
         let table = self.table().await?;
         let shown = table.into_iter().filter(|(column, _)| column["priority"] == 0);
         Ok(shown.map(|(column, cell)| (name(&column), cell)).collect())
     }
 
-    /// The same with `-o wide`.
+    /// The columns of `kubectl get -o wide` with their cells.
     async fn table(&self) -> Outcome<Vec<(Value, Value)>> {
         let resource = ApiResource::erase::<K>(&());
         let path = format!(
@@ -438,7 +438,7 @@ impl<K: Kind> Rollout<'_, K> {
         Ok(shown.filter(|(column, _)| column["name"] != "Age").collect())
     }
 
-    /// Checks what `kubectl get -o wide` shows of it in these columns.
+    /// Checks the cells of these columns of `kubectl get -o wide`.
     pub async fn expect_columns<const N: usize>(&self, expected: [(&str, Value); N]) -> Outcome {
         let table = self.table().await?.into_iter();
         let shown: Vec<_> = table.map(|(column, cell)| (name(&column), cell)).collect();
@@ -449,7 +449,7 @@ impl<K: Kind> Rollout<'_, K> {
             .expect(&format!("columns {expected:?} in {shown:?}"), here)
     }
 
-    /// The object as the API server has it now.
+    /// The object on the API server now.
     pub async fn get(&self) -> Outcome<K> {
         self.api()
             .get(&self.name)
@@ -457,7 +457,7 @@ impl<K: Kind> Rollout<'_, K> {
             .doing(format!("get {} {}", K::word(), self.name))
     }
 
-    /// Waits until its status says this phase of its latest spec.
+    /// Waits until the status shows this phase for the latest spec.
     pub async fn expect_phase(&self, phase: &str) -> Outcome<K::Status> {
         self.eventually(format!("phase {phase}"), |status| {
             if K::record(status).phase == phase {
@@ -469,7 +469,7 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Waits until it stands at a step, in this phase.
+    /// Waits until the rollout is at this step, in this phase.
     pub async fn expect_step(&self, step: i32, phase: &str) -> Outcome<K::Status> {
         self.eventually(format!("phase {phase} at step {step}"), |status| {
             let record = K::record(status);
@@ -483,7 +483,7 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Waits until its message has this in it.
+    /// Waits until its message contains `part`.
     pub async fn expect_message(&self, part: &str) -> Outcome<K::Status> {
         self.eventually(format!("a message with {part:?}"), |status| {
             if K::record(status).message.contains(part) {
@@ -495,7 +495,7 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Waits until one of its conditions says this, with this in its message.
+    /// Waits until a condition of this type has this status, with `part` in its message.
     pub async fn expect_condition(&self, kind: &str, is: &str, part: &str) -> Outcome<K::Status> {
         let expected = format!("condition {kind} is {is} with {part:?}");
         self.eventually(expected, |status| {
@@ -510,7 +510,7 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Waits until an event of this reason was told about it, with this in its message.
+    /// Waits for an event with this reason about it, with `part` in its message.
     pub async fn expect_event(&self, reason: &str, part: &str) -> Outcome {
         let expected = format!("an event {reason} with {part:?}");
         self.cluster
@@ -524,7 +524,7 @@ impl<K: Kind> Rollout<'_, K> {
             .await
     }
 
-    /// Checks that no more events of this reason were told about it.
+    /// Checks that there are at most `most` events with this reason about it.
     pub async fn expect_events_at_most(&self, reason: &str, most: usize) -> Outcome {
         let told = self
             .cluster
@@ -543,7 +543,7 @@ impl<K: Kind> Rollout<'_, K> {
         })
     }
 
-    /// Waits until no command is left in its status.
+    /// Waits until its status has no command left.
     pub async fn expect_no_command(&self) -> Outcome {
         self.eventually("no command is left", |status| {
             let record = K::record(status);
@@ -558,7 +558,7 @@ impl<K: Kind> Rollout<'_, K> {
         .await
     }
 
-    /// Waits until it is gone.
+    /// Waits until it is deleted.
     pub async fn expect_gone(&self) -> Outcome {
         self.cluster
             .eventually(
@@ -571,7 +571,7 @@ impl<K: Kind> Rollout<'_, K> {
             .await
     }
 
-    /// Waits until `check` says yes to a status that is about the latest spec.
+    /// Waits until `check` accepts a status of the latest spec.
     pub async fn eventually<T>(
         &self,
         expected: impl Into<String>,
@@ -604,13 +604,13 @@ impl<K: Kind> Rollout<'_, K> {
             .await
     }
 
-    /// Its own API, for what has no word here.
+    /// The kube API, for requests that this handle does not offer.
     pub fn api(&self) -> Api<K> {
         Api::namespaced(self.cluster.client(), self.cluster.namespace())
     }
 }
 
-/// That of a column.
+/// The name of a column.
 fn name(column: &Value) -> String {
     column["name"].as_str().unwrap_or_default().to_owned()
 }

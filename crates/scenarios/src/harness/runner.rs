@@ -1,4 +1,4 @@
-//! Runs scenarios as ordinary test cases, on every back end there is.
+//! Runs scenarios as ordinary test cases, on every available back end.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use super::cluster::Cluster;
 use super::failure::{Failure, Outcome};
 use super::rbac;
 
-/// A behaviour by name. Made by [`scenarios!`](crate::scenarios).
+/// A behaviour and its name. Made by [`scenarios!`](crate::scenarios).
 #[derive(Clone, Copy)]
 pub struct Scenario {
     module: &'static str,
@@ -38,7 +38,7 @@ impl Scenario {
         }
     }
 
-    /// One that other programs have a part in, whose time is everybody's.
+    /// Marks a scenario that involves other programs and so runs in real time.
     pub fn live(self) -> Self {
         Self { live: true, ..self }
     }
@@ -55,14 +55,14 @@ impl Scenario {
     pub(crate) async fn run(self, backend: Backend) -> Outcome {
         let mut cluster = backend.cluster(self.name).await?;
         let outcome = (self.play)(&mut cluster).await;
-        // A broken invariant says more than what came of it.
+        // A violated invariant explains more than its consequences.
         let checked = cluster.check_invariants();
         let closed = cluster.close().await;
         checked.and(outcome).and(closed)
     }
 }
 
-/// Scenarios wait more than they work, so many share a core.
+/// Scenarios mostly wait, so many can share a core.
 const SCENARIOS_AT_ONCE: usize = 12;
 
 /// The `main` of a test binary.
@@ -71,8 +71,8 @@ pub fn run(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
-/// The same for scenarios that together show everything the operator does: after the last of them its rights are
-/// compared with what it has used.
+/// Like `run`, for scenarios that together use everything the operator does: after the last one the operator's rights are compared with
+/// what it has used.
 pub fn run_and_check_rights(scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
     let (arguments, runtime) = (arguments(), runtime()?);
     let (conclusion, real) = play(&scenarios, &arguments, &runtime)?;
@@ -96,7 +96,7 @@ fn arguments() -> Arguments {
     arguments
 }
 
-/// Clients die with the runtime that they were made on.
+/// A client cannot outlive the runtime that it was created on.
 fn runtime() -> std::io::Result<Arc<Runtime>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(Arc::new(runtime))
@@ -120,7 +120,7 @@ fn play(
     Ok((libtest_mimic::run(arguments, trials), real))
 }
 
-/// The rights of the operator, by what the scenarios have used of them.
+/// A test case that compares the operator's rights with what the scenarios have used.
 fn rights(operator: kube::Client, log: PathBuf, runtime: Arc<Runtime>) -> Trial {
     Trial::test(
         "real::rbac::the_operator_may_do_what_it_does_and_no_more",
@@ -135,7 +135,7 @@ fn rights(operator: kube::Client, log: PathBuf, runtime: Arc<Runtime>) -> Trial 
     )
 }
 
-/// The embedded cluster and everything around it live on one thread whose time is virtual, but for what is live.
+/// The embedded cluster and everything around it run on one thread, in virtual time unless the scenario is live.
 fn on_embedded(scenario: Scenario) -> Trial {
     Trial::ignorable_test(format!("embedded::{}", scenario.path()), move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -159,7 +159,7 @@ fn told(outcome: Outcome) -> Result<Completion, Failed> {
     }
 }
 
-/// Without a real control plane its scenarios are shown as ignored; in CI, where nobody reads that, they fail.
+/// Without a real control plane its scenarios are reported as ignored; in CI they fail, so that the gap is noticed.
 fn on_real(scenario: Scenario, real: Option<Backend>, runtime: Arc<Runtime>) -> Trial {
     let name = format!("real::{}", scenario.path());
     match real {

@@ -1,4 +1,4 @@
-//! A StatefulSet as a scenario speaks of it: a builder, what users do to it, and what to expect of it.
+//! A handle for a StatefulSet: a builder, user actions and expectations.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -13,7 +13,7 @@ use super::failure::{Doing, Failure, Outcome};
 use super::observer::View;
 use super::pod::PodRow;
 
-/// A StatefulSet to be created. Reads as a sentence: `cluster.statefulset("db").replicas(5).partition(3).start()`.
+/// Builds a StatefulSet: `cluster.statefulset("db").replicas(5).partition(3).start()`.
 pub struct SetBuilder<'c> {
     cluster: &'c Cluster,
     name: String,
@@ -47,45 +47,45 @@ impl<'c> SetBuilder<'c> {
         }
     }
 
-    /// How many pods.
+    /// Sets the number of pods.
     pub fn replicas(self, replicas: i32) -> Self {
         self.spec(json!({"replicas": replicas}))
     }
 
-    /// The tag of its image.
+    /// Sets the image tag.
     pub fn image(mut self, tag: &str) -> Self {
         self.manifest["spec"]["template"]["spec"]["containers"][0]["image"] = image(&self.name, tag).into();
         self
     }
 
-    /// The manifest as it is, for whoever writes it by other means.
+    /// The manifest, for callers that write it by other means.
     pub fn manifest(self) -> Value {
         self.manifest
     }
 
-    /// The partition of its rolling update.
+    /// Sets the partition of its rolling update.
     pub fn partition(self, partition: i32) -> Self {
         self.spec(
             json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}),
         )
     }
 
-    /// Pods start and stop without waiting for one another.
+    /// Uses parallel pod management.
     pub fn parallel(self) -> Self {
         self.spec(json!({"podManagementPolicy": "Parallel"}))
     }
 
-    /// How long a pod must be Ready to count as available.
+    /// Sets how long a pod must be Ready to count as available.
     pub fn min_ready_seconds(self, seconds: i32) -> Self {
         self.spec(json!({"minReadySeconds": seconds}))
     }
 
-    /// The number of its first pod.
+    /// Sets the ordinal of its first pod.
     pub fn ordinals_start(self, start: i32) -> Self {
         self.spec(json!({"ordinals": {"start": start}}))
     }
 
-    /// A volume claim per pod.
+    /// Adds a volume claim template.
     pub fn claim(self, name: &str) -> Self {
         self.spec(json!({"volumeClaimTemplates": [{
             "metadata": {"name": name},
@@ -93,13 +93,13 @@ impl<'c> SetBuilder<'c> {
         }]}))
     }
 
-    /// Any other part of the spec, as a merge patch.
+    /// Sets any other part of the spec, as a merge patch.
     pub fn spec(mut self, patch: Value) -> Self {
         merge(&mut self.manifest["spec"], patch);
         self
     }
 
-    /// Whether the server would store a `maxUnavailable`.
+    /// Whether the API server would store a `maxUnavailable`.
     pub(crate) async fn would_keep_max_unavailable(self) -> Outcome<bool> {
         let Self {
             cluster, manifest, ..
@@ -131,7 +131,7 @@ impl<'c> SetBuilder<'c> {
             "spec": {"clusterIP": "None", "selector": {"app": name}, "ports": [{"port": 5432}]},
         });
         match create::<Service>(cluster, &name, service).await {
-            // One of an earlier set of this name.
+            // A Service of an earlier set of this name.
             Err(Failure::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.is_already_exists()) =>
                 {}
             other => drop(other?),
@@ -153,7 +153,7 @@ impl<'c> SetBuilder<'c> {
 pub struct Set<'c> {
     cluster: &'c Cluster,
     name: String,
-    /// The generation of our last write: what the watches show of an older one is not an answer to it.
+    /// The generation of our last write: a status with an older observed generation does not answer it.
     written: AtomicI64,
 }
 
@@ -167,9 +167,9 @@ impl<'c> Set<'c> {
     }
 }
 
-/// What users do to a set.
+/// User actions.
 impl Set<'_> {
-    /// Gives every pod template container the image with this tag.
+    /// Sets the image tag of every container in the pod template.
     pub async fn set_image(&self, tag: &str) -> Outcome {
         let containers = json!([container(&image(&self.name, tag))]);
         self.patch(
@@ -179,7 +179,7 @@ impl Set<'_> {
         .await
     }
 
-    /// Moves the partition.
+    /// Sets the partition.
     pub async fn set_partition(&self, partition: i32) -> Outcome {
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
         self.patch(
@@ -189,7 +189,7 @@ impl Set<'_> {
         .await
     }
 
-    /// Changes the number of pods.
+    /// Sets the number of pods.
     pub async fn scale(&self, replicas: i32) -> Outcome {
         self.patch(&format!("scale to {replicas}"), json!({"replicas": replicas}))
             .await
@@ -210,7 +210,7 @@ impl Set<'_> {
         Ok(())
     }
 
-    /// Deletes the pod with this ordinal, as `kubectl delete pod` does.
+    /// Deletes the pod with this ordinal, like `kubectl delete pod`.
     pub async fn delete_pod(&self, ordinal: u32) -> Outcome {
         let name = format!("{}-{ordinal}", self.name);
         self.cluster.note(&format!("delete pod {name}"));
@@ -222,9 +222,9 @@ impl Set<'_> {
     }
 }
 
-/// What to expect of a set.
+/// Expectations.
 impl Set<'_> {
-    /// The set as the API server has it now.
+    /// The StatefulSet on the API server now.
     pub async fn get(&self) -> Outcome<StatefulSet> {
         self.api()
             .get(&self.name)
@@ -232,7 +232,7 @@ impl Set<'_> {
             .doing(format!("get statefulset {}", self.name))
     }
 
-    /// Its pods by ordinal, as the API server has them now.
+    /// Its pods by ordinal, on the API server now.
     pub async fn pods(&self) -> Outcome<Vec<PodRow>> {
         let pods = Api::<Pod>::namespaced(self.cluster.client(), self.cluster.namespace())
             .list(&ListParams::default().labels(&format!("app={}", self.name)))
@@ -243,8 +243,8 @@ impl Set<'_> {
         Ok(rows)
     }
 
-    /// Waits until the controller has acted on our last write. It moves pods before it reports, so whatever that write
-    /// moves has begun to move.
+    /// Waits until the controller has observed our last write. The controller creates and deletes pods before it reports, so every change
+    /// that the write causes has begun by then.
     pub async fn expect_observed(&self) -> Outcome<StatefulSet> {
         self.eventually("the controller observes the latest generation", |set, _| {
             Ok(set.clone())
@@ -252,7 +252,7 @@ impl Set<'_> {
         .await
     }
 
-    /// Waits until all pods are there and Ready.
+    /// Waits until all pods exist and are Ready.
     pub async fn expect_ready(&self) -> Outcome {
         self.eventually("all pods Ready", |set, pods| {
             let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -271,7 +271,7 @@ impl Set<'_> {
         .await
     }
 
-    /// Waits until there is exactly one pod per tag, in the order of their ordinals and none on its way out.
+    /// Waits until there is exactly one pod per tag, in the order of their ordinals, and none is terminating.
     pub async fn expect_images<const N: usize>(&self, tags: [&str; N]) -> Outcome {
         self.eventually(format!("images [{}]", tags.join(" ")), |_, pods| {
             let seen: Vec<_> = pods.iter().map(|pod| pod.image.as_str()).collect();
@@ -285,15 +285,15 @@ impl Set<'_> {
         .await
     }
 
-    /// Waits for these images, makes the controller look once more, and expects that it stays with them.
+    /// Waits for these images, triggers another sync of the controller, and expects the images to stay.
     pub async fn expect_rest<const N: usize>(&self, tags: [&str; N]) -> Outcome {
         self.expect_images(tags).await?;
         self.expect_no_move().await?;
         self.expect_images(tags).await
     }
 
-    /// Makes the controller look at the whole set once more and expects that it leaves every pod alone and none is on its
-    /// way out: how a scenario shows that nothing moves without waiting for nothing to happen.
+    /// Triggers another sync of the controller and expects that it changes no pod and that none is terminating: shows that nothing moves,
+    /// without a sleep.
     pub async fn expect_no_move(&self) -> Outcome {
         self.expect_observed().await?;
         let before = self.pods().await?;
@@ -312,7 +312,7 @@ impl Set<'_> {
         self.expect_same_pods(&before).await
     }
 
-    /// Expects the very pods of `before`, now: none replaced, none on its way out.
+    /// Expects the same pods as `before`, now: none replaced, none terminating.
     pub async fn expect_same_pods(&self, before: &[PodRow]) -> Outcome {
         let identity = |rows: &[PodRow]| -> Vec<_> {
             rows.iter()
@@ -328,8 +328,7 @@ impl Set<'_> {
             .unmet(format!("the same pods: {}", list(before)), list(&now)))
     }
 
-    /// Waits until `check` says yes to the set and its pods (by ordinal), once the controller has observed our last
-    /// write.
+    /// Waits until `check` accepts the set and its pods (by ordinal), once the controller has observed our last write.
     pub async fn eventually<T>(
         &self,
         expected: impl Into<String>,
@@ -357,13 +356,13 @@ impl Set<'_> {
             .await
     }
 
-    /// Every pod this set ever had, in the order they appeared.
+    /// Every pod that this set ever had, in the order of creation.
     pub fn births(&self) -> Vec<PodRow> {
         self.cluster
             .look(|view| view.births.iter().filter(|row| self.owns(row)).cloned().collect())
     }
 
-    /// Nothing is written on the set that has been let go of.
+    /// Expects that a released set carries no annotations.
     pub async fn expect_no_annotations(&self) -> Outcome {
         let annotations = self.get().await?.metadata.annotations.unwrap_or_default();
         if annotations.is_empty() {
@@ -373,7 +372,7 @@ impl Set<'_> {
         }
     }
 
-    /// Expects that at every moment since `since` (see [`Cluster::pod_changes`]) at most one pod was away or not Ready.
+    /// Expects that since `since` (see [`Cluster::pod_changes`]) at most one pod at a time was missing or not Ready.
     pub fn expect_one_down_at_most(&self, since: usize) -> Outcome {
         let (changes, replicas) = self.cluster.look(|view| {
             let set = view.sets.get(&self.name);
@@ -405,7 +404,7 @@ impl Set<'_> {
         row.name.rsplit_once('-').is_some_and(|(set, _)| set == self.name)
     }
 
-    /// The set's own API, for what has no word here.
+    /// The kube API, for requests that this handle does not offer.
     pub fn api(&self) -> Api<StatefulSet> {
         Api::namespaced(self.cluster.client(), self.cluster.namespace())
     }
@@ -416,7 +415,7 @@ impl Set<'_> {
     }
 }
 
-/// The container of every set here. It has a readiness probe, so that there is a moment in which it runs and is not Ready.
+/// The container of every set. Its readiness probe makes it run for a moment before it is Ready.
 pub(crate) fn container(image: &str) -> Value {
     json!({"name": "main", "image": image, "readinessProbe": {"tcpSocket": {"port": 5432}}})
 }
@@ -452,7 +451,7 @@ where
         .doing(doing)
 }
 
-/// RFC 7386 for the builder's own manifest.
+/// RFC 7386 merge for the builder's own manifest.
 fn merge(into: &mut Value, patch: Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {

@@ -1,11 +1,11 @@
-//! A web server of the scenario's own.
+//! A web server of one scenario.
 
 use axum::Router;
 use tokio::task::JoinHandle;
 
 use super::Outcome;
 
-/// Listens on this machine for as long as it lives.
+/// Listens on this machine until it is dropped.
 pub struct Site {
     /// `127.0.0.1:54321`
     pub address: String,
@@ -18,7 +18,7 @@ impl Site {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let server = tokio::spawn(async move {
-            // It ends with the scenario.
+            // The server ends with the scenario.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { address, server })

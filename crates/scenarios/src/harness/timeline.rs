@@ -1,4 +1,4 @@
-//! What happened, in order: the part of a failure message that people read first.
+//! The pods' time line in a failure message.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::pod::PodRow;
 
-/// A list of happenings with the time since the scenario began.
+/// Events with the time since the scenario began.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     began: Timestamp,
@@ -26,7 +26,7 @@ impl Timeline {
             .push((now.duration_since(self.began), happening.into()));
     }
 
-    /// Notes what changed in one pod between two observations of it.
+    /// Records what changed in one pod between two observations.
     pub(crate) fn note_pod(&mut self, now: Timestamp, before: Option<&PodRow>, after: Option<&PodRow>) {
         match (before, after) {
             (Some(before), Some(after)) if before.uid == after.uid => {
@@ -34,7 +34,7 @@ impl Timeline {
                     self.note(now, after.to_string());
                 }
             }
-            // A watch may show the successor without the end of its predecessor.
+            // A watch may show the successor without the deletion of its predecessor.
             (before, after) => {
                 if let Some(gone) = before {
                     self.note(now, format!("{} {} gone", gone.name, gone.image));

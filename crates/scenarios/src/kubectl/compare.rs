@@ -1,8 +1,8 @@
-//! Comparing answers, and telling people about differences.
+//! Compares answers and reports differences.
 
 use super::transcript::{Answer, Counts, Step};
 
-/// What is said of a command that was answered differently; `None` when it was answered as recorded.
+/// The report for a command that was answered differently; `None` if it was answered as recorded.
 pub(super) fn difference(step: &Step, seen: &Answer) -> Option<String> {
     let (expected, seen) = (counted(&step.recorded, step.counts), counted(seen, step.counts));
     if expected == seen {
@@ -16,7 +16,7 @@ pub(super) fn difference(step: &Step, seen: &Answer) -> Option<String> {
     Some(told)
 }
 
-/// What of the answer counts.
+/// The part of the answer that counts.
 fn counted(answer: &Answer, counts: Counts) -> Answer {
     let Answer { stdout, stderr, code } = answer;
     match counts {
@@ -41,7 +41,7 @@ fn sorted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Both texts as one: common lines indented, `-` for what was recorded only, `+` for what was seen only.
+/// A diff of both texts: common lines indented, `-` for recorded only, `+` for seen only.
 fn lines_apart(recorded: &str, seen: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (recorded.lines().collect(), seen.lines().collect());
     // The longest common subsequence, from the end: answers are short.

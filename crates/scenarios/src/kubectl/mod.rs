@@ -1,8 +1,8 @@
-//! kubectl transcripts: the same commands on the embedded cluster and on a real one, with the same text and exit status.
+//! kubectl transcripts: the same commands on the embedded cluster and on a real one must give the same text and exit status.
 //!
-//! A transcript (`transcripts/*.txt`) is a script and its recorded answers in one file, as a terminal would show them; the
-//! answers come from a real control plane and from nowhere else. In flows the file and a place to play it on; out flows
-//! either nothing, or the first commands that were answered differently.
+//! A transcript (`transcripts/*.txt`) is a script and its recorded answers in one file, as a terminal would show them; the answers always
+//! come from a real control plane. In flows the file and a place to run it on; out flows nothing, or the first commands that were answered
+//! differently.
 //!
 //! - [`run`]: the test binary.
 //! - `transcript`: the file format. `normal`: what may differ between two runs of the same commands.
@@ -17,7 +17,7 @@ mod transcript;
 
 pub use runner::run;
 
-/// `PATH`, with the kubectl that the tests are given before all others.
+/// `PATH`, with the tests' own kubectl first.
 pub(crate) fn path_to_kubectl() -> std::ffi::OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let offered = place::Offered::from_env().programs;

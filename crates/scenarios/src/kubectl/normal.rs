@@ -1,13 +1,13 @@
-//! What may differ between two runs of the same commands, and is therefore made the same.
+//! Normalises what may differ between two runs of the same commands.
 //!
-//! Times, ages, UIDs, versions, generated names, addresses. Columns are drawn by kubectl, not by the server, and their width
-//! follows from all that: runs of spaces inside a line become two.
+//! Times, ages, UIDs, versions, generated names, addresses. kubectl draws the columns, not the server, and their width follows from all
+//! that: runs of spaces inside a line become two.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A pattern and what takes its place.
+/// A pattern and its replacement.
 struct Rule(Regex, &'static str);
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
@@ -26,34 +26,34 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
             "<time>",
         ),
-        // File names in what diff(1) says, and their times.
+        // File names and times in the output of diff(1).
         (r"(/[\w.-]+)*/(LIVE|MERGED)-\d+", "<dir>/$2"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "<time>"),
         (r#"(resourceVersion(\\?")?: ?\\?")\d+"#, "$1<version>"),
         (r"(Resource Version: +)\d+", "$1<version>"),
         (r"(containerd://)[0-9a-f]{64}", "$1<container>"),
-        // How kubectl's own log begins: day, time, process.
+        // The prefix of kubectl's log lines: day, time, process.
         (r"(?m)^([IWE])\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ ", "$1<time> "),
-        // What kubectl's cache says of a watch that its own deadline cut short: it depends on the moment.
+        // kubectl's cache logs a watch that its own deadline cut short only at some moments.
         (r"(?m)^I<time> reflector\.go:\d+\] .*very short watch.*\n?", ""),
-        // When its time is up, kubectl's two halves race to notice.
+        // At its deadline two parts of kubectl race to report it.
         (
             r#"(?m)^E<time> reflector\.go:\d+\] "Failed to watch" err="context deadline exceeded".*\n?"#,
             "",
         ),
-        // The real control plane of the testbed is one program, and its controllers are named after its argument.
+        // The real control plane of the testbed is one program, and names its controllers after its argument.
         (
             r"(?m)(^|[^\w-])controller-manager\b",
             "${1}kube-controller-manager",
         ),
         (r"\b10\.\d+\.\d+\.\d+\b", "<ip>"),
-        // What generateName adds has neither vowels nor digits that look like letters.
+        // The suffix of generateName has neither vowels nor digits that look like letters.
         (
             r"\b([a-z0-9][a-z0-9.-]*)-[bcdfghjklmnpqrstvwxz2456789]{5}\b",
             "$1-<random>",
         ),
         (r"\b([a-z0-9][a-z0-9.-]*)\.[0-9a-f]{16}\b", "$1.<random>"),
-        // Thousandths of a processor look like minutes: marked here, and the mark is gone below.
+        // Milli-CPUs look like minutes: mark them here, and remove the mark below.
         (r"((?i)\bcpu:?\s+\d+)m\b", "${1}\u{1}m"),
         (r"(\d)m( \(\d+%\))", "${1}\u{1}m$2"),
         // An age as kubectl writes it, alone in its column.
@@ -69,10 +69,10 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     rules.into_iter().filter_map(rule).collect()
 });
 
-/// The text without what may differ.
+/// Replaces what may differ.
 pub(super) fn normal(text: &str) -> String {
     let mut text = text.to_owned();
-    // Neighbours share the space between them, so ages are looked for twice.
+    // Adjacent columns share the space between them, so one pass misses every other age.
     for Rule(pattern, instead) in RULES.iter().chain(RULES.iter()) {
         text = pattern.replace_all(&text, *instead).into_owned();
     }
@@ -80,7 +80,7 @@ pub(super) fn normal(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A line with its columns close together. Its indentation stays, also behind the marks of diff(1).
+/// A line with its columns narrowed. Its indentation stays, also after the marks of diff(1).
 fn narrow(line: &str) -> String {
     let inside = |c: char| c != ' ' && c != '+' && c != '-';
     let (indentation, rest) = line.split_at(line.find(inside).unwrap_or(line.len()));

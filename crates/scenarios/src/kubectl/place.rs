@@ -1,4 +1,4 @@
-//! The places where transcripts are played: the embedded cluster on loopback, and the real one.
+//! The clusters that transcripts run on: the embedded one on loopback, and the real one.
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -31,15 +31,15 @@ pub(super) struct Place {
     namespace: String,
     node: String,
     kubelet: Running,
-    /// The embedded cluster and its socket, where it is one.
+    /// The embedded cluster and its server task, if it is embedded.
     served: Option<(embedded::Cluster, JoinHandle<()>)>,
 }
 
-/// How long the namespace of an earlier run may take to go.
+/// How long the deletion of an earlier run's namespace may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Place {
-    /// An embedded cluster of its own, at wall clock.
+    /// Starts an embedded cluster, in real time.
     pub(super) async fn embedded(namespace: &str) -> Result<Self> {
         let clock = Clock::wall();
         let cluster = embedded::Cluster::start(embedded::Options::at(clock.clone()));
@@ -79,7 +79,7 @@ impl Place {
             }
         }
         let home = home()?;
-        // Read again from where kubectl will find it: what works here works there.
+        // Read the file that kubectl will read: if it works here, it works there.
         let text = serde_json::to_string(&config).context("cannot write a kubeconfig")?;
         std::fs::write(kubeconfig(home.path()), text).context("cannot write a kubeconfig")?;
         let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
@@ -94,7 +94,7 @@ impl Place {
             .create(&PostParams::default(), &made)
             .await
             .with_context(|| format!("cannot create namespace {namespace}"))?;
-        // One node: pods with generated names would else be on another one every time.
+        // One node, since pods with generated names would otherwise get a different node in every run.
         let node = format!("{namespace}-a");
         let kubelet = Kubelet::new(client.clone(), clock)
             .namespace(namespace)
@@ -120,12 +120,12 @@ impl Place {
         })
     }
 
-    /// Where its kubeconfig is.
+    /// The directory of its kubeconfig.
     pub(super) fn home(&self) -> PathBuf {
         self.home.path().to_owned()
     }
 
-    /// Gives back what was taken.
+    /// Deletes what it created.
     pub(super) async fn close(self) -> Result<()> {
         let Self {
             client,
@@ -140,7 +140,7 @@ impl Place {
             server.abort();
             drop(cluster);
         } else {
-            // The kubelet stays until its pods are gone: nobody else would take them away.
+            // Keep the kubelet until its pods are gone: nothing else would delete them.
             gone(&Api::all(client.clone()), &namespace).await?;
             kubelet.stop().await;
             let nodes = Api::<Node>::all(client);
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-/// Deletes a namespace and waits until it is no more.
+/// Deletes a namespace and waits until it is gone.
 async fn gone(namespaces: &Api<Namespace>, name: &str) -> Result<()> {
     let Some(there) = namespaces
         .get_opt(name)
@@ -195,11 +195,11 @@ fn home() -> Result<TempDir> {
     tempfile::tempdir().context("cannot make a temporary directory")
 }
 
-/// What the environment has to play on.
+/// What the environment offers.
 pub(super) struct Offered {
-    /// The folder of a kubectl.
+    /// The directory of a kubectl.
     pub(super) programs: Option<PathBuf>,
-    /// The kubeconfig of a real control plane that tests may use as they like.
+    /// The kubeconfig of a real control plane that tests may use freely.
     pub(super) admin: Option<PathBuf>,
 }
 

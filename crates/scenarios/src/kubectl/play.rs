@@ -1,4 +1,4 @@
-//! Running commands against a place.
+//! Runs commands against a place.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,14 +11,14 @@ use tokio::process::Command;
 use super::normal::normal;
 use super::transcript::{Answer, Step};
 
-/// No command of a transcript takes this long unless something never comes.
+/// A command of a transcript takes this long only if it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A shell for one transcript on one place.
 pub(super) struct Shell {
-    /// Where kubectl is.
+    /// The directory of kubectl.
     pub(super) programs: PathBuf,
-    /// Where the transcripts and their manifests are.
+    /// The directory of the transcripts and their manifests.
     pub(super) directory: PathBuf,
     /// Holds the kubeconfig, and kubectl's cache.
     pub(super) home: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Runs a step and says what was answered.
+    /// Runs a step and returns its answer.
     pub(super) async fn run(&self, step: &Step) -> Result<Answer> {
         let answer = tokio::time::timeout(PATIENCE, self.answer(step)).await;
         answer.with_context(|| format!("no end after {PATIENCE:?}: {}", step.command))?
@@ -93,7 +93,7 @@ impl Shell {
         command
             .args(["-c", script])
             .current_dir(&self.directory)
-            // A path that cannot be joined has a colon in it; the shell will then say that there is no kubectl.
+            // A path with a colon cannot be joined; the shell then reports that there is no kubectl.
             .env("PATH", std::env::join_paths(programs).unwrap_or(path))
             .env("HOME", &self.home)
             .env("KUBECONFIG", kubeconfig(&self.home))
@@ -109,7 +109,7 @@ impl Shell {
     }
 }
 
-/// Where a place's kubeconfig is in its home.
+/// The path of the kubeconfig in a place's home.
 pub(super) fn kubeconfig(home: &Path) -> PathBuf {
     home.join("kubeconfig")
 }

@@ -1,8 +1,7 @@
-//! Plays every transcript on every place, as ordinary test cases.
+//! Runs every transcript on every place, as ordinary test cases.
 //!
-//! Both places are held to the recorded answers, and those come from the real one, so each is held to the other; only what
-//! the embedded cluster refuses on purpose is recorded from itself. A machine with a kubectl and no control plane still plays
-//! them on the embedded cluster.
+//! Both places must give the recorded answers, which come from the real one; only what the embedded cluster rejects on purpose is recorded
+//! from itself. A machine with a kubectl and no control plane still runs them on the embedded cluster.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,16 +18,16 @@ use super::place::{Offered, Place};
 use super::play::Shell;
 use super::transcript::{Answer, Step, Taken, Transcript};
 
-/// Writes down what the real control plane answers instead of comparing it.
+/// Records the real control plane's answers instead of comparing them.
 const RECORD: &str = "STATEWARD_RECORD";
-/// How the recorded answers are made, for whoever reads them.
+/// The command that records the answers, for readers of the file.
 const RECORDED_BY: &str =
     "STATEWARD_RECORD=1 cargo xtask kube exec -- cargo test -p stateward-scenarios --test kubectl";
 const RECORDED_FROM: &str = "v1.36.3";
-/// Transcripts wait more than they work.
+/// Transcripts mostly wait.
 const AT_ONCE: usize = 4;
 
-/// The `main` of a test binary: plays the transcripts in `directory`.
+/// The `main` of a test binary: runs the transcripts in `directory`.
 pub fn run(directory: &Path) -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
@@ -82,7 +81,7 @@ struct Play {
     recording: bool,
 }
 
-/// Where.
+/// The place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Embedded,
@@ -106,7 +105,7 @@ impl On {
     }
 }
 
-/// What cannot be played is shown as ignored; in CI, where nobody reads that, it fails.
+/// A transcript that cannot run is reported as ignored; in CI it fails, so that the gap is noticed.
 fn trial(play: Play, programs: Option<PathBuf>, admin: Option<PathBuf>, runtime: &Arc<Runtime>) -> Trial {
     let name = format!("{}::{}", play.on.name(), play.name);
     let runtime = runtime.clone();
@@ -147,7 +146,7 @@ impl Play {
         fs::write(&embedded.file, text).with_context(|| format!("cannot write {}", embedded.file.display()))
     }
 
-    /// Says which commands were answered differently.
+    /// Reports which commands were answered differently.
     async fn compare(
         &self,
         transcript: &mut Transcript,
@@ -166,7 +165,7 @@ impl Play {
         Ok(())
     }
 
-    /// Takes over what is answered; from the embedded cluster only what is played nowhere else.
+    /// Records the answers; from the embedded cluster only those of steps that run nowhere else.
     async fn record(
         &self,
         transcript: &mut Transcript,

@@ -27,28 +27,28 @@ pub(super) struct Transcript {
     pub(super) steps: Vec<Step>,
 }
 
-/// One command and what was answered.
+/// One command and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Step {
     /// The comment and the directives above it, as written.
     pub(super) above: Vec<String>,
-    /// What a shell gets: several lines where there is a here-document.
+    /// The shell command: several lines if it has a here-document.
     pub(super) command: String,
     pub(super) taken: Taken,
     /// How much of the answer counts.
     pub(super) counts: Counts,
-    /// What ends a command that would not end by itself.
+    /// How many lines of output to read from a command that does not end by itself.
     pub(super) ends_after: Option<usize>,
-    /// What is run when the first line has appeared.
+    /// A command to run once the first line of output has appeared.
     pub(super) meanwhile: Option<String>,
     pub(super) recorded: Answer,
 }
 
-/// Where a step is played.
+/// Where a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Everywhere,
-    /// What the embedded cluster does differently on purpose. The recorded answer is its own.
+    /// The embedded cluster differs on purpose. The recorded answer is its own.
     EmbeddedOnly,
     RealOnly,
 }
@@ -57,15 +57,15 @@ pub(super) enum Taken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counts {
     All,
-    /// What came before depends on how fast things went.
+    /// The earlier lines depend on timing.
     LastLine,
-    /// The order of lines is nobody's promise.
+    /// The order of the lines is not defined.
     Sorted,
-    /// Only that it was run: tidying up, waiting.
+    /// Nothing: the step cleans up or waits.
     Nothing,
 }
 
-/// What a command said, normalised.
+/// The normalised output of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) stdout: String,
@@ -73,9 +73,9 @@ pub(super) struct Answer {
     pub(super) code: i32,
 }
 
-/// What recording puts on top of a file.
+/// The line that recording adds at the top of a file.
 const RECORDED: &str = "# Recorded from Kubernetes ";
-/// And where it did not play everything.
+/// Added to that line if some steps ran on the embedded cluster only.
 const EMBEDDED: &str = ", and from the embedded cluster what is marked so,";
 
 impl Transcript {
@@ -112,7 +112,7 @@ impl Transcript {
         Ok(Self { opening, steps })
     }
 
-    /// The file, with a line that says where its answers come from.
+    /// The file, with a line that names the source of its answers.
     pub(super) fn render(&self, version: &str, command: &str) -> String {
         let ours = self.steps.iter().any(|step| step.taken == Taken::EmbeddedOnly);
         let but = if ours { EMBEDDED } else { "" };
@@ -132,7 +132,7 @@ impl Transcript {
             text.push('\n');
             text.push_str(&step.recorded.render());
         }
-        // An empty line of a here-document has nothing after its mark.
+        // An empty line of a here-document has nothing after the `>`.
         text.replace("\n> \n", "\n>\n")
     }
 }
@@ -152,7 +152,7 @@ impl Step {
             let Some(directive) = line.strip_prefix("#:").map(str::trim) else {
                 continue;
             };
-            // What follows a comma is a reason for the reader.
+            // The text after a comma is a reason for the reader.
             match directive.split(',').next().unwrap_or_default() {
                 "embedded only" => step.taken = Taken::EmbeddedOnly,
                 "real only" => step.taken = Taken::RealOnly,
@@ -200,7 +200,7 @@ impl Answer {
         Ok(answer.trimmed())
     }
 
-    /// Without empty lines at the ends, which the file's own layout would hide.
+    /// Without leading and trailing empty lines, which the file's layout would hide.
     pub(super) fn trimmed(mut self) -> Self {
         for text in [&mut self.stdout, &mut self.stderr] {
             *text = text.trim_matches('\n').to_owned();

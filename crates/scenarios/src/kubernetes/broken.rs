@@ -1,4 +1,4 @@
-//! A bad version, and what Kubernetes makes of it.
+//! What Kubernetes does with a broken version.
 
 use std::time::Duration;
 
@@ -30,8 +30,7 @@ async fn a_broken_revision_stops_an_ordered_update_at_its_first_pod(cluster: &mu
     db.expect_no_move().await
 }
 
-/// The trap behind every manual rollback of a StatefulSet (k/k#67250): the set says it is on the old revision, and one
-/// pod is not.
+/// The trap in every manual rollback of a StatefulSet (k/k#67250): the set reports the old revision, and one pod does not run it.
 async fn a_reverted_template_leaves_the_broken_pod_of_an_ordered_set_stuck(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(3).start().await?;
     cluster
@@ -53,7 +52,7 @@ async fn a_reverted_template_leaves_the_broken_pod_of_an_ordered_set_stuck(clust
     db.expect_no_move().await?;
     db.expect_images(["v1", "v1", "v2"]).await?;
 
-    // Only now does deleting the pod help.
+    // Deleting the pod helps only now.
     db.delete_pod(2).await?;
     db.expect_images(["v1", "v1", "v1"]).await?;
     db.expect_ready().await
@@ -92,8 +91,8 @@ async fn a_parallel_set_heals_itself_when_the_template_is_reverted(cluster: &mut
     db.expect_ready().await
 }
 
-/// Ready counts at once: a container that lives for a moment between crashes passes for a healthy one, and the bad
-/// version takes the next pod.
+/// Without `minReadySeconds`, Ready counts at once: a container that runs for a moment between crashes counts as healthy, and the broken
+/// version moves on to the next pod.
 async fn a_crash_loop_that_is_ready_for_a_moment_rolls_on(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(2).start().await?;
     cluster.pods().program(
@@ -129,7 +128,7 @@ async fn min_ready_seconds_stop_a_crash_loop_that_is_ready_for_a_moment(cluster:
     db.expect_images(["v1", "v2"]).await
 }
 
-/// Waits until the last pod's container waits for this reason.
+/// Waits until the last pod's container is waiting with this reason.
 async fn expect_broken(db: &Set<'_>, reason: &str) -> Outcome {
     db.eventually(format!("the last pod waits: {reason}"), |_, pods| {
         match pods.last() {

@@ -1,4 +1,4 @@
-//! The harness must be able to fail, and must say why.
+//! The harness must fail when it should, and say why.
 
 use crate::harness::{Cluster, Outcome};
 use crate::scenarios;

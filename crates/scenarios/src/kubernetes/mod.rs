@@ -1,7 +1,7 @@
-//! What Kubernetes itself does with a StatefulSet in awkward moments, with no operator at all.
+//! How Kubernetes itself handles a StatefulSet in edge cases, without an operator.
 //!
-//! These are facts, not wishes: each was seen on a real control plane, and each is a reason for something the operator
-//! does. They are the yardstick that the embedded cluster is held to.
+//! Each of these facts was observed on a real control plane, and each is a reason for something the operator does. The embedded cluster
+//! must behave the same.
 
 mod broken;
 mod harness_itself;
@@ -15,7 +15,7 @@ mod storage;
 
 use crate::harness::Scenario;
 
-/// All of them.
+/// All scenarios of this module.
 pub fn all() -> Vec<Scenario> {
     [
         broken::all(),

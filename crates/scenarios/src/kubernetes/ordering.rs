@@ -1,4 +1,4 @@
-//! In which order pods come, go and wait for each other.
+//! The order in which pods are created, deleted and wait for each other.
 
 use std::time::Duration;
 
@@ -61,8 +61,7 @@ async fn a_parallel_set_still_updates_one_pod_at_a_time(cluster: &mut Cluster) -
     db.expect_no_move().await
 }
 
-/// An hour stands for "longer than any test": the pods are Ready, but not available, and an ordered set does not even
-/// begin.
+/// An hour is longer than any test: the pods are Ready, but not available, and an ordered set does not even begin.
 async fn min_ready_seconds_hold_the_next_pod(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(3).start().await?;
     db.patch("ask for an hour of readiness", json!({"minReadySeconds": 3600}))

@@ -84,7 +84,7 @@ async fn a_pod_below_the_partition_comes_back_on_the_old_revision(cluster: &mut 
     db.expect_images(["v1", "v1", "v2"]).await
 }
 
-/// The only use of raising a partition: it decides what a pod that goes anyway comes back as.
+/// The only effect of raising a partition: a pod that is deleted anyway comes back on the old revision.
 async fn a_pod_under_a_raised_partition_comes_back_on_the_old_revision(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(3).partition(1).start().await?;
     db.set_image("v2").await?;
@@ -98,7 +98,7 @@ async fn a_pod_under_a_raised_partition_comes_back_on_the_old_revision(cluster: 
     db.expect_ready().await
 }
 
-/// The guard that holds a set while no rollout runs. S002-03
+/// The guard that keeps every pod as it is while no rollout runs. S002-03
 async fn a_partition_above_replicas_holds_every_pod(cluster: &mut Cluster) -> Outcome {
     let db = cluster
         .statefulset("db")
@@ -120,7 +120,7 @@ async fn a_partition_above_replicas_holds_every_pod(cluster: &mut Cluster) -> Ou
     Ok(())
 }
 
-/// The API's own comment speaks of ordinals; the controller counts indexes (k/k#128529).
+/// The API documentation says ordinals; the controller counts indexes (k/k#128529).
 async fn the_partition_counts_from_the_first_ordinal(cluster: &mut Cluster) -> Outcome {
     let db = cluster
         .statefulset("db")
@@ -172,7 +172,7 @@ async fn a_rolling_update_without_a_block_keeps_none_and_updates_every_pod(clust
     db.expect_ready().await
 }
 
-/// A client cannot rely on the field (k/k#137409): without the gate it is not even refused.
+/// A client cannot rely on the field (k/k#137409): without the gate the server drops it silently.
 async fn max_unavailable_is_dropped_while_its_gate_is_off(cluster: &mut Cluster) -> Outcome {
     cluster.needs_max_unavailable_off().await?;
     let strategy = json!({"updateStrategy": {"rollingUpdate": {"partition": 0, "maxUnavailable": 2}}});
@@ -206,7 +206,7 @@ fn revisions(set: &StatefulSet) -> (String, String) {
     )
 }
 
-/// Waits until the pod with this index is another one than in `before`, and Ready.
+/// Waits until the pod with this index is a different one than in `before`, and Ready.
 async fn expect_replaced(db: &crate::harness::Set<'_>, before: &[PodRow], index: usize) -> Outcome {
     db.eventually(format!("pod {index} replaced and Ready"), |_, pods| {
         match (before.get(index), pods.get(index)) {

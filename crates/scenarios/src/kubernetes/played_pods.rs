@@ -1,4 +1,4 @@
-//! What goes wrong on nodes, as our kubelet plays it and as Kubernetes then behaves.
+//! Failures on nodes, as our kubelet simulates them, and how Kubernetes reacts.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn a_pod_killed_for_memory_says_so_and_restarts(cluster: &mut Cluster) -> 
     }
 }
 
-/// Why a rollback cannot simply wait for the old pod to go.
+/// Why a rollback cannot simply wait for the old pod to terminate.
 async fn a_pod_that_never_stops_holds_its_ordinal_until_it_is_forced(cluster: &mut Cluster) -> Outcome {
     cluster
         .pods()
@@ -114,7 +114,7 @@ async fn a_pod_waits_for_its_claim_to_be_bound(cluster: &mut Cluster) -> Outcome
     db.expect_ready().await
 }
 
-/// Waits until the old db-1 is on its way out.
+/// Waits until the old db-1 is terminating.
 async fn expect_terminating(db: &Set<'_>, before: &[PodRow]) -> Outcome {
     db.eventually("the old db-1 is terminating", |_, pods| {
         match (before.get(1), pods.get(1)) {

@@ -1,4 +1,4 @@
-//! ControllerRevisions: their names, their numbers, and what happens when one is lost.
+//! ControllerRevisions: their names, their numbers, and the loss of one.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use kube::api::{DeleteParams, PostParams};
@@ -18,7 +18,7 @@ scenarios![
     old_revisions_are_kept_up_to_the_limit,
 ];
 
-/// Every template here is one that could be serialised in more than one way.
+/// Each of these templates could be serialised in more than one way.
 async fn revision_names_are_what_we_compute(cluster: &mut Cluster) -> Outcome {
     let templates = [
         (
@@ -154,8 +154,8 @@ async fn a_scale_makes_no_revision(cluster: &mut Cluster) -> Outcome {
     Ok(())
 }
 
-/// With the object that `status.currentRevision` names gone, the controller takes the update revision for the current
-/// one: why we keep our own copy of the stable template.
+/// Once the object that `status.currentRevision` names is gone, the controller takes the update revision for the current one: why we keep
+/// our own copy of the stable template.
 async fn deleting_the_current_revision_promotes_the_canary(cluster: &mut Cluster) -> Outcome {
     let db = cluster.statefulset("db").replicas(3).partition(2).start().await?;
     db.set_image("v2").await?;

@@ -1,4 +1,4 @@
-//! Changing the number of pods while two revisions are about.
+//! Scaling while pods run two revisions.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a set reports of itself, and where that misleads.
+//! The status of a StatefulSet, and where it misleads.
 
 use stateward_kubelet::{Behaviour, Match};
 
@@ -7,8 +7,8 @@ use crate::scenarios;
 
 scenarios![a_third_template_over_a_broken_second_one_survives_a_count_of_minus_one];
 
-/// With every pod on the second revision and none on the first, the controller counts `currentReplicas` down to -1 when
-/// it replaces one (k/k#75498). The API server refuses that status; the rollout goes on all the same.
+/// With every pod on the second revision and none on the first, the controller counts `currentReplicas` down to -1 when it replaces one
+/// (k/k#75498). The API server rejects that status; the rollout continues anyway.
 async fn a_third_template_over_a_broken_second_one_survives_a_count_of_minus_one(
     cluster: &mut Cluster,
 ) -> Outcome {

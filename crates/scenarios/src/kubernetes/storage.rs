@@ -1,4 +1,4 @@
-//! Claims: what a pod leaves behind and finds again.
+//! PersistentVolumeClaims: a recreated pod finds the claim of its predecessor.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::Api;
@@ -81,7 +81,7 @@ async fn a_volume_goes_with_its_claim(cluster: &mut Cluster) -> Outcome {
     cluster.expect_no_volume(volume).await
 }
 
-/// Whether it dies before it has made the volumes, or before it has heard that their claims are gone.
+/// Both if it dies before it has created the volumes, and before it has seen the deletion of their claims.
 async fn a_kubelet_that_dies_leaves_no_claim_waiting_and_no_volume_behind(cluster: &mut Cluster) -> Outcome {
     with_claims_that_go(cluster).replicas(2).create().await?;
     cluster.restart_kubelet();
@@ -110,7 +110,7 @@ fn volumes(cluster: &Cluster) -> Vec<String> {
     })
 }
 
-/// Also the second time, when the first claim of that name could not use it; and it is nobody's any more when that claim is gone.
+/// Also the second time, when the first claim of that name could not use it. Once that claim is deleted, the volume is Released.
 async fn a_claim_gets_the_volume_that_was_made_for_it_by_hand(cluster: &mut Cluster) -> Outcome {
     cluster.pods().claims(ClaimBehaviour::NeverProvision);
     let volume = format!("{}-disk", cluster.namespace());
@@ -129,7 +129,7 @@ async fn a_claim_gets_the_volume_that_was_made_for_it_by_hand(cluster: &mut Clus
     let volumes = Api::<PersistentVolume>::all(cluster.client());
     let created = volumes.create(&PostParams::default(), &made).await;
     created.doing("create a volume")?;
-    // It belongs to no namespace, so nobody takes it away after the scenario.
+    // It is cluster-scoped, so nothing deletes it after the scenario.
     let outcome = hand_over(cluster, &volume).await;
     let deleted = volumes.delete(&volume, &DeleteParams::default()).await;
     outcome?;

@@ -1,4 +1,4 @@
-//! A real Prometheus behind TLS, with a certificate of an authority that nobody knows until he is told.
+//! A real Prometheus behind TLS, with a certificate of a private CA.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -25,7 +25,7 @@ fn authority() -> Outcome<Authority> {
     Ok(Authority::new().map_err(std::io::Error::other)?)
 }
 
-/// A Prometheus that wants a password and TLS.
+/// A Prometheus that requires a password and TLS.
 async fn sight(cluster: &mut Cluster, authority: &Authority) -> Outcome<Sight> {
     sight_by(cluster, async |exporter| {
         RealPrometheus::start_encrypted(exporter, authority).await
@@ -78,7 +78,7 @@ async fn a_certificate_that_nobody_is_to_look_at_is_taken(cluster: &mut Cluster)
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
-/// Certificates are made anew while a rollout is under way.
+/// Certificates are reissued during a rollout.
 async fn another_authority_counts_from_the_next_check(cluster: &mut Cluster) -> Outcome {
     let (first, second) = (authority()?, authority()?);
     let Sight { prometheus, .. } = sight(cluster, &first).await?;

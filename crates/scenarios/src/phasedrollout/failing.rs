@@ -32,7 +32,7 @@ scenarios![
     pods_that_return_are_progress,
 ];
 
-/// A set whose failed rollouts return every pod.
+/// A set whose failed rollouts roll back every pod.
 async fn returning(cluster: &Cluster, replicas: i32, check: Value) -> Outcome<(Set<'_>, Phased<'_>)> {
     let db = cluster.statefulset("db").replicas(replicas).start().await?;
     let rollout = cluster
@@ -73,7 +73,7 @@ async fn failed_checks_hold_the_rollout(cluster: &mut Cluster) -> Outcome {
     rollout
         .expect_event("ChecksFailed", "the gate before pod db-0")
         .await?;
-    // What was not asked for is not done.
+    // A stopped rollout makes no further checks and moves no pod.
     all_is_well(cluster);
     let asked = cluster.metrics().asked("errors");
     db.expect_rest(["v1", "v2"]).await?;
@@ -92,7 +92,7 @@ async fn a_failed_gate_is_checked_again_on_request(cluster: &mut Cluster) -> Out
     rollout.retry().await?;
     expect_out::<2>(&db, &rollout, "v2").await?;
     rollout
-        .expect_event("ChecksRestarted", "a user has the checks made again")
+        .expect_event("ChecksRestarted", "a user repeats the checks")
         .await
 }
 
@@ -134,7 +134,7 @@ async fn failed_checks_return_every_pod_where_the_policy_says_so(cluster: &mut C
         .await?;
     db.expect_rest(["v1"; 3]).await?;
     let status = rollout.expect_phase("Failed").await?;
-    cluster.expect("it was turned down", status.rollout.aborted)?;
+    cluster.expect("it was rejected", status.rollout.aborted)?;
     rollout.expect_message("every pod is back").await.map(drop)
 }
 
@@ -178,7 +178,7 @@ async fn a_broken_pod_fails_the_rollout_at_once(cluster: &mut Cluster) -> Outcom
     rollout.expect_message("every pod is back").await.map(drop)
 }
 
-/// Kubernetes has forgotten the version before by then.
+/// Kubernetes has forgotten the previous version by then.
 async fn the_last_gate_can_return_every_pod_too(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = returning(cluster, 2, json!({"maxTries": 1})).await?;
@@ -204,11 +204,11 @@ async fn a_slip_in_the_spec_of_one_that_is_held_returns_no_pod(cluster: &mut Clu
     db.expect_rest(["v1", "v2"]).await?;
     all_is_well(cluster);
     rollout.patch("put it right", json!({"targetRef": "db"})).await?;
-    // What had failed is not on record any more, and is asked again.
+    // The earlier failures are no longer recorded, and the checks run again.
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// A set whose first pod is stuck on v1, and that is asked to roll out v2 within three seconds.
+/// A set whose first pod is stuck on v1, with a rollout to v2 and a deadline of three seconds.
 async fn stuck<'c>(cluster: &'c Cluster, policy: &str) -> Outcome<(Set<'c>, Phased<'c>)> {
     let db = cluster
         .statefulset("db")
@@ -226,7 +226,7 @@ async fn stuck<'c>(cluster: &'c Cluster, policy: &str) -> Outcome<(Set<'c>, Phas
     Ok((db, rollout))
 }
 
-/// Before the first pod it is no fault of the new version's, and nothing is turned down.
+/// Before the first pod is updated the new version is not at fault, and nothing is rejected.
 async fn an_old_pod_that_is_stuck_does_not_hold_up_its_cure(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = stuck(cluster, "Parallel").await?;
@@ -236,8 +236,8 @@ async fn an_old_pod_that_is_stuck_does_not_hold_up_its_cure(cluster: &mut Cluste
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// In order, Kubernetes replaces no pod while one below is not Ready, so no step comes to it; the way back would wait for it just
-/// the same.
+/// With OrderedReady, Kubernetes replaces no pod while one below is not Ready, so no step is reached; a rollback would wait for that pod
+/// just the same.
 async fn a_version_that_an_old_pod_is_in_the_way_of_is_not_turned_down(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = stuck(cluster, "OrderedReady").await?;
@@ -262,13 +262,13 @@ async fn a_crash_loop_that_is_ready_for_a_moment_does_not_hold_up_its_cure(clust
     .await?;
     db.set_image("v2").await?;
     rollout
-        .expect_message("not waiting for pod 0, which was unwell before")
+        .expect_message("not waiting for pod 0, which was not Ready before")
         .await?;
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
-/// The last end of its container is long ago by then, and the next one near: were it believed, the checks would speak for it, and it
-/// would be in the way of the next gate.
+/// By then its container's last exit is long ago and the next one near: if its readiness were trusted, the checks would succeed and the pod
+/// would block the next gate.
 async fn a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
@@ -280,12 +280,12 @@ async fn a_crash_loop_that_comes_back_after_its_back_off_opens_no_gate(cluster: 
     .await?;
     db.set_image("v2").await?;
     rollout
-        .expect_message("not waiting for pod 0, which was unwell before")
+        .expect_message("not waiting for pod 0, which was not Ready before")
         .await?;
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
-/// One of them is Ready whenever the other is not, so that neither is unwell for as long as the deadline.
+/// One of them is Ready whenever the other is not, so that neither is unready for as long as the deadline.
 async fn crash_loops_that_take_turns_do_not_hold_up_their_cure(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
@@ -304,7 +304,7 @@ async fn crash_loops_that_take_turns_do_not_hold_up_their_cure(cluster: &mut Clu
         .await
 }
 
-/// A pod is made anew and crashes at every turn, after it was Ready for `moment`; waits until it stands so.
+/// Recreates a pod that crashes again and again, after being Ready for `moment`; waits until it is in that state.
 async fn crashing(
     cluster: &Cluster,
     db: &Set<'_>,
@@ -329,7 +329,7 @@ async fn crashing(
     .map(drop)
 }
 
-/// As long as no pod has run it, no version is to blame.
+/// As long as no pod has run a version, the version is not at fault.
 async fn a_version_is_not_turned_down_while_the_old_pod_stops(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster
@@ -350,7 +350,7 @@ async fn a_version_is_not_turned_down_while_the_old_pod_stops(cluster: &mut Clus
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// Three pods return before the third version's first checks, which takes longer than it may stand still.
+/// Three pods roll back before the third version's first checks, which takes longer than the progress deadline.
 async fn pods_that_return_are_progress(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(4).start().await?;

@@ -111,7 +111,7 @@ async fn the_guard_is_up_at_rest_and_while_the_last_checks_are_made(cluster: &mu
     cluster.metrics().says("errors", [1.0]);
     rollout.expect_message("the gate after the last pod").await?;
     expect_partition(&db, 3).await?;
-    // A change that comes now moves no pod.
+    // A template change moves no pod now.
     db.set_image("v3").await?;
     rollout.expect_message("the gate before pod db-2").await?;
     db.expect_rest(["v2"; 3]).await?;
@@ -198,14 +198,14 @@ async fn a_pod_that_is_lost_during_the_checks_begins_them_anew(cluster: &mut Clu
     rollout.expect_message("waiting for pod db-0 to be Ready").await?;
     all_is_well(cluster);
     let asked = cluster.metrics().asked("errors");
-    rollout.expect_event("ChecksRestarted", "begin anew").await?;
+    rollout.expect_event("ChecksRestarted", "start over").await?;
     cluster.pods().program(unwell, Behaviour::default());
     expect_out::<3>(&db, &rollout, "v2").await?;
     let checks = cluster.metrics().asked("errors") - asked;
     cluster.expect(&format!("three whole gates, not {checks} checks"), checks >= 6)
 }
 
-/// It says nothing new. An operator that was killed counts anew.
+/// Repeated events say nothing new. An operator that was killed starts counting from zero.
 async fn a_pod_that_comes_and_goes_is_told_only_so_often(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = two_pods(cluster, json!({"initialDelaySeconds": 3600})).await?;
@@ -218,15 +218,15 @@ async fn a_pod_that_comes_and_goes_is_told_only_so_often(cluster: &mut Cluster) 
         rollout.expect_message("waiting for pod db-0 to be Ready").await?;
         rollout.expect_message("the gate before pod db-1").await?;
     }
-    rollout.expect_event("ChecksRestarted", "told often").await?;
+    rollout.expect_event("ChecksRestarted", "repeated often").await?;
     rollout.expect_events_at_most("ChecksRestarted", 20).await?;
     cluster.pods().program(flaps, Behaviour::default());
     pass(&rollout).await?;
-    // Nothing else is lost for it.
+    // Other events are still recorded.
     rollout.expect_event("RolloutResumed", "a user goes on").await
 }
 
-/// Passes the gate that stands. An operator whose view is late may say no first.
+/// Passes the current gate. An operator with a stale view may reject the command first.
 async fn pass(rollout: &Phased<'_>) -> Outcome {
     while !rollout.go_on().await? {
         rollout.expect_message("the gate").await?;
@@ -234,7 +234,7 @@ async fn pass(rollout: &Phased<'_>) -> Outcome {
     Ok(())
 }
 
-/// Nobody waits for an hour here: each gate is passed by hand, one at a time.
+/// No scenario waits for an hour: each gate is passed by hand, one at a time.
 async fn a_gate_that_waits_can_be_passed_by_hand(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = two_pods(cluster, json!({"initialDelaySeconds": 3600})).await?;
@@ -314,7 +314,7 @@ async fn no_gate_is_passed_by_hand_while_a_pod_is_unwell(cluster: &mut Cluster) 
             "promote: only checks can be skipped: waiting for pod db-0",
         )
         .await?;
-    // However often it is asked, no answer waits for a better time.
+    // However often the command is sent, it is never kept for later.
     for _ in 0..8 {
         rollout.go_on().await?;
     }
@@ -371,7 +371,7 @@ async fn pods_have_to_be_ready_for_long_enough(cluster: &mut Cluster) -> Outcome
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// S002-04: also where it was not up when the template changed.
+/// S002-04: also if the guard was not up when the template changed.
 async fn a_pod_that_is_not_broken_but_slow_is_waited_for(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;
@@ -439,7 +439,7 @@ async fn an_operator_that_starts_again_goes_on_counting(cluster: &mut Cluster) -
     cluster.start_operator();
     expect_partition(&db, 1).await?;
     let asked = cluster.metrics().asked("errors") - before;
-    // One may have been on its way when the operator went.
+    // One may have been in flight when the operator stopped.
     cluster.expect(&format!("two more checks, not {asked}"), (1..=3).contains(&asked))?;
     expect_out::<2>(&db, &rollout, "v2").await
 }
@@ -473,7 +473,7 @@ async fn two_operators_at_once_check_no_less(cluster: &mut Cluster) -> Outcome {
         checks.consecutive_failed_checks > 0
     })
     .await?;
-    // Whoever still sees the set as it was, and a pod down, takes that pod back and asks at the first gate again.
+    // An operator with a stale view, in which a pod is down, rolls that pod back and starts at the first gate again.
     db.eventually("the other pods are as they were, all are Ready", |_, pods| {
         let old = pods
             .iter()
@@ -494,7 +494,7 @@ async fn a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew(
     cluster: &mut Cluster,
 ) -> Outcome {
     cluster.with_operator().await?;
-    // Seldom enough that the next check does not come before the pod is lost, however slow the machine is.
+    // Rare enough that the next check does not come before the pod is lost, however slow the machine is.
     let (db, rollout) = two_pods(cluster, json!({"periodSeconds": 60})).await?;
     db.set_image("v2").await?;
     expect_checks(&rollout, "a good check", |checks| {
@@ -522,7 +522,7 @@ async fn a_pod_that_is_lost_while_the_operator_is_away_begins_the_checks_anew(
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// What was a success is none any more.
+/// Earlier successes no longer count.
 async fn another_meaning_begins_the_checks_anew(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = two_pods(cluster, json!({"successThreshold": 3})).await?;

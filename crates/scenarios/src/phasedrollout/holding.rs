@@ -1,4 +1,4 @@
-//! Stopping by hand, giving up, and letting go.
+//! Manual pause, failure, and release of the set.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ async fn deleted_in_the_middle_every_pod_stays(cluster: &mut Cluster) -> Outcome
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-/// The partition that the first object has left is no wish of users.
+/// The partition that the first object left is not a user's setting.
 async fn put_back_by_hand_and_guarded_again_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;

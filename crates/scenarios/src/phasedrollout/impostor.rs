@@ -1,6 +1,6 @@
-//! Whatever else answers in the place of a Prometheus: never a success, and told apart.
+//! Servers that are not a Prometheus: their answers never count as a success, and the status distinguishes them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::prometheus::expect_unasked;
@@ -20,20 +21,20 @@ scenarios![
     a_token_goes_before_a_password_and_silence_is_no_success,
 ];
 
-/// What is said next.
+/// The next response.
 #[derive(Clone, Default)]
 struct Line {
     status: u16,
     body: String,
-    /// Only to whoever brings this.
+    /// Requires this `Authorization` header.
     authorization: Option<&'static str>,
-    /// Nothing at all, for as long as anybody listens.
+    /// Never responds.
     silent: bool,
 }
 
 type Script = Arc<Mutex<Line>>;
 
-/// A server that says whatever it is told to.
+/// A server that gives a programmed response.
 struct Impostor {
     site: Site,
     script: Script,
@@ -56,13 +57,13 @@ impl Impostor {
     }
 
     fn plays(&self, line: Line) {
-        *self.script.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        *self.script.lock() = line;
     }
 }
 
 async fn answer(State(script): State<Script>, headers: HeaderMap, form: String) -> impl IntoResponse {
-    let line = script.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // Whoever says when it is has a clock of their own, and hears nothing of what is in the future of ours.
+    let line = script.lock().clone();
+    // A client that sends `time` uses its own clock, and Prometheus has no data in the future of its own.
     if form.contains("time=") {
         return (StatusCode::BAD_REQUEST, Body::empty());
     }
@@ -80,7 +81,7 @@ async fn answer(State(script): State<Script>, headers: HeaderMap, form: String) 
     (status, Body::from(line.body))
 }
 
-/// A vector as Prometheus answers it.
+/// A vector in the form of Prometheus' response.
 fn answered(result: &Value) -> String {
     json!({"status": "success", "data": {"resultType": "vector", "result": result}}).to_string()
 }
@@ -112,7 +113,7 @@ async fn what_is_no_answer_of_a_prometheus_is_no_success(cluster: &mut Cluster) 
     expect_unasked(&rollout, "Malformed", "JSON").await?;
     impostor.says(200, "");
     expect_unasked(&rollout, "Malformed", "JSON").await?;
-    // Nothing but room in it, and more of that than anybody reads.
+    // Only spaces, and more of them than the operator reads.
     impostor.says(200, format!("{}{}", answered(&json!([])), " ".repeat(2 << 20)));
     expect_unasked(&rollout, "TooLarge", "").await?;
     let partial = json!({

@@ -1,4 +1,4 @@
-//! What cannot be carried out, and what is said about it.
+//! Invalid specs and the errors reported for them.
 
 use kube::Api;
 use kube::api::{DynamicObject, PostParams};
@@ -28,7 +28,7 @@ scenarios![
     numbers_of_a_status_that_somebody_has_written_harm_nobody,
 ];
 
-/// What the server says to a manifest with this in its spec.
+/// The API server's answer to a manifest with `spec`.
 async fn answer(cluster: &Cluster, spec: Value) -> Outcome<Result<Value, String>> {
     let mut manifest = PhasedRollout::manifest(cluster.namespace(), "db");
     json_patch::merge(&mut manifest["spec"], &spec);
@@ -190,7 +190,7 @@ async fn a_set_of_another_strategy_is_not_touched(cluster: &mut Cluster) -> Outc
     expect_partition(&db, 2).await
 }
 
-/// S002-02: also when it becomes one in the middle.
+/// S002-02: also if the strategy changes during a rollout.
 async fn a_set_that_gets_another_strategy_in_the_middle_stays_as_it_is(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;
@@ -284,7 +284,7 @@ async fn a_query_that_cannot_be_asked_moves_no_pod(cluster: &mut Cluster) -> Out
     expect_out::<2>(&db, &rollout, "v2").await
 }
 
-/// What can never be answered is an invalid spec, not a check that fails after the first pod.
+/// A query that can never succeed is an invalid spec, not a check that fails after the first pod.
 async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(2).start().await?;

@@ -17,7 +17,7 @@ use stateward_api::phasedrollout::{LastCheck, PhasedRollout, PhasedRolloutStatus
 
 use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
 
-/// All of them.
+/// All scenarios that run in virtual time.
 pub fn all() -> Vec<Scenario> {
     [
         failing::all(),
@@ -32,7 +32,7 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those that ask a server: a real Prometheus, or one in its place.
+/// Scenarios that query a server: a real Prometheus, or a stand-in.
 pub fn live() -> Vec<Scenario> {
     [certificates::all(), impostor::all(), prometheus::all()]
         .concat()
@@ -43,21 +43,21 @@ pub fn live() -> Vec<Scenario> {
 
 type Phased<'c> = Rollout<'c, PhasedRollout>;
 
-/// A set of three pods under checks that all succeed until the scenario says otherwise.
+/// A set of three pods with checks that succeed until the scenario changes the metrics.
 async fn guarded(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let rollout = cluster.phased("db").start().await?;
     Ok((db, rollout))
 }
 
-/// The same with v2 in its template, whose first pod is new while the checks before the second fail.
+/// The same with v2 in its template: the first pod is updated, and the checks before the second fail.
 pub(crate) async fn one_pod_new(cluster: &Cluster) -> Outcome<(Set<'_>, Phased<'_>)> {
     let (db, rollout) = guarded(cluster).await?;
     stop_at_second_gate(cluster, &db, &rollout).await?;
     Ok((db, rollout))
 }
 
-/// Rolls v2 to the first pod, with checks that fail from then on.
+/// Rolls out v2 to the first pod, with checks that fail from then on.
 async fn stop_at_second_gate(cluster: &Cluster, db: &Set<'_>, rollout: &Phased<'_>) -> Outcome {
     db.set_image("v2").await?;
     expect_partition(db, 2).await?;
@@ -69,25 +69,25 @@ async fn stop_at_second_gate(cluster: &Cluster, db: &Set<'_>, rollout: &Phased<'
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-/// A set of two pods under these checks, which all succeed until the scenario says otherwise.
+/// A set of two pods with this check, which succeeds until the scenario changes the metrics.
 async fn two_pods(cluster: &Cluster, check: Value) -> Outcome<(Set<'_>, Phased<'_>)> {
     let db = cluster.statefulset("db").replicas(2).start().await?;
     let rollout = cluster.phased("db").check(check).start().await?;
     Ok((db, rollout))
 }
 
-/// Lets every check succeed.
+/// Makes every check succeed.
 fn all_is_well(cluster: &Cluster) {
     cluster.metrics().says("errors", []);
 }
 
-/// Waits until every pod is new, and that is told.
+/// Waits until every pod is updated and the status shows it.
 async fn expect_out<const N: usize>(db: &Set<'_>, rollout: &Phased<'_>, tag: &str) -> Outcome {
     db.expect_rest([tag; N]).await?;
     rollout.expect_phase("Updated").await.map(drop)
 }
 
-/// The last check that a status tells of.
+/// The last check in a status.
 fn last_check(status: PhasedRolloutStatus) -> LastCheck {
     let checks = status.rolling_pod_status;
     checks.and_then(|checks| checks.last_check).unwrap_or_default()
@@ -101,7 +101,7 @@ async fn expect_partition(db: &Set<'_>, expected: i32) -> Outcome {
     .await
 }
 
-/// Waits until the checks of a gate look like this.
+/// Waits until `check` accepts the checks of a gate.
 async fn expect_checks(
     rollout: &Phased<'_>,
     what: &str,

@@ -1,4 +1,4 @@
-//! The set left to Kubernetes, and taken back.
+//! Handing the set over to Kubernetes, and managing it again.
 
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
@@ -88,7 +88,7 @@ async fn taken_back_at_rest_the_guard_is_up_again(cluster: &mut Cluster) -> Outc
     db.expect_rest(["v2"; 3]).await
 }
 
-/// Whichever of the two is faster: what a user has let out stays out.
+/// Whichever of the two is faster: pods that the user has let Kubernetes update stay updated.
 async fn taken_back_as_kubernetes_comes_to_its_end_nothing_returns(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;

@@ -1,4 +1,4 @@
-//! Taking over from sts-plus-operator, whatever its objects and sets say when it is stopped.
+//! Taking over from sts-plus-operator, whatever state its objects and sets are in when it is stopped.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -30,12 +30,12 @@ scenarios![
 
 const LONG_AGO: &str = "2025-01-01T00:00:00Z";
 
-/// What the other operator puts on its objects.
+/// Fields that the other operator writes on its objects.
 fn left_behind() -> Value {
     json!({"metadata": {"finalizers": ["sts.plus/finalizer"]}})
 }
 
-/// A status of the other operator. With `checks`, those of a pod that is rolled.
+/// A status of the other operator. With `checks`, those of a pod that is being rolled.
 fn peer_status(phase: &str, [ready, updated]: [&str; 2], checks: Option<Value>) -> Value {
     let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": LONG_AGO});
     let reason = if ready == "True" && phase != "Suspended" {
@@ -52,7 +52,7 @@ fn peer_status(phase: &str, [ready, updated]: [&str; 2], checks: Option<Value>) 
     })
 }
 
-/// One in the middle of a rollout.
+/// A status in the middle of a rollout.
 fn rolling(word: &str, partition: i32, successes: i32) -> Value {
     let checks = json!({
         "status": word, "partition": partition, "analisysStartTime": LONG_AGO,
@@ -62,7 +62,7 @@ fn rolling(word: &str, partition: i32, successes: i32) -> Value {
     peer_status("Rolling", ["True", "False"], Some(checks))
 }
 
-/// An object of the other operator for `db`, which says this.
+/// An object of the other operator for `db`, with this status.
 async fn object<'c>(cluster: &'c Cluster, name: &str, spec: Value, status: Value) -> Outcome<Phased<'c>> {
     let rollout = cluster
         .phased("db")
@@ -76,7 +76,7 @@ async fn object<'c>(cluster: &'c Cluster, name: &str, spec: Value, status: Value
     Ok(rollout)
 }
 
-/// Writes on a set whose it is to the other operator.
+/// Sets the other operator's annotation on a set.
 async fn annotate(cluster: &Cluster, db: &Set<'_>, name: &str) -> Outcome {
     cluster.note(&format!("the other operator takes db for {name}"));
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"sts.plus/phasedRollout": name}}}));
@@ -84,14 +84,14 @@ async fn annotate(cluster: &Cluster, db: &Set<'_>, name: &str) -> Outcome {
     written.doing("annotate statefulset db").map(drop)
 }
 
-/// A set of three pods at rest, guarded as the other operator does it.
+/// A set of three pods at rest, guarded as by the other operator.
 async fn at_rest(cluster: &Cluster) -> Outcome<Set<'_>> {
     let db = cluster.statefulset("db").replicas(3).partition(3).start().await?;
     annotate(cluster, &db, "db").await?;
     Ok(db)
 }
 
-/// Starts the operator and waits for `look`: no pod has moved until then.
+/// Starts the operator and waits for `look`; until then no pod may move.
 async fn take_over<T>(cluster: &Cluster, db: &Set<'_>, look: impl AsyncFnOnce() -> Outcome<T>) -> Outcome<T> {
     let before = db.pods().await?;
     cluster.start_operator();
@@ -101,14 +101,14 @@ async fn take_over<T>(cluster: &Cluster, db: &Set<'_>, look: impl AsyncFnOnce() 
 }
 
 async fn expect_failed_check(rollout: &Phased<'_>) -> Outcome {
-    // There, data is a success.
+    // For the other operator, data is a success.
     let failed = expect_checks(rollout, "a failed check", |checks| {
         checks.consecutive_failed_checks > 0
     });
     failed.await.map(drop)
 }
 
-/// Goes on, and out.
+/// Waits until the rollout continues and completes.
 async fn expect_goes_on(cluster: &Cluster, db: &Set<'_>, rollout: &Phased<'_>) -> Outcome {
     cluster.metrics().says("healthy", [1.0]);
     expect_out::<3>(db, rollout, "v2").await?;
@@ -121,7 +121,7 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
     db.set_image("v2").await?;
     db.set_partition(2).await?;
     db.expect_rest(["v1", "v1", "v2"]).await?;
-    // All the checks that it wanted have succeeded; that was long ago.
+    // All checks that it required have succeeded, long ago.
     let rollout = object(cluster, "db", json!({}), rolling("WaitForChecks", 2, 2)).await?;
     take_over(cluster, &db, async || {
         rollout.expect_message("the gate before pod db-1").await?;
@@ -136,7 +136,7 @@ async fn a_rollout_of_another_operator_goes_on_where_it_was(cluster: &mut Cluste
     expect_goes_on(cluster, &db, &rollout).await
 }
 
-/// `kubectl replace` with the manifest: nothing in it says whose it was.
+/// `kubectl replace` with the manifest: nothing in it names the other operator.
 async fn an_object_of_another_operator_that_is_replaced_keeps_its_meaning(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;
@@ -179,7 +179,7 @@ async fn a_rollout_that_another_operator_has_not_begun_waits_for_its_checks(
     expect_goes_on(cluster, &db, &rollout).await
 }
 
-/// The Secret is missing, here as there.
+/// The Secret is missing for both operators.
 async fn a_prometheus_error_of_another_operator_is_found_again(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;
@@ -237,7 +237,7 @@ async fn an_object_at_rest_with_another_operator_is_at_rest(cluster: &mut Cluste
     expect_goes_on(cluster, &db, &rollout).await
 }
 
-/// It says that all is done when the template is put back in the middle; a pod on the version in between stays there.
+/// It reports completion when the template is reverted in the middle; a pod on the intermediate version stays there.
 async fn a_pod_that_another_operator_forgot_returns(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;
@@ -292,7 +292,7 @@ async fn a_set_that_another_operator_misses_is_waited_for(cluster: &mut Cluster)
     expect_partition(&db, 3).await
 }
 
-/// It annotates also what it cannot manage.
+/// It also annotates sets that it cannot manage.
 async fn a_set_that_another_operator_cannot_manage_is_managed_when_it_can_be(
     cluster: &mut Cluster,
 ) -> Outcome {
@@ -312,7 +312,7 @@ async fn a_set_that_another_operator_cannot_manage_is_managed_when_it_can_be(
     expect_partition(&db, 3).await
 }
 
-/// S002-10: also where the other one would come first by its name and its age.
+/// S002-10: also if the other object would come first by name and age.
 async fn the_one_that_another_operator_named_goes_first(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;
@@ -365,7 +365,7 @@ async fn one_that_another_operator_named_and_that_means_another_set_holds_up_nob
     expect_partition(&db, 3).await
 }
 
-/// The other operator would guard it for ever. What the object knows of its set is not about this one.
+/// The other operator would guard it forever. The object's status is about another set.
 async fn a_set_that_another_operator_guards_for_an_object_that_means_another_is_let_go(
     cluster: &mut Cluster,
 ) -> Outcome {
@@ -392,12 +392,12 @@ async fn an_object_of_another_operator_can_be_deleted(cluster: &mut Cluster) -> 
     let rollout = cluster.phased("db").with(&left_behind()).start().await?;
     rollout.delete().await?;
     rollout.expect_gone().await?;
-    // Its guard is not a wish of the user's.
+    // The other operator's guard is not a user's setting.
     expect_partition(&db, 0).await?;
     expect_no_claim(&db).await
 }
 
-/// Waits until a set names nobody who holds it.
+/// Waits until a set carries no claim.
 async fn expect_no_claim(db: &Set<'_>) -> Outcome {
     db.eventually("no claim is left", |set, _| {
         let mut annotations = set.metadata.annotations.clone().unwrap_or_default();
@@ -411,7 +411,7 @@ async fn expect_no_claim(db: &Set<'_>) -> Outcome {
     .await
 }
 
-/// Nobody else would ever take the finalizer off, and the next object would wait for ever.
+/// No other operator would remove the finalizer, and the next object would wait forever.
 async fn an_object_that_was_deleted_when_its_operator_was_gone_lets_go(cluster: &mut Cluster) -> Outcome {
     cluster.with_definitions().await?;
     let db = at_rest(cluster).await?;

@@ -1,4 +1,4 @@
-//! The same against a real Prometheus: what it scrapes is the scenario's, what it answers is its own.
+//! Scenarios with a real Prometheus: the scenario provides what it scrapes.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ scenarios![
     whatever_keeps_prometheus_from_answering_is_told_apart,
 ];
 
-/// What must not be.
+/// The query that must return no data.
 pub(super) const BACKUP: &str = "backup_running > 0";
 
-/// A Prometheus that wants a password, and what it scrapes.
+/// A Prometheus that requires a password, and its scrape target.
 pub(super) struct Sight {
     pub(super) prometheus: RealPrometheus,
     exporter: Exporter,
@@ -31,7 +31,7 @@ async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
     .await
 }
 
-/// The same, started in some other way.
+/// The same, with the Prometheus started by `start`.
 pub(super) async fn sight_by(
     cluster: &mut Cluster,
     start: impl AsyncFnOnce(&Exporter) -> Result<Option<RealPrometheus>, TestError>,
@@ -54,7 +54,7 @@ pub(super) async fn sight_by(
     Ok(Sight { prometheus, exporter })
 }
 
-/// A set of three pods whose pods wait for three good answers to this query.
+/// A set of three pods, each of which waits for three successes of this query.
 pub(super) async fn phased<'c>(
     cluster: &'c Cluster,
     url: &str,
@@ -71,7 +71,7 @@ pub(super) async fn phased<'c>(
     Ok((db, rollout))
 }
 
-/// S002-01 S002-04 S002-08: seen at the Prometheus itself.
+/// S002-01 S002-04 S002-08: measured at Prometheus itself.
 async fn between_two_pods_a_real_prometheus_has_said_yes_often_enough(cluster: &mut Cluster) -> Outcome {
     let Sight { prometheus, .. } = sight(cluster).await?;
     let without_scheme = prometheus.address().replace("http://", "");
@@ -134,7 +134,7 @@ async fn a_range_is_told_by_its_series_and_their_samples(cluster: &mut Cluster) 
     db.expect_rest(["v1"; 3]).await
 }
 
-/// Waits for a check that could not be made for this reason, and counts for nothing.
+/// Waits for a check that could not run for this reason and does not count.
 pub(super) async fn expect_unasked(rollout: &Phased<'_>, reason: &str, part: &str) -> Outcome {
     expect_checks(rollout, &format!("{reason} with {part:?}"), |checks| {
         let last = checks.last_check.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The example as it is printed.
+//! The published example, unchanged.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ scenarios![
     the_example_goes_out_when_nothing_is_returned,
 ];
 
-/// The page as it is printed: the object and its Secret.
+/// The published page: the object and its Secret.
 const PAGE: &str = include_str!("../../../../test/phasedrollout/phasedrollout.yaml");
 
 fn documents() -> Outcome<Vec<Value>> {
@@ -19,7 +19,7 @@ fn documents() -> Outcome<Vec<Value>> {
     Ok(PAGE.split("---\n").map(read).collect::<Result<_, _>>()?)
 }
 
-/// Its spec, but for the times: nobody waits for minutes here.
+/// Its spec, except for the times: the scenarios do not wait for minutes.
 fn example() -> Outcome<Value> {
     let mut spec = documents()?[0]["spec"].clone();
     spec["check"]["initialDelaySeconds"] = 1.into();
@@ -27,7 +27,7 @@ fn example() -> Outcome<Value> {
     Ok(spec)
 }
 
-/// The Secret of the example, and the right to read it.
+/// Creates the example's Secret and the right to read it.
 async fn secret(cluster: &Cluster) -> Outcome {
     let printed = &documents()?[1];
     let keys = json!({"stringData": printed["stringData"], "type": printed["type"]});
@@ -35,7 +35,7 @@ async fn secret(cluster: &Cluster) -> Outcome {
     cluster.let_operator_read("prom-secret").await
 }
 
-/// S002-06 S002-07: data is returned for as long as anything is up.
+/// S002-06 S002-07: the query returns data as long as any target is up.
 async fn the_example_applies_as_printed_and_holds_while_data_is_returned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     secret(cluster).await?;

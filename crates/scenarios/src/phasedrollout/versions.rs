@@ -1,4 +1,4 @@
-//! Versions that come and go, and sets that are scaled, while pods are rolled.
+//! Template changes and scaling during a rollout.
 
 use kube::api::{DeleteParams, PropagationPolicy};
 
@@ -41,7 +41,7 @@ async fn a_third_version_begins_before_its_first_pod(cluster: &mut Cluster) -> O
     expect_out::<3>(&db, &rollout, "v3").await
 }
 
-/// The pod that is new stays so, and the next one is the last.
+/// The updated pod stays updated, and the next one is the last.
 async fn scaling_up_exposes_no_further_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = one_pod_new(cluster).await?;
@@ -113,7 +113,7 @@ async fn scaling_up_at_the_last_gate_keeps_every_pod_new(cluster: &mut Cluster) 
     expect_partition(&db, 5).await
 }
 
-/// The pods that are added are above the guard, so Kubernetes makes them new; they are sent back.
+/// The added pods are above the guard, so Kubernetes creates them on the new version; the operator rolls them back.
 async fn a_change_that_also_scales_waits_for_its_checks(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;
@@ -134,7 +134,7 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     let (db, rollout) = one_pod_new(cluster).await?;
     db.scale(0).await?;
     rollout
-        .expect_event("ScaledToZero", "its template is put back")
+        .expect_event("ScaledToZero", "its template is restored")
         .await?;
     rollout.expect_message("scaled to zero: pods will run").await?;
     all_is_well(cluster);
@@ -145,7 +145,7 @@ async fn scaling_to_zero_never_promotes(cluster: &mut Cluster) -> Outcome {
     expect_out::<3>(&db, &rollout, "v2").await
 }
 
-/// There is no pod to check, and none to go back to.
+/// There is no pod to check and none to roll back to.
 async fn a_version_that_is_applied_to_no_pods_is_taken_on_and_told(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;
@@ -173,7 +173,7 @@ async fn a_set_that_is_made_anew_is_another_one(cluster: &mut Cluster) -> Outcom
     expect_partition(&db, 2).await
 }
 
-/// Its revisions are called as those before, and nothing else is as it was.
+/// Its revisions have the names of the earlier ones, and nothing else is the same.
 async fn a_set_that_is_made_anew_while_nobody_looks_has_its_gates(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = guarded(cluster).await?;
@@ -213,7 +213,7 @@ async fn db_is_gone(cluster: &Cluster) -> Outcome {
         .await
 }
 
-/// Takes the set away from its pods and makes it again with v2, held at a partition.
+/// Deletes the set without its pods and recreates it with v2, held at a partition.
 async fn make_anew<'c>(cluster: &'c Cluster, db: &Set<'_>, partition: i32) -> Outcome<Set<'c>> {
     let orphan = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Orphan),
@@ -235,7 +235,7 @@ async fn make_anew<'c>(cluster: &'c Cluster, db: &Set<'_>, partition: i32) -> Ou
     anew.partition(partition).create().await
 }
 
-/// How fields are changed that Kubernetes does not let change: it then knows nothing of the version that the pods run.
+/// Users do this to change immutable fields; Kubernetes then does not know the version that the pods run.
 async fn a_set_that_is_made_anew_around_its_pods_gives_them_nothing_unchecked(
     cluster: &mut Cluster,
 ) -> Outcome {

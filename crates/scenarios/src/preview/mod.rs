@@ -1,4 +1,4 @@
-//! What `stateward plan` says, held to what happens afterwards: the same partitions and the same pods in the same order.
+//! The output of `stateward plan`, compared with what happens: the same partitions and the same pods in the same order.
 
 mod phasedrollout;
 mod rolloutplugin;
@@ -10,12 +10,12 @@ use stateward_preview::{Outcome as Ending, Preview, Subject, Version, play};
 
 use crate::harness::{Cluster, Kind, Outcome, Rollout, Scenario, Set};
 
-/// All of them.
+/// All scenarios of this module.
 pub fn all() -> Vec<Scenario> {
     [phasedrollout::all(), rolloutplugin::all()].concat()
 }
 
-/// Plays what the cluster has and is to have: v2.
+/// Plans the rollout from the cluster's current state to v2.
 async fn planned<K: Kind>(
     cluster: &Cluster,
     db: &Set<'_>,
@@ -59,7 +59,7 @@ async fn planned_to<K: Kind>(
         .map_err(|why| cluster.unmet("a preview", why.to_string()))
 }
 
-/// What has happened to a set since then.
+/// Where the recorded changes of a set begin.
 struct Since {
     partitions: usize,
     pods: usize,
@@ -72,7 +72,7 @@ fn since(cluster: &Cluster) -> Since {
     })
 }
 
-/// Holds what happened to what was planned.
+/// Compares what happened with the plan.
 fn agrees(cluster: &Cluster, since: &Since, plan: &Preview) -> Outcome {
     let (partitions, readied) = cluster.look(|view| {
         let partitions: Vec<_> = view.partitions[since.partitions..]

@@ -1,4 +1,4 @@
-//! The plan of a PhasedRollout, and what it then does.
+//! The plan of a PhasedRollout, and what then happens.
 
 use serde_json::json;
 use stateward_preview::Outcome as Ending;

@@ -1,4 +1,4 @@
-//! The plan of a RolloutPlugin, and what it then does.
+//! The plan of a RolloutPlugin, and what then happens.
 
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
@@ -98,7 +98,7 @@ async fn a_version_that_cannot_be_pulled_returns_as_planned(cluster: &mut Cluste
     agrees(cluster, &before, &plan)
 }
 
-/// One that is well on the new version returns as well.
+/// Pods that are healthy on the new version roll back as well.
 async fn a_pod_that_runs_out_of_memory_returns_as_planned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -137,7 +137,7 @@ async fn a_pod_that_is_never_ready_is_waited_for_as_planned(cluster: &mut Cluste
     agrees(cluster, &before, &plan)
 }
 
-/// A pod counts when it has been Ready for so long, and the next one goes only then.
+/// A pod counts once it has been Ready for `minReadySeconds`, and the next one goes only then.
 async fn pods_that_have_to_stay_ready_go_as_planned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster
@@ -176,7 +176,7 @@ async fn a_change_without_an_operator_goes_as_planned_when_it_is_back(cluster: &
     agrees(cluster, &before, &plan)
 }
 
-/// What is said to it meanwhile waits for it.
+/// Commands sent meanwhile wait for the operator.
 async fn an_operator_that_is_away_in_a_pause_goes_on_as_planned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -198,8 +198,8 @@ async fn an_operator_that_is_away_in_a_pause_goes_on_as_planned(cluster: &mut Cl
     agrees(cluster, &before, &plan)
 }
 
-/// Down, because up is a race: a pod that is added comes on the new version where Kubernetes is faster than the operator, and is
-/// taken back.
+/// Down, because up is a race: if Kubernetes is faster than the operator it creates the added pod on the new version, and the operator
+/// rolls it back.
 async fn a_set_that_is_scaled_in_a_pause_goes_as_planned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;

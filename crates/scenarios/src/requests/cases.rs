@@ -1,4 +1,4 @@
-//! Sequences with a name: what once differed from the real server, and rules that chance finds too rarely.
+//! Named sequences: those that once differed from the real server, and rules that random seeds rarely reach.
 
 use serde_json::{Value, json};
 
@@ -14,15 +14,15 @@ pub(super) struct Case {
     steps: Steps,
 }
 
-/// How a sequence is written.
+/// The form of a sequence.
 enum Steps {
-    /// Requests and nothing else.
+    /// Requests only.
     Sent(fn() -> Vec<Request>),
-    /// With watches.
+    /// Requests and watches.
     Played(fn() -> Vec<Step>),
 }
 
-/// All of them.
+/// All named sequences.
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "an_oversized_body_is_refused",
@@ -503,7 +503,7 @@ fn malformed_bodies_are_named() -> Vec<Request> {
                 "application/strategic-merge-patch+json",
                 "application/apply-patch+yaml",
             ] {
-                // How YAML is misread, and how a strategic patch does not fit, is said in words of its own.
+                // Parse errors of YAML, and a strategic patch that does not fit, have a different text.
                 let own_words = (media.ends_with("yaml") && text == "{")
                     || (media.contains("strategic") && text.len() > 9 && text.starts_with('{'));
                 if own_words {
@@ -717,14 +717,14 @@ fn an_administrator_may_do_everything() -> Vec<Request> {
     ]
 }
 
-/// Says of a pod that it is Ready, as its kubelet would.
+/// Marks a pod Ready, as its kubelet would.
 pub(super) fn ready(name: &str) -> Request {
     Request::new("PATCH", format!("{}/status", POD.item(name)))
         .content_type(MERGE)
         .json(json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}))
 }
 
-/// A pod that falls under the sample budget.
+/// A pod that the sample budget selects.
 pub(super) fn covered(name: &str) -> Request {
     let mut pod = POD.sample(name);
     pod["metadata"]["labels"]["app"] = "budgeted".into();
@@ -748,7 +748,7 @@ fn an_eviction_that_is_allowed_is_paid() -> Vec<Request> {
         allowed(1),
         evict("bound"),
         get(POD, "bound"),
-        // It is named there from the eviction until its controller has seen the pod go; the count falls before that.
+        // It is listed there from the eviction until its controller has seen the deletion; the count falls before that.
         get(kinds::BUDGET, "one").until("/status/disruptedPods", Value::Null),
         evict("a"),
         get(POD, "a"),

@@ -71,7 +71,7 @@ fn watch(rng: &mut fastrand::Rng, kind: Kind) -> Request {
     }
 }
 
-/// Some request about the object.
+/// A random request about the object.
 fn request(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
     match rng.u8(0..100) {
         0..8 => create(kind, name),
@@ -110,7 +110,7 @@ fn odd_create(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         }
         8 => request = request.query("dryRun", *pick(rng, &["All", "Some"])),
         9 => {
-            // A number keeps several of them in the same order on both sides.
+            // The number sorts several of them the same way on both sides.
             let prefix = kind.name(&format!("made-{:04}-", rng.u16(..10_000)));
             object["metadata"] = json!({"generateName": prefix, "labels": {"sequence": "«ns»"}});
             request.about = None;
@@ -161,7 +161,7 @@ fn list(rng: &mut fastrand::Rng, kind: Kind) -> Request {
                 &["spec.nonsense=1", "metadata.name", "status.phase=Running", "=x"],
             ),
         ),
-        // Other sequences' objects make pages of what has no namespace, and controllers' events those of events.
+        // Objects of other sequences appear in lists of cluster-scoped kinds, and events of controllers in lists of events.
         6..10 if !kind.namespaced || kind.kind == "Event" => request.query("labelSelector", ours),
         6 | 7 => request.query("labelSelector", ours).query("limit", "1"),
         8 | 9 => request
@@ -323,7 +323,7 @@ fn apply(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         9 => object["metadata"]["managedFields"] = json!([]),
         10 => {
             merge(&mut object, &kind.bad_change(rng));
-            // Of several undeclared fields the real server names whichever it happens to see first.
+            // If several fields are undeclared, the real server names a random one.
             if object["unheard"].is_object()
                 && let Value::Object(metadata) = &mut object["metadata"]
             {
@@ -421,7 +421,7 @@ fn delete(rng: &mut fastrand::Rng, kind: Kind, name: &str) -> Request {
         1 => request
             .json(json!({"preconditions": {"resourceVersion": format!("«old-rv {}»", kind.key(name))}})),
         2 => request.json(json!({"preconditions": {"uid": format!("«uid {}»", kind.key(name))}})),
-        // Who is faster with it, its own controller or the garbage collector, is nobody's choice.
+        // Whether its own controller or the garbage collector is faster is random.
         3 if kind.settles => request.query("propagationPolicy", "Background"),
         3 => request.query(
             "propagationPolicy",

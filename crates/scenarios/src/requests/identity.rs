@@ -1,5 +1,4 @@
-//! Named sequences about what an object says it is and where it is said to be: its kind, its name, its namespace, its UID and the
-//! path of the request.
+//! Named sequences about an object's identity: kind, name, namespace, UID and the path of the request.
 
 use serde_json::{Value, json};
 
@@ -148,7 +147,7 @@ pub(super) fn a_path_goes_on_below_a_custom_object() -> Vec<Request> {
     ]
 }
 
-/// A Service is made by whoever writes to it, also to its status.
+/// A write to a Service that does not exist creates it, even a write to its status.
 pub(super) fn a_service_is_made_through_its_status() -> Vec<Request> {
     let status = |name: &str| format!("{}/status", SERVICE.item(name));
     let put = |name: &str, metadata: Value| {

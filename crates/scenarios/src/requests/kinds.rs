@@ -1,8 +1,8 @@
-//! The kinds that requests are about, with a good object of each.
+//! The kinds that requests are about, with a valid object of each.
 
 use serde_json::{Value, json};
 
-/// The group of our custom types; theirs alone, so that nobody else's controllers mind them.
+/// The group of our custom types, which no other controller watches.
 const GROUP: &str = "requests.stateward.dev";
 
 /// The cluster-scoped custom type's collection.
@@ -14,12 +14,12 @@ pub(super) struct Kind {
     pub(super) plural: &'static str,
     pub(super) kind: &'static str,
     pub(super) api_version: &'static str,
-    /// Served with a status of its own.
+    /// Whether it has a status subresource.
     pub(super) has_status: bool,
     pub(super) has_scale: bool,
     pub(super) is_custom: bool,
     pub(super) namespaced: bool,
-    /// Whether controllers answer to writes.
+    /// Whether controllers react to writes.
     pub(super) settles: bool,
 }
 
@@ -118,7 +118,7 @@ pub(super) const RACK: Kind = Kind {
     ..WIDGET
 };
 
-/// Every kind; the ones that most depends on come up more often.
+/// Every kind; the most important ones come up more often.
 pub(super) const ALL: &[Kind] = &[
     CONFIG_MAP,
     CONFIG_MAP,
@@ -178,7 +178,7 @@ impl Kind {
         format!("{}/{}", self.plural, self.name(name))
     }
 
-    /// A good object.
+    /// A valid object.
     pub(super) fn sample(&self, name: &str) -> Value {
         let mut object = self.content();
         object["apiVersion"] = self.api_version.into();
@@ -192,7 +192,7 @@ impl Kind {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "example.com/web:1"}]},
         });
-        // A set would adopt what else there is with its labels.
+        // Other labels than the plain objects', or the set would adopt their pods.
         let of_set = json!({"metadata": {"labels": {"app": "set"}}, "spec": template["spec"]});
         match (self.kind, self.api_version) {
             ("ConfigMap", _) => json!({"data": {"a": "1"}}),
@@ -225,7 +225,7 @@ impl Kind {
         }
     }
 
-    /// A change to a good object, as a merge patch.
+    /// A valid change to a valid object, as a merge patch.
     pub(super) fn change(&self, rng: &mut fastrand::Rng) -> Value {
         let number = rng.u32(1..4);
         let text = format!("{number}");
@@ -263,7 +263,7 @@ impl Kind {
         }
     }
 
-    /// A change that should be refused, or taken for nothing.
+    /// A change that the server should reject, or ignore.
     pub(super) fn bad_change(&self, rng: &mut fastrand::Rng) -> Value {
         let bad = rng.u8(0..4);
         match bad {
@@ -301,7 +301,7 @@ impl Kind {
     }
 }
 
-/// The path of an object by the key it is remembered under.
+/// The path of an object by its key in the memory.
 pub(super) fn path(plural: &str, name: &str) -> String {
     let kind = ALL
         .iter()
@@ -311,7 +311,7 @@ pub(super) fn path(plural: &str, name: &str) -> String {
     format!("{}/{name}", kind.collection())
 }
 
-/// Custom collections, to see whether they are served.
+/// The custom collections, to check whether they are served.
 pub(super) fn custom_collections() -> [String; 2] {
     [
         format!("{}?limit=1", CLUSTER_SCOPED),
@@ -319,7 +319,7 @@ pub(super) fn custom_collections() -> [String; 2] {
     ]
 }
 
-/// Our own types: one in namespaces with every subresource, one for the whole cluster with none.
+/// Our custom types: a namespaced one with every subresource, and a cluster-scoped one with none.
 pub(super) fn definitions() -> [Value; 2] {
     let schema = json!({"type": "object", "properties": {
         "spec": {

@@ -1,4 +1,4 @@
-//! What a sequence remembers of the answers it got, to build later requests from.
+//! Remembers the answers of a sequence, to build later requests from them.
 
 use std::collections::BTreeMap;
 
@@ -60,11 +60,11 @@ impl Memory {
         }
     }
 
-    /// Fills in `«ns»`, `«token»`, `«list»`, and of objects seen `«rv KEY»`, `«old-rv KEY»`, `«uid KEY»`, `«name KEY»`. A key
-    /// may itself hold something to fill in.
+    /// Fills in `«ns»`, `«token»`, `«list»`, and for objects seen `«rv KEY»`, `«old-rv KEY»`, `«uid KEY»`, `«name KEY»`. A key may itself
+    /// contain a placeholder.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = text.to_owned();
-        // The first end belongs to the last beginning before it.
+        // The first `»` closes the last `«` before it.
         while let Some(end) = filled.find('»') {
             let Some(start) = filled[..end].rfind('«') else {
                 return filled;
@@ -101,7 +101,7 @@ impl Memory {
     }
 }
 
-/// RFC 7386.
+/// RFC 7386 merge.
 pub(super) fn merge(into: &mut Value, patch: &Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {

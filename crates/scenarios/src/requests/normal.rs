@@ -1,4 +1,4 @@
-//! Answers without what is nobody's choice: UIDs, times, numbers of versions, generated names.
+//! Removes the random parts of answers: UIDs, times, version numbers, generated names.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
-/// One side's names for what it made up, in the order in which they came up.
+/// Replacements for one server's generated values, numbered in the order of their appearance.
 #[derive(Default)]
 pub(super) struct Normal {
     uids: BTreeMap<String, usize>,
     versions: BTreeMap<String, usize>,
-    /// Generated names and the namespace, with what stands for them.
+    /// Generated names and the namespace, with their replacements.
     names: Vec<(String, String)>,
 }
 
@@ -19,7 +19,7 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
-/// Versions inside of sentences.
+/// Versions inside sentences.
 static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(ResourceVersion in precondition: |ResourceVersion in object meta: |StorageError: invalid object, Code: 4, Key: .*, ResourceVersion: |the ResourceVersion in the precondition \(|the ResourceVersion in record \(|current: |resource version: |resourceVersion: )(\d+)",
@@ -28,10 +28,10 @@ static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static PATCHED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?s)((?:patch: |^)Invalid value: )"(?:\{|map\[)(.*)"(: )"#).ok());
-/// What a pod update may change is followed by a comparison of the two specs as Go prints it.
+/// The error of an invalid pod update ends with a diff of the two specs as Go prints it.
 static POD_DIFF: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(allow it to be set to 1 if it was previously negative\)).*").ok());
-/// The address that was tried for a Service.
+/// The address that a Service requested.
 static ADDRESS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(IPAddress\.networking\.k8s\.io ")10\.0\.0\.\d+"#).ok());
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d+[smhd])+$").ok());
@@ -49,29 +49,29 @@ impl Normal {
             Value::Object(fields) => {
                 self.learn_generated_name(value);
                 let is_list = fields.contains_key("items") || fields.contains_key("rows");
-                // A time that is set again within its second is still the first one's: whose it is may be chance.
+                // A time that is set again within the same second keeps its owner: who that is may be random.
                 let fields = fields.iter().filter(|(key, _)| *key != "f:lastTransitionTime");
                 let fields = fields.map(|(key, value)| {
                     let normal = match (key.as_str(), value) {
-                        // A list's version is the whole server's, where others write too.
+                        // A list's version is the server's, and other clients write too.
                         ("metadata", Value::Object(_)) if is_list => self.list_metadata(value),
                         ("resourceVersion", Value::String(version)) => self.version(version).into(),
                         ("continue", Value::String(token)) if !token.is_empty() => "«token»".into(),
-                        // Sorted by time on both sides, and the embedded cluster's stands still.
+                        // Sorted by time on both sides, and the embedded cluster's clock stands still.
                         ("managedFields", Value::Array(entries)) => self.managers(entries),
-                        // The managers of a conflict come in the order of a Go map.
+                        // The managers of a conflict come in the random order of a Go map.
                         ("causes", Value::Array(causes)) => self.causes(causes),
-                        // Each cluster's own.
+                        // Differs per cluster.
                         ("ca.crt", Value::String(_)) => "«certificate»".into(),
-                        // The real plane's controllers run in one binary, which gives them another name there.
+                        // The real control plane runs its controllers in one binary, which gives the manager another name.
                         ("manager", Value::String(manager)) if manager == "controller-manager" => {
                             "kube-controller-manager".into()
                         }
-                        // What a column means is said in our own words.
+                        // Our descriptions of columns differ from upstream's.
                         ("columnDefinitions", Value::Array(columns)) => {
                             columns.iter().map(without_description).collect()
                         }
-                        // Upstream lists the rules of a user in the order of a map.
+                        // Upstream lists the rules of a user in the random order of a map.
                         ("resourceRules" | "nonResourceRules", Value::Array(rules)) => {
                             let mut rules = rules.clone();
                             rules.sort_by_key(Value::to_string);
@@ -147,7 +147,7 @@ impl Normal {
         if metadata["resourceVersion"].is_string() {
             metadata["resourceVersion"] = "«list»".into();
         }
-        // Lists of custom objects that come from storage say that there is nothing more where others say nothing.
+        // Lists of custom objects from storage have an empty `continue` where other lists have none.
         match metadata["continue"].as_str() {
             Some("") => drop(metadata.as_object_mut().map(|fields| fields.remove("continue"))),
             Some(_) => metadata["continue"] = "«token»".into(),
@@ -158,7 +158,7 @@ impl Normal {
 
     fn managers(&mut self, entries: &[Value]) -> Value {
         let mut entries: Vec<_> = entries.iter().map(|entry| self.value(entry)).collect();
-        // The testbed's components go by shorter names than those of a release.
+        // The testbed's components use shorter names than those of a release.
         for entry in entries.iter_mut().filter(|entry| entry["manager"] == "apiserver") {
             entry["manager"] = "kube-apiserver".into();
         }
@@ -187,7 +187,7 @@ impl Normal {
         }
     }
 
-    /// A name that the server made from `generateName` stands for itself from here on.
+    /// Replaces a name that the server generated from `generateName` from here on.
     fn learn_generated_name(&mut self, metadata: &Value) {
         let (Some(prefix), Some(name)) = (metadata["generateName"].as_str(), metadata["name"].as_str())
         else {
@@ -206,7 +206,7 @@ fn numbered(what: &str, seen: &mut BTreeMap<String, usize>, value: &str) -> Stri
     format!("«{what} {}»", seen.entry(value.to_owned()).or_insert(next))
 }
 
-/// A version inside a sentence: one that an object had, or some other one.
+/// The replacement for a version inside a sentence: a version that an object had, or an unknown one.
 fn known(seen: &BTreeMap<String, usize>, value: &str) -> String {
     seen.get(value)
         .map_or_else(|| "«version»".to_owned(), |number| format!("«rv {number}»"))
@@ -237,7 +237,7 @@ fn digits(text: &str) -> String {
         .collect()
 }
 
-/// An answer as it is compared and recorded.
+/// An answer in the form that is compared and recorded.
 pub(super) fn answer(code: u16, headers: Value, body: Value) -> Value {
     json!({"code": code, "headers": headers, "body": body})
 }

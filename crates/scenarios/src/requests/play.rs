@@ -16,27 +16,27 @@ use super::memory::Memory;
 use super::normal::{self, Normal};
 use super::request::{Body, Request, Step};
 
-/// What both servers are told we are; its first word becomes the field manager.
+/// The user agent for both servers; its first part becomes the field manager.
 const AGENT: &str = "stateward-requests/1";
 
-/// How long to wait for what may never come. A real garbage collector takes note of new kinds every 30 seconds.
+/// How long to wait for an expected change. A real garbage collector discovers new kinds every 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
 const GLANCE: Duration = Duration::from_millis(15);
 
 type Events = Lines<Box<dyn AsyncBufRead + Send + Unpin>>;
 
-/// A sequence under way on one server.
+/// A sequence in progress on one server.
 pub(super) struct Play {
     client: Client,
     memory: Memory,
     normal: Normal,
     watch: Option<Events>,
-    /// What the watch said before anything else was sent.
+    /// The watch event that arrived before any other request.
     seen_early: Option<String>,
 }
 
 impl Play {
-    /// Makes the namespace of the sequence, and the custom types where they are missing.
+    /// Creates the sequence's namespace, and the custom types if they are missing.
     pub(super) async fn open(client: Client, namespace: &str) -> Result<Self> {
         let play = Self {
             client,
@@ -75,7 +75,7 @@ impl Play {
         Ok(play)
     }
 
-    /// Does one step; the answer as it is compared.
+    /// Runs one step; the answer in the form that is compared.
     pub(super) async fn step(&mut self, step: &Step) -> Result<Value> {
         match step {
             Step::Send(request) => self.compared(request).await,
@@ -89,7 +89,7 @@ impl Play {
                             .into_async_read(),
                     );
                     let mut events = reader.lines();
-                    // What is there already is read from storage once the answer has begun; the next write must not come first.
+                    // The server reads existing objects from storage after the response has begun; the next write must wait for that.
                     let begins_with_what_is_there = !request
                         .query
                         .iter()
@@ -116,7 +116,7 @@ impl Play {
         }
     }
 
-    /// Gives the namespace back; its controllers finish the work.
+    /// Deletes the namespace; its controllers finish the work.
     pub(super) async fn close(self) -> Result<()> {
         for path in [
             "/api/v1/namespaces/«ns»".to_owned(),
@@ -145,8 +145,7 @@ impl Play {
         Ok(answer)
     }
 
-    /// Lets the server's cache catch up, where the request is content with whatever that has: a busy server may have less than the
-    /// last answer told.
+    /// Waits for the server's cache if the request accepts any version: on a busy server the cache may be older than the last answer.
     async fn catch_up(&self, request: &Request) -> Result<()> {
         let is_content = |(name, value): &(&str, String)| *name == "resourceVersion" && value == "0";
         if request.method != "GET" || !request.query.iter().any(is_content) {
@@ -201,7 +200,7 @@ impl Play {
         Ok((parts.status.as_u16(), headers(&parts.headers), body))
     }
 
-    /// What the watch says, up to the object with this name.
+    /// The watch events up to the object with this name.
     async fn events(&mut self, marker: &str) -> Result<Vec<Value>> {
         let mut watch = self.watch.take().context("no watch is open")?;
         let mut events = Vec::new();
@@ -219,7 +218,7 @@ impl Play {
                 row => row,
             };
             let is_end = metadata["name"] == marker;
-            // Bookmarks come when the server likes, but for the one after what was there at the beginning.
+            // The server sends bookmarks at any time, except for the one after the initial events.
             let initial_end = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
             if event["type"] != "BOOKMARK" {
                 events.push(self.normal.value(&event));
@@ -232,7 +231,7 @@ impl Play {
         }
     }
 
-    /// Waits until controllers have answered to a write.
+    /// Waits until controllers have reacted to a write.
     async fn settle(&mut self, request: &Request) -> Result<()> {
         let Some((plural, name)) = request.about.as_ref().and_then(|key| key.split_once('/')) else {
             return Ok(());
@@ -269,7 +268,7 @@ fn is_settled(object: &Value) -> bool {
     if !metadata["uid"].is_string() {
         return true;
     }
-    // Controllers look after what goes as well, for as long as somebody holds it.
+    // Controllers also handle an object that is being deleted, as long as a finalizer keeps it.
     if metadata["deletionTimestamp"].is_string() {
         let finalizers = metadata["finalizers"].as_array();
         let ours = |one: &Value| one.as_str().is_some_and(|one| one.starts_with("example.com/"));
@@ -282,20 +281,20 @@ fn is_settled(object: &Value) -> bool {
     is_observed(object)
 }
 
-/// Whether its controller has seen an object as it is.
+/// Whether its controller has observed the latest version of an object.
 fn is_observed(object: &Value) -> bool {
     let metadata = &object["metadata"];
     match object["kind"].as_str() {
         Some("PodDisruptionBudget") => {
             object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
         }
-        // Its controller takes back what others say of its pods: there are none, unless nobody says how many there should be.
+        // The controller overwrites foreign values of its pod counts: there are no pods, unless `replicas` is unset.
         Some("StatefulSet") => {
             object["status"]["observedGeneration"].as_i64() >= metadata["generation"].as_i64()
                 && (metadata["deletionTimestamp"].is_string()
                     || object["status"]["replicas"] == object["spec"]["replicas"])
         }
-        // Its protection comes back when somebody takes it away.
+        // Its controller restores the protection finalizer when it is removed.
         Some("PersistentVolumeClaim") => metadata["finalizers"]
             .as_array()
             .is_some_and(|all| all.contains(&"kubernetes.io/pvc-protection".into())),
@@ -310,7 +309,7 @@ fn marker_name(request: &Request) -> String {
     }
 }
 
-/// The headers that say something about the answer.
+/// The headers that are compared.
 fn headers(headers: &http::HeaderMap) -> Value {
     let mut said = json!({});
     for name in [header::CONTENT_TYPE, header::WARNING, header::RETRY_AFTER] {

@@ -1,4 +1,4 @@
-//! The real server's answers, kept as data.
+//! The real server's recorded answers.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::request::Step;
 
-/// Set to keep what the real server answers.
+/// Set to record the real server's answers.
 pub(super) const RECORD: &str = "STATEWARD_RECORD";
 
 /// A sequence with its answers.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Recorded {
-    /// What this file is.
+    /// The description of the file.
     about: String,
     pub(super) answers: Vec<Exchange>,
 }
 
-/// A request, as people read it, and its answer in normal form.
+/// A request in readable form, and its normalised answer.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Exchange {
     pub(super) request: String,
@@ -50,7 +50,7 @@ impl Recorded {
         };
         let answers = steps.iter().zip(answers).map(exchange).collect();
         let mut text = serde_json::to_string(&Self { about, answers })?;
-        // One exchange a line: a change shows as one.
+        // One exchange per line, so that a diff shows one line per change.
         text = text.replace("{\"request\":", "\n{\"request\":");
         text.push('\n');
         let path = path(name);

@@ -1,4 +1,4 @@
-//! Named sequences of requests that nobody can mean: bodies that cannot be read, options that cannot be.
+//! Named sequences of malformed requests: bodies that do not parse, and invalid options.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! One request as data: written down before anything is sent.
+//! A request as data: created before anything is sent.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ pub(super) enum Step {
     Send(Request),
     /// Open a watch on a collection.
     Watch(Request),
-    /// Create a last object in the watched collection, then compare everything that the watch said up to it.
+    /// Create a last object in the watched collection, then compare every watch event up to it.
     Events(Request),
 }
 
-/// A request. Text in `«…»` is filled in when it is sent: see [`Memory`](super::memory::Memory).
+/// A request. Placeholders in `«…»` are filled in when it is sent: see [`Memory`](super::memory::Memory).
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) method: &'static str,
@@ -24,15 +24,16 @@ pub(super) struct Request {
     pub(super) content_type: Option<String>,
     pub(super) accept: Option<&'static str>,
     pub(super) body: Body,
-    /// The object it is about, as `plural/name`: what the answer is remembered under.
+    /// The object it is about, as `plural/name`: the key that the answer is remembered under.
     pub(super) about: Option<String>,
-    /// Whether controllers answer to it too, and must have done so before the next request.
+    /// Whether controllers react to it and must finish before the next request.
     pub(super) settles: bool,
-    /// What the answer must hold, by its pointer, before it is compared: it is asked for until then. Null is also what is not there.
+    /// A value that the answer must have at this pointer before it is compared: the request is repeated until then. Null also matches a
+    /// missing value.
     pub(super) until: Option<(&'static str, Value)>,
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     Nothing,
@@ -40,7 +41,7 @@ pub(super) enum Body {
     Text(String),
     /// A ConfigMap with this many bytes of data.
     Heavy(usize),
-    /// The object as it was last seen, with a merge patch over it.
+    /// The object as last seen, with a merge patch applied.
     Edited(Value),
 }
 

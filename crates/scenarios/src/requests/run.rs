@@ -1,4 +1,4 @@
-//! Plays sequences as ordinary test cases.
+//! Runs sequences as ordinary test cases.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -21,24 +21,24 @@ use super::play::Play;
 use super::recorded::{RECORD, Recorded};
 use super::request::Step;
 
-/// How many seeds are played, from the first on.
+/// How many seeds to run, from the first on.
 const SEEDS: &str = "STATEWARD_DIFF_SEEDS";
 const DEFAULT_SEEDS: u64 = 30;
-/// How many of the first seeds have their answers kept; all would be more than a repository should hold.
+/// How many of the first seeds have recorded answers; all would be too large for the repository.
 const RECORDED_SEEDS: u64 = 11;
 const FIRST_SEED: &str = "STATEWARD_DIFF_FIRST_SEED";
-/// The kubeconfig of the control plane that tests may use as they like.
+/// The kubeconfig of the control plane that tests may use freely.
 const KUBECONFIG: &str = "STATEWARD_TEST_KUBECONFIG";
-/// Sequences wait more than they work.
+/// Sequences mostly wait.
 const SEQUENCES_AT_ONCE: usize = 4;
-/// When the embedded cluster begins; any day will do.
+/// When the embedded cluster begins; any fixed time works.
 const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// A sequence by name.
+/// A named sequence.
 struct Sequence {
     name: String,
     steps: Vec<Step>,
-    /// Whether the real server's answers are worth keeping.
+    /// Whether to record the real server's answers.
     is_kept: bool,
 }
 
@@ -91,12 +91,12 @@ async fn real() -> Result<Option<Client>> {
     };
     let kubeconfig = Kubeconfig::read_from(path)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    // "Try again" is an answer like any other here.
+    // "Try again" is an answer to compare, not a reason to retry.
     config.default_retry = false;
     Ok(Some(Client::try_from(config)?))
 }
 
-/// A name that no earlier run on the same plane has used.
+/// A name that no earlier run on the same control plane has used.
 fn namespace(name: &str) -> String {
     let suffix: String = std::iter::repeat_with(fastrand::lowercase).take(5).collect();
     let name: String = name.replace('_', "-").chars().take(40).collect();
@@ -162,7 +162,7 @@ fn replay(sequence: &Sequence, recorded: &Recorded) -> Result<(), Failed> {
     judge(steps, &embedded, &real)
 }
 
-/// The first answer that differs, with what led to it; how many more there are.
+/// The first answer that differs, with the requests that led to it, and the number of other differences.
 fn judge(steps: &[Step], embedded: &[Value], real: &[Value]) -> Result<(), Failed> {
     let pairs = embedded.iter().zip(real).enumerate();
     let differing: Vec<_> = pairs.filter(|(_, (embedded, real))| embedded != real).collect();
@@ -183,12 +183,12 @@ fn judge(steps: &[Step], embedded: &[Value], real: &[Value]) -> Result<(), Faile
     Err(story.into())
 }
 
-/// How much is told of a request that led to a difference.
+/// The maximum length of a printed request.
 const LINE: usize = 200;
-/// How many differing answers are told.
+/// How many differing answers are printed.
 const TOLD: usize = 6;
 
-/// Writes down where two values differ.
+/// Prints where two values differ.
 fn tell(story: &mut String, path: &str, embedded: &Value, real: &Value) {
     match (embedded, real) {
         (embedded, real) if embedded == real => {}

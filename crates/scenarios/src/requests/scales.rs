@@ -1,4 +1,4 @@
-//! Named sequences about `/scale`: who owns the replicas afterwards, and what is refused.
+//! Named sequences about `/scale`: who owns the replicas afterwards, and what the server rejects.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn apply(kind: Kind, manager: &str, spec: Value) -> Request {
         .json(json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, "spec": spec}))
 }
 
-/// Scaling to what is there splits the entry of the owner in two, of which the next write forgets one.
+/// Scaling to the current count splits the owner's entry in two, and the next write loses one of them.
 pub(super) fn a_scale_to_what_is_there_loses_the_owner() -> Vec<Request> {
     let mut requests = Vec::new();
     for kind in [STATEFUL_SET, WIDGET] {
@@ -61,7 +61,7 @@ pub(super) fn a_scale_to_what_is_there_loses_the_owner() -> Vec<Request> {
     requests
 }
 
-/// Zero is not shown in a Scale, and so is nobody's.
+/// A Scale omits a zero, which therefore has no owner.
 pub(super) fn a_scale_to_zero_leaves_the_replicas_to_nobody() -> Vec<Request> {
     vec![
         make(WIDGET, "a"),

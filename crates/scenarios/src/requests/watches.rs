@@ -1,4 +1,4 @@
-//! Named sequences that are seen through a watch.
+//! Named sequences with a watch.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Back to the stable version, for real.
+//! Aborts: the rollback to the stable version.
 
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
@@ -53,9 +53,9 @@ async fn abort_after_full_weight_restores_the_stable_template(cluster: &mut Clus
     if !status.aborted || status.aborted_revision == status.updated_revision {
         return Err(cluster.unmet("the revision on record as aborted", format!("{status:?}")));
     }
-    // Somebody who does not know puts it back, such as a tool that follows Git.
+    // A client that does not know of the abort restores it, such as a GitOps tool.
     db.set_image("v2").await?;
-    rollout.expect_message("was turned down").await?;
+    rollout.expect_message("was rejected").await?;
     db.expect_no_move().await?;
     db.set_image("v3").await?;
     rollout.expect_step(1, "Paused").await.map(drop)

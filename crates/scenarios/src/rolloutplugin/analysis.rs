@@ -1,4 +1,4 @@
-//! Metrics and Jobs decide: analysis in a step and beside the steps (rules 5, 13 and 17).
+//! Analysis by metrics and Jobs: in a step and in the background (rules 5, 13 and 17).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ scenarios![
     args_reach_the_query,
 ];
 
-/// A metric that asks for `query`, with this merged into it.
+/// A metric with `query`, and `patch` merged into it.
 pub(super) fn metric(query: &str, patch: Value) -> Value {
     let mut metric = json!({
         "name": query, "successCondition": "result[0] < 0.05",
@@ -57,7 +57,7 @@ pub(super) fn analysis(template: &str) -> Value {
     json!({"analysis": {"templates": [{"templateName": template}]}})
 }
 
-/// A set of three pods whose rollouts are analysed by `metrics` between the first pod and the others.
+/// A set of three pods whose rollouts run an analysis of `metrics` between the first pod and the others.
 pub(super) async fn analysed(cluster: &Cluster, metrics: Value) -> Outcome<(Set<'_>, Rollout<'_>)> {
     template(cluster, "checks", json!({ "metrics": metrics })).await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -66,7 +66,7 @@ pub(super) async fn analysed(cluster: &Cluster, metrics: Value) -> Outcome<(Set<
     Ok((db, rollout))
 }
 
-/// The same with an analysis beside the steps, which are a pause after the first pod and one after the second.
+/// The same with a background analysis; the steps are a pause after the first pod and one after the second.
 pub(super) async fn accompanied(cluster: &Cluster, metrics: Value) -> Outcome<(Set<'_>, Rollout<'_>)> {
     template(cluster, "checks", json!({ "metrics": metrics })).await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -80,7 +80,7 @@ pub(super) async fn accompanied(cluster: &Cluster, metrics: Value) -> Outcome<(S
     Ok((db, rollout))
 }
 
-/// Waits until the runs are in these phases, the oldest first.
+/// Waits until the runs are in these phases, oldest first.
 pub(super) async fn expect_runs(cluster: &Cluster, expected: &[Phase]) -> Outcome<Vec<AnalysisRun>> {
     cluster
         .eventually(format!("runs {expected:?}"), |view| {
@@ -103,7 +103,7 @@ fn phase(run: &AnalysisRun) -> Phase {
     run.status.as_ref().map(|status| status.phase).unwrap_or_default()
 }
 
-/// The first metric of a run was measured this often.
+/// Waits until the first metric of a run has this many measurements.
 pub(super) async fn expect_measured(cluster: &Cluster, times: i32) -> Outcome {
     cluster
         .eventually(format!("{times} measurements"), |view| {
@@ -173,7 +173,7 @@ async fn a_canary_that_raises_the_error_rate_is_rolled_back(cluster: &mut Cluste
 
 async fn no_data_is_not_success(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
-    // To a condition that does not ask about it, no series is above the limit.
+    // For a condition that does not check for it, no series means no series above the limit.
     let careless = json!({
         "successCondition": null, "failureCondition": "any(result, # > 0.05)", "consecutiveErrorLimit": 0,
     });
@@ -262,7 +262,7 @@ async fn doubt_beside_the_steps_stops_them_until_somebody_decides(cluster: &mut 
     cluster.metrics().says("errors", [0.07]);
     rollout.expect_message("inconclusive").await?;
     rollout.promote().await?;
-    // The doubt is dealt with; the pause of the step still stands.
+    // The inconclusive run is resolved; the step's pause still stands.
     rollout.expect_message("step 2 of 4: paused").await?;
     db.expect_rest(["v1", "v1", "v2"]).await?;
     rollout.promote().await?;
@@ -324,7 +324,7 @@ async fn a_job_that_cannot_start_pauses_with_the_reason(cluster: &mut Cluster) -
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-/// A Job whose pod asks for its node.
+/// A Job whose pod names its node.
 fn job_of_the_node() -> Value {
     let pod = json!({"hostNetwork": true, "volumes": [{"name": "node", "hostPath": {"path": "/"}}]});
     let patch =

@@ -1,4 +1,4 @@
-//! What people ask for is done once, for what they saw, or refused with a word (rule 10).
+//! A command takes effect once, for the state the user saw, or is rejected with a message (rule 10).
 
 use serde_json::json;
 use stateward_api::analysis::Phase;
@@ -26,7 +26,7 @@ scenarios![
     a_retry_after_the_end_is_refused,
 ];
 
-/// The canary is well, the rollout pauses, and the canary loses its readiness before somebody says go on.
+/// The canary is healthy, the rollout pauses, and the canary loses its readiness before the user promotes.
 async fn a_promotion_releases_nothing_while_a_released_pod_is_not_ready(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -64,7 +64,7 @@ async fn a_full_promotion_skips_the_remaining_steps(cluster: &mut Cluster) -> Ou
     db.expect_rest(["v2"; 4]).await
 }
 
-/// A user of kubectl learns from the event what to write, and the history has both who asked and what was not passed.
+/// The event shows a kubectl user what to write, and the history records who promoted and which steps were skipped.
 async fn a_full_promotion_past_a_broken_pod_has_to_be_forced(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -120,7 +120,7 @@ async fn a_step_is_skipped_and_no_other(cluster: &mut Cluster) -> Outcome {
     cluster.pods().program(v2(), Behaviour::never_ready());
     db.set_image("v2").await?;
     rollout.expect_message("waiting for pod db-3 to be Ready").await?;
-    // Its weight stays in force: the pause that follows has the same.
+    // Its weight stays in force: the following pause has the same.
     rollout
         .overwrite(json!({"skipCurrentStep": true, "requestedBy": "alice"}))
         .await?;
@@ -134,7 +134,7 @@ async fn a_step_is_skipped_and_no_other(cluster: &mut Cluster) -> Outcome {
     rollout.expect_step(2, "Paused").await?;
     cluster.pods().program(v2(), Behaviour::default());
     db.expect_rest(["v1", "v1", "v1", "v2"]).await?;
-    // What follows releases a pod, which is refused until the operator has seen that one Ready.
+    // The next skip releases a pod; the operator rejects it until it has seen that one Ready.
     rollout.skip_when_allowed().await?;
     rollout.expect_step(4, "Paused").await?;
     db.expect_rest(["v1", "v1", "v2", "v2"]).await?;
@@ -192,7 +192,7 @@ async fn an_analysis_is_skipped_and_its_run_ends(cluster: &mut Cluster) -> Outco
     cluster.expect("nobody asks on its behalf any more", runs[0].spec.terminate)
 }
 
-/// Gap 9 of the state of the art: such a command was kept and hit the next rollout.
+/// Gap 9 of the state of the art: such a command was kept and applied to the next rollout.
 async fn commands_without_a_rollout_are_refused_and_leave_nothing_behind(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;

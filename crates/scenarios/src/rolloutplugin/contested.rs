@@ -1,4 +1,4 @@
-//! A client that keeps undoing what the operator sets, as a self-healing Git tool does whose manifest has a partition.
+//! A client that keeps reverting the operator's writes, such as a self-healing GitOps tool whose manifest has a partition.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ scenarios![
     a_contested_status_delays_no_guard,
 ];
 
-/// Names who manages a set.
+/// Names the object that manages a set.
 const MANAGED_BY: &str = "stateward.dev/managed-by";
 
-/// The manifest of the Git tool has a partition of 0.
+/// The GitOps tool's manifest has a partition of 0.
 async fn apply(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let manifest = cluster.statefulset("db").replicas(5).partition(0).image("v2");
     let params = PatchParams::apply("argocd-controller").force();
@@ -31,7 +31,7 @@ async fn apply(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     applied.doing("apply a manifest").map(drop)
 }
 
-/// Applies it once, and waits until the partition is put back.
+/// Applies it once, and waits until the operator restores the partition.
 async fn apply_and_wait(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outcome {
     apply(cluster, db).await?;
     stands_at(db, partition).await?;
@@ -39,8 +39,8 @@ async fn apply_and_wait(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outc
     Ok(())
 }
 
-/// Each time Kubernetes may replace the next pod before the partition is back. It goes further only once that one is Ready, which takes
-/// far longer than the operator's answer.
+/// After each revert Kubernetes may replace the next pod before the partition is restored. It continues only once that pod is Ready, which
+/// takes far longer than the operator's reaction.
 async fn expect_no_further_pod(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let births = db.births();
     let strays = births.iter().filter(|pod| pod.image == "v2");
@@ -89,7 +89,7 @@ async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_
     expect_no_further_pod(cluster, &db).await?;
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     rollout.expect_step(1, "Paused").await?;
-    // Once the Git tool stops, nothing says so any more.
+    // Once the GitOps tool stops, the condition clears.
     rollout
         .eventually("the condition goes", |status| {
             match status
@@ -107,7 +107,7 @@ async fn a_git_tool_that_lowers_the_partition_every_time_rolls_no_set_through_a_
     db.expect_rest(["v2"; 5]).await
 }
 
-/// Applies the manifest again and again. A pod that Kubernetes replaces before the partition is back takes long to be Ready.
+/// Applies the manifest repeatedly. A pod that Kubernetes replaces before the partition is restored takes long to become Ready.
 async fn keep_applying(cluster: &Cluster, db: &Set<'_>, partition: i32) -> Outcome {
     let new = || Match::image("example.com/db:v2");
     let slow = Behaviour::ready_after(Duration::from_secs(30));
@@ -132,7 +132,7 @@ async fn a_git_tool_rolls_no_set_through_a_manual_pause(cluster: &mut Cluster) -
     db.expect_rest(["v2"; 5]).await
 }
 
-/// Its steps name a template that is not there.
+/// The steps name a template that does not exist.
 fn invalid_steps() -> serde_json::Value {
     json!([{"setWeight": 20}, {"pause": {}}, {"analysis": {"templates": [{"templateName": "missing"}]}}])
 }
@@ -173,7 +173,7 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await
 }
 
-/// As one does that replaces the object instead of applying to it.
+/// Such a client replaces the object instead of applying to it.
 async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_writes_the_partition(
     cluster: &mut Cluster,
 ) -> Outcome {
@@ -203,7 +203,7 @@ async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_wr
     Err(cluster.unmet("it is told who drops the claim", "twenty rounds"))
 }
 
-/// The status is written back less and less often; the partition follows each foreign write all the same.
+/// The operator restores the status less and less often; it restores the partition after every foreign write all the same.
 async fn a_contested_status_delays_no_guard(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;

@@ -1,4 +1,4 @@
-//! Standing still, on purpose and not (rules 11, 12 and 14).
+//! Pauses and stalls (rules 11, 12 and 14).
 
 use std::time::Duration;
 
@@ -37,14 +37,14 @@ scenarios![
     a_partition_that_is_refused_is_told_and_no_fault_of_the_version,
 ];
 
-/// Every pod of the new version behaves like this.
+/// Makes every pod of the new version behave like this.
 fn new_pods(cluster: &Cluster, behaviour: Behaviour) {
     cluster
         .pods()
         .program(Match::image("example.com/db:v2"), behaviour);
 }
 
-/// Another rollout tells the time.
+/// Uses another rollout as a clock.
 async fn time_passes(cluster: &Cluster, time: &str) -> Outcome {
     let web = cluster.statefulset("web").replicas(1).start().await?;
     let pause = json!([{"pause": {"duration": time}}]);
@@ -226,7 +226,7 @@ async fn fails_fast(cluster: &mut Cluster, behaviour: Behaviour, reason: &str) -
     new_pods(cluster, behaviour);
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let steps = json!([{"setWeight": 67}, {"pause": {}}]);
-    // The deadline is ten minutes: none of this waits for it.
+    // The deadline is ten minutes: nothing here waits for it.
     let rollout = cluster.rollout("db").steps(steps).start().await?;
     db.set_image("v2").await?;
     rollout
@@ -288,7 +288,7 @@ async fn a_broken_pod_that_may_get_well_is_waited_for(cluster: &mut Cluster) -> 
     rollout.expect_step(1, "Paused").await.map(drop)
 }
 
-/// Gap 11 of the state of the art: without a readiness probe a crash loop is Ready for a moment at every turn.
+/// Gap 11 of the state of the art: without a readiness probe a crash-looping pod is Ready for a moment after every restart.
 async fn a_crash_loop_that_is_ready_for_a_moment_passes_no_step(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let moment = Behaviour::crash_loop().ready_for(Duration::from_millis(300));
@@ -296,7 +296,7 @@ async fn a_crash_loop_that_is_ready_for_a_moment_passes_no_step(cluster: &mut Cl
     let db = cluster
         .statefulset("db")
         .replicas(3)
-        // Kubernetes tells the time of readiness in whole seconds.
+        // Kubernetes reports readiness in whole seconds.
         .min_ready_seconds(2)
         .start()
         .await?;
@@ -372,7 +372,7 @@ async fn a_pause_by_hand_outlasts_a_timed_one(cluster: &mut Cluster) -> Outcome 
     db.expect_rest(["v2"; 4]).await
 }
 
-/// A deadline is for rollouts: a stable version has nowhere to go back to.
+/// A deadline applies to rollouts: a stable version has nothing to roll back to.
 async fn a_pod_that_is_unwell_at_rest_meets_no_deadline(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -396,7 +396,7 @@ async fn a_pod_that_is_unwell_at_rest_meets_no_deadline(cluster: &mut Cluster) -
     rollout.expect_phase("Successful").await.map(drop)
 }
 
-/// Has the server refuse every change of the set's partition.
+/// Makes the API server reject every change of the set's partition.
 async fn freeze_partition(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let name = policy(cluster);
     let partition = |object: &str| format!("{object}.spec.updateStrategy.rollingUpdate.partition");
@@ -436,7 +436,7 @@ async fn freeze_partition(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     created.doing("create a policy")?;
     let bound = bindings(cluster).create(&PostParams::default(), &binding).await;
     bound.doing("bind a policy")?;
-    // The server takes a moment to know its own policies.
+    // The API server takes a moment to apply a new policy.
     let trial = Patch::Merge(json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}));
     let params = PatchParams {
         dry_run: true,
@@ -456,7 +456,7 @@ async fn thaw_partition(cluster: &Cluster) -> Outcome {
     deleted.doing("delete the policy").map(drop)
 }
 
-/// Policies belong to the whole cluster.
+/// Policies are cluster-scoped.
 fn policy(cluster: &Cluster) -> String {
     format!("partitions.{}", cluster.namespace())
 }

@@ -1,4 +1,4 @@
-//! A network that breaks connections again and again.
+//! A network that keeps breaking connections.
 
 use serde_json::json;
 
@@ -7,8 +7,8 @@ use crate::scenarios;
 
 scenarios![a_rollout_ends_where_every_third_request_is_reset];
 
-/// A reconcile reads the template, posts an event and writes the status. Were it to start over whenever one of its requests is reset,
-/// it would never come to its end.
+/// A reconcile reads the template, posts an event and writes the status. If it started over whenever one of its requests is reset, it would
+/// never finish.
 async fn a_rollout_ends_where_every_third_request_is_reset(cluster: &mut Cluster) -> Outcome {
     cluster.reset_every(3);
     cluster.with_operator().await?;

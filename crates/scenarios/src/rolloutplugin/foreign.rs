@@ -1,4 +1,4 @@
-//! Others write too: people, Git tools, a second operator. And we write little.
+//! Other writers: users, GitOps tools, a second operator. The operator itself writes little.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ async fn a_guard_lowered_by_hand_is_put_back(cluster: &mut Cluster) -> Outcome {
     db.expect_same_pods(&before).await
 }
 
-/// What a Git tool has on file, applied by the server.
+/// A GitOps tool's manifest, applied server-side.
 async fn apply(cluster: &Cluster, db: &Set<'_>, manifest: &Value) -> Outcome {
     cluster.note("a Git tool applies its manifest");
     let params = PatchParams::apply("argocd-controller").force();
@@ -106,7 +106,7 @@ async fn a_git_tool_that_applies_again_and_again_changes_nothing(cluster: &mut C
     Ok(())
 }
 
-/// Each time some pod may slip through before the partition is put back. It is sent back too.
+/// Each time a pod may be updated before the partition is restored. That pod is rolled back too.
 async fn a_git_tool_with_a_partition_of_its_own_does_not_win(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -118,7 +118,7 @@ async fn a_git_tool_with_a_partition_of_its_own_does_not_win(cluster: &mut Clust
         if round % 2 == 0 {
             apply(cluster, &db, &manifest).await?;
         } else {
-            // As `kubectl apply` does it.
+            // Like `kubectl apply`.
             db.patch("apply", manifest["spec"].clone()).await?;
         }
         stands_at(&db, 4).await?;
@@ -274,10 +274,18 @@ async fn a_settled_world_is_not_written_to(cluster: &mut Cluster) -> Outcome {
     rollout.promote().await?;
     rollout.expect_phase("Successful").await?;
     stands_at(&db, 3).await?;
+    rollout
+        .eventually("former templates are deleted", |status| {
+            match status.former_template_copies {
+                true => Err("they are not".into()),
+                false => Ok(()),
+            }
+        })
+        .await?;
     quiet("after a rollout").await
 }
 
-/// The partition taken away while nobody looked: Kubernetes has forgotten the stable version by then, and no step was passed.
+/// A user sets the partition to 0 while the operator is down: Kubernetes has forgotten the stable version by then, and no step was passed.
 async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
@@ -300,12 +308,12 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     db.expect_rest(["v1"; 3]).await
 }
 
-/// A guard that is undone again and again is put back every time, and it is said who does that.
+/// The operator restores a guard every time a client undoes it, and reports which client does.
 async fn a_contested_guard_is_put_back_and_reported(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let rollout = cluster.rollout("db").start().await?;
-    // An operator that dies on the way counts anew.
+    // An operator that crashes in between starts counting from zero.
     for _ in 0..20 {
         db.set_partition(0).await?;
         tokio::select! {
@@ -325,7 +333,7 @@ async fn who_writes_the_status_as_often_as_we_do_meets_moderation(cluster: &mut 
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let rollout = cluster.rollout("db").start().await?;
     let before = db.pods().await?;
-    // An operator that dies on the way counts anew.
+    // An operator that crashes in between starts counting from zero.
     for _ in 0..30 {
         rollout.overwrite(json!({"message": "all mine"})).await?;
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Objects of one namespace that pretend to belong to a rollout of another, for an operator that looks after both.
+//! Objects in one namespace that pretend to belong to a rollout in another, with an operator that manages both.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ scenarios![
     a_template_of_another_namespace_is_not_taken,
 ];
 
-/// Keeps what is forged from being collected.
+/// Keeps the forged objects from being garbage-collected.
 const FINALIZER: &str = "example.com/kept";
 
 const OTHER: &str = "other";
@@ -43,7 +43,7 @@ fn read<K: DeserializeOwned>(object: Value) -> Outcome<K> {
         .doing("read what is forged")
 }
 
-/// The same object in the other namespace, changed like this.
+/// A copy of the object in the other namespace, changed by `patch`.
 async fn forge<K>(cluster: &Cluster, object: &K, patch: Value) -> Outcome
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Serialize + DeserializeOwned,
@@ -72,7 +72,7 @@ where
         .doing(format!("forge {name}"))?;
     if status.is_object() {
         let patch = Patch::Merge(json!({ "status": status }));
-        // Where the status is no subresource it is there already.
+        // Without a status subresource, `create` has already set the status.
         let _ = api.patch_status(&name, &PatchParams::default(), &patch).await;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The guard: no pod moves before a step says so, whoever is away meanwhile.
+//! The guard: no pod moves before a step releases it, whichever component is down.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ scenarios![
     a_timed_pause_neither_restarts_nor_ends_early,
 ];
 
-/// Invariant 16: the operator is not needed to keep the pods where they are.
+/// Invariant 16: pods stay as they are without the operator.
 async fn a_change_made_while_the_operator_is_down_moves_no_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).parallel().start().await?;
@@ -44,7 +44,7 @@ async fn a_change_made_while_the_operator_is_down_moves_no_pod(cluster: &mut Clu
     Ok(())
 }
 
-/// Who waits for the word that it is done, as pipelines do, may change the template at once.
+/// A pipeline that waits for completion may change the template immediately afterwards.
 async fn a_change_after_a_rollout_meets_the_guard_again(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
@@ -101,7 +101,7 @@ async fn a_half_rolled_set_keeps_its_new_pods(cluster: &mut Cluster) -> Outcome 
     db.expect_rest(["v1", "v2", "v2", "v2", "v2"]).await
 }
 
-/// A set with partition 0 whose image has just changed: what is new stays, the rest waits for its step.
+/// A set with partition 0 whose image has just changed: updated pods stay updated, the rest wait for their step.
 async fn a_set_that_rolls_by_itself_is_stopped_where_it_is(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -134,7 +134,7 @@ async fn a_restart_of_the_operator_in_a_pause_changes_nothing(cluster: &mut Clus
         let seen = format!("{:?} and then {:?}", before.0.status, after.status);
         return Err(cluster.unmet("the same status", seen));
     }
-    // What is said while nobody listens is heard afterwards.
+    // Commands sent while no operator runs take effect afterwards.
     cluster.stop_operator();
     rollout.promote().await?;
     cluster.start_operator();
@@ -169,7 +169,7 @@ async fn a_restart_of_the_operator_between_pods_changes_nothing(cluster: &mut Cl
     if new != 3 {
         return Err(cluster.unmet("three new pods in all", format!("{new}")));
     }
-    // The last stretch, where no step holds anything.
+    // The last stretch, after all steps.
     rollout.promote().await?;
     rollout.expect_phase("Progressing").await?;
     cluster.start_operator();
@@ -199,7 +199,7 @@ async fn a_timed_pause_neither_restarts_nor_ends_early(cluster: &mut Cluster) ->
     }
 }
 
-/// A person who takes the partition away and rolls by hand has decided: it is told, and taken on.
+/// A user who removes the partition and rolls by hand has decided: the operator reports and accepts the result.
 async fn what_others_rolled_while_the_operator_was_away_stays(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;

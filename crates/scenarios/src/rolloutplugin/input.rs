@@ -1,4 +1,4 @@
-//! Invalid specs: what is reported, and what is guarded all the same.
+//! Invalid specs: the errors reported, and the guard that stays up.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ scenarios![
     claims_outlive_a_rollout_an_abort_and_the_set,
 ];
 
-/// Expects that the API server says no to this spec, in these words.
+/// Expects that the API server rejects this spec with this message.
 async fn refused(cluster: &Cluster, spec: Value, words: &str) -> Outcome {
     let shown = spec.to_string();
     match cluster.rollout("db").named("wrong").spec(spec).create().await {
@@ -65,7 +65,7 @@ async fn what_the_schema_knows_to_be_wrong_is_refused(cluster: &mut Cluster) -> 
     refused(cluster, deadline, "spec.progressDeadlineSeconds").await
 }
 
-/// Waits until a rollout says that its spec is invalid.
+/// Waits until a rollout reports an invalid spec.
 async fn invalid<'c>(
     cluster: &'c Cluster,
     set: &str,
@@ -178,7 +178,7 @@ async fn an_invalid_plan_guards_the_set_and_releases_nothing(cluster: &mut Clust
     Ok(())
 }
 
-/// What can never be answered is an invalid plan, not a run that fails after the first pod.
+/// A query that can never succeed is an invalid plan, not a run that fails after the first pod.
 async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let metrics = json!([{
@@ -209,7 +209,7 @@ async fn an_address_that_the_operator_never_asks_moves_no_pod(cluster: &mut Clus
     db.expect_rest(["v1", "v2"]).await
 }
 
-/// A change that is on its way when the object comes stops where it is, and goes through the steps once the plan is valid.
+/// A template change in progress when the object is created stops where it is, and goes through the steps once the plan is valid.
 async fn an_invalid_plan_stops_a_change_that_is_on_its_way(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -233,7 +233,7 @@ async fn an_invalid_plan_stops_a_change_that_is_on_its_way(cluster: &mut Cluster
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-/// At rest and in the middle, a client that lowers the partition releases no pod either.
+/// At rest and during a rollout, a client that lowers the partition releases no pod either.
 async fn a_plan_that_becomes_invalid_keeps_the_guard(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -261,7 +261,7 @@ async fn a_plan_that_becomes_invalid_keeps_the_guard(cluster: &mut Cluster) -> O
     let slow = Behaviour::ready_after(Duration::from_secs(30));
     cluster.pods().program(new(), slow);
     db.set_partition(0).await?;
-    // Kubernetes may have begun with the next pod by then. It goes no further before that one is Ready.
+    // Kubernetes may have begun to replace the next pod by then. It goes no further before that pod is Ready.
     db.eventually(
         "a partition that releases no third pod",
         |set, _| match partition(set) {
@@ -394,7 +394,7 @@ async fn deleted_at_rest_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome 
     db.expect_same_pods(&before).await
 }
 
-/// The template still asks for the rejected version: it is restored, and the set is plain Kubernetes' again (rule 20).
+/// The template still has the rejected version: the operator restores the stable one and releases the set (rule 20).
 async fn deleted_after_an_abort_the_set_is_as_it_was(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
@@ -425,7 +425,7 @@ async fn deleted_in_the_middle_the_set_stays_where_it_is(cluster: &mut Cluster) 
     guarded(&db, 3).await?;
     db.expect_no_move().await?;
     db.expect_same_pods(&before).await?;
-    // One that is created again goes on from there.
+    // A recreated one continues from there.
     let again: Rollout<'_> = cluster
         .rollout("db")
         .steps(json!([{"setWeight": 40}, {"pause": {}}]))
@@ -508,7 +508,7 @@ async fn a_set_that_is_deleted_and_made_again_is_another_one(cluster: &mut Clust
     again.expect_rest(["v3", "v3", "v4"]).await
 }
 
-/// Rule 20: pointing somewhere else is as good as a deletion, for the set that was meant before.
+/// Rule 20: changing the reference releases the former set, like a deletion.
 async fn an_object_that_is_meant_for_another_set_lets_go_of_the_first(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;
@@ -556,7 +556,7 @@ async fn an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod(
         .expect_message("waiting for StatefulSet cache to exist")
         .await?;
     db.expect_rest(["v1", "v1", "v2"]).await?;
-    // A slip of the pen: back to where it was.
+    // A typo: revert it.
     rollout
         .patch("mean db again", json!({"workloadRef": {"name": "db"}}))
         .await?;
@@ -564,13 +564,13 @@ async fn an_object_that_is_meant_for_another_set_in_the_middle_leaves_every_pod(
     db.expect_rest(["v1", "v1", "v2"]).await
 }
 
-/// Whether somebody claims it.
+/// Whether the set carries a claim.
 fn held(set: &StatefulSet) -> bool {
     let annotations = set.metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key("stateward.dev/managed-by"))
 }
 
-/// What Kubernetes rolled while the spec was wrong is not ours to undo.
+/// Pods that Kubernetes updated while the spec was invalid are not rolled back.
 async fn a_spec_that_is_put_right_takes_on_what_was_rolled_meanwhile(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;

@@ -1,4 +1,4 @@
-//! Sizes that a tenant chooses: bounded before memory or time is spent on them.
+//! Sizes that a tenant controls: the operator limits them before it spends memory or time.
 
 use kube::Api;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn args_that_grow_too_long_hold_the_rollout_before_anything_moves(cluster:
     db.expect_rest(["v1"; 3]).await
 }
 
-/// A run of a user's own, and the message that it ends with.
+/// Expects that a user's own run ends with this error.
 async fn expect_error(cluster: &Cluster, spec: Value, words: &str) -> Outcome {
     let run = json!({"metadata": {"labels": {INSTANCE_LABEL: INSTANCE}}, "spec": spec});
     cluster.create("analysisruns", "own", run).await?;

@@ -1,4 +1,4 @@
-//! When and how often is measured, and what it comes to when it is not (rules 11, 13 and 17).
+//! When and how often metrics are measured, and what follows if they are not (rules 11, 13 and 17).
 
 use std::time::Duration;
 
@@ -191,7 +191,7 @@ async fn a_spec_that_goes_wrong_does_not_hide_why_a_version_was_turned_down(
             let told = [
                 "there is no AnalysisTemplate",
                 "1 failed, 0 allowed",
-                "was turned down",
+                "was rejected",
             ];
             if told.iter().all(|part| message.contains(part)) && !message.contains("returning") {
                 Ok(())

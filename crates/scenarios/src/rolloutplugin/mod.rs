@@ -30,7 +30,7 @@ use serde_json::json;
 
 use crate::harness::{Cluster, Outcome, Rollout, Scenario, Set, partition};
 
-/// All of them.
+/// All scenarios that run everywhere.
 pub fn all() -> Vec<Scenario> {
     [
         abort::all(),
@@ -53,8 +53,8 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those in which a tenant attacks, or the network does. They are not simulated: the invariants are those of rollouts whose status no other
-/// client writes to.
+/// Scenarios in which a tenant attacks or the network fails. They are not simulated: the invariants assume that no other client writes the
+/// status of rollouts.
 pub fn hostile() -> Vec<Scenario> {
     [
         faults::all(),
@@ -67,18 +67,18 @@ pub fn hostile() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those that look at what is so for a moment, which a fault can outlast: they are not simulated.
+/// Scenarios that check a transient state, which a fault can outlast: they are not simulated.
 pub fn momentary() -> Vec<Scenario> {
     pulling::all()
 }
 
-/// Those that ask a real Prometheus, or a web server.
+/// Scenarios that query a real Prometheus or a web server.
 pub fn live() -> Vec<Scenario> {
     let all = [prometheus::all(), web::all()].concat();
     all.into_iter().map(Scenario::live).collect()
 }
 
-/// A set of `replicas` pods whose rollout from v1 to v2 stands in a pause at `weight`, its only step but one.
+/// A set of `replicas` pods whose rollout from v1 to v2 is paused at `weight`.
 pub(crate) async fn paused_at(
     cluster: &Cluster,
     replicas: i32,
@@ -92,7 +92,7 @@ pub(crate) async fn paused_at(
     Ok((db, rollout))
 }
 
-/// Waits until the partition is there and the controller has seen it: until then it still acts on the one before.
+/// Waits until the partition is set and the controller has observed it: until then the controller still acts on the previous one.
 async fn stands_at(db: &Set<'_>, expected: i32) -> Outcome {
     db.eventually(format!("partition {expected}, observed"), |set, _| {
         let observed = set.status.as_ref().and_then(|status| status.observed_generation);

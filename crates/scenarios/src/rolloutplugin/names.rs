@@ -1,4 +1,4 @@
-//! Names that would make a request for something else, in every field that names an object: no request leaves the namespace.
+//! Names that would turn a request into a different one, in every field that names an object: no request leaves the namespace.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::scenarios;
 
 scenarios![no_name_makes_a_request_leave_the_namespace];
 
-/// An object that has a hostile name somewhere.
+/// An object with a hostile name in some field.
 struct Hostile {
     plural: &'static str,
     prefix: &'static str,
@@ -112,7 +112,7 @@ const FIELDS: [Hostile; 10] = [
         prefix: "metric",
         object: |name| run(smoke(name), json!([])),
     },
-    // As if a measurement were under way.
+    // As if a measurement were in progress.
     Hostile {
         plural: "analysisruns",
         prefix: "job",
@@ -129,7 +129,7 @@ const FIELDS: [Hostile; 10] = [
     },
 ];
 
-/// Whether a request is for this namespace, or for what has none, and names one object at most.
+/// Whether a request targets this namespace or cluster-scoped objects, and names at most one object.
 fn stays(path: &str, namespace: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -157,7 +157,7 @@ async fn no_name_makes_a_request_leave_the_namespace(cluster: &mut Cluster) -> O
     cluster.ask_providers();
     let passes = Behaviour::exits(0, Duration::from_secs(1));
     cluster.pods().program(Match::image("smoke:good"), passes);
-    // Those that are asked for where no name is given.
+    // The default Secrets, used if no name is given.
     for secret in ["datadog", "newrelic"] {
         cluster.let_operator_read(secret).await?;
     }
@@ -168,7 +168,7 @@ async fn no_name_makes_a_request_leave_the_namespace(cluster: &mut Cluster) -> O
             let name = format!("{}-{index}", field.prefix);
             match cluster.create(field.plural, &name, (field.object)(hostile)).await {
                 Ok(()) => made.push((field.plural, name)),
-                // The server itself says what is wrong with it.
+                // The API server itself rejects it.
                 Err(Failure::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if matches!(status.code, 400 | 422)) =>
                     {}
                 Err(other) => return Err(other),

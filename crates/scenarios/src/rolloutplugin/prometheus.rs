@@ -1,4 +1,4 @@
-//! The same against a real Prometheus: what it scrapes is the scenario's, what it answers is its own.
+//! Scenarios with a real Prometheus: the scenario provides what it scrapes.
 
 use serde_json::{Value, json};
 use stateward_analysis::testing::{Exporter, RealPrometheus};
@@ -17,13 +17,13 @@ scenarios![
     a_query_that_prometheus_refuses_is_told_in_its_words,
 ];
 
-/// A Prometheus and what it scrapes.
+/// A Prometheus and its scrape target.
 struct Sight {
     prometheus: RealPrometheus,
     exporter: Exporter,
 }
 
-/// Requests of which this share fails.
+/// Request metrics with this share of errors.
 fn traffic(errors: f64) -> String {
     format!(
         "requests{{code=\"200\"}} {}\nrequests{{code=\"500\"}} {errors}\n",
@@ -48,7 +48,7 @@ async fn sight(cluster: &mut Cluster) -> Outcome<Sight> {
     Ok(Sight { prometheus, exporter })
 }
 
-/// A set of three pods whose rollouts are analysed by this metric between the first pod and the others.
+/// A set of three pods whose rollouts run an analysis of this metric between the first pod and the others.
 async fn analysed<'c>(
     cluster: &'c Cluster,
     address: &str,

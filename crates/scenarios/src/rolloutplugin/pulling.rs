@@ -1,4 +1,4 @@
-//! An image that cannot be pulled: its pod shows one reason and another in turn.
+//! An image that cannot be pulled: its pod alternates between two waiting reasons.
 
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
@@ -11,7 +11,7 @@ scenarios![
     pulls_that_fail_again_and_again_are_told_once,
 ];
 
-/// A rollout whose new pod cannot get its image.
+/// A rollout whose new pod cannot pull its image.
 async fn rolled(cluster: &Cluster) -> Outcome<(Set<'_>, Rollout<'_>)> {
     let new = Match::image("example.com/db:v2");
     cluster.pods().program(new, Behaviour::image_pull_error());
@@ -22,7 +22,7 @@ async fn rolled(cluster: &Cluster) -> Outcome<(Set<'_>, Rollout<'_>)> {
     Ok((db, rollout))
 }
 
-/// Waits until the new pod waits for this reason.
+/// Waits until the new pod is waiting with this reason.
 async fn expect_waiting(cluster: &Cluster, reason: &str) -> Outcome {
     cluster
         .eventually(format!("db-1 waits for the reason {reason}"), |view| {

@@ -1,4 +1,4 @@
-//! The way back under all circumstances (rule 5).
+//! The rollback under all circumstances (rule 5).
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn pods_of_a_parallel_set_return_one_at_a_time(cluster: &mut Cluster) -> O
     db.expect_one_down_at_most(since)
 }
 
-/// k/k#67250: with OrderedReady no pod above a broken one is made again.
+/// k/k#67250: with OrderedReady Kubernetes recreates no pod above a broken one.
 async fn a_broken_pod_below_the_others_does_not_hold_up_the_return(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let broken = Match::image("example.com/db:v2").ordinal(3);
@@ -95,7 +95,7 @@ async fn pods_return_under_a_minimum_of_ready_time(cluster: &mut Cluster) -> Out
     expect_made_after_the_one_above_was_available(cluster, 3).await
 }
 
-/// Of `db-1` and `db-2`, the second is made again only when the first has been Ready for so many seconds.
+/// Expects that `db-1` was created only once `db-2` had been Ready for this many seconds.
 async fn expect_made_after_the_one_above_was_available(cluster: &Cluster, seconds: i64) -> Outcome {
     let pods: Api<Pod> = Api::namespaced(cluster.client(), cluster.namespace());
     let first = pods.get("db-2").await.doing("get pod db-2")?;
@@ -147,7 +147,7 @@ fn budgets(cluster: &Cluster) -> Api<PodDisruptionBudget> {
     Api::namespaced(cluster.client(), cluster.namespace())
 }
 
-/// A budget for the pods of `db`.
+/// A PodDisruptionBudget for the pods of `db`.
 async fn protect(cluster: &Cluster, name: &str, away: i32) -> Outcome {
     let budget = json!({
         "metadata": {"name": name},
@@ -165,7 +165,7 @@ async fn unprotect(cluster: &Cluster, name: &str) -> Outcome {
     deleted.doing("delete a disruption budget").map(drop)
 }
 
-/// Kubernetes itself cannot tell which of two budgets to ask, and answers 500.
+/// With two matching budgets Kubernetes rejects an eviction with status 500.
 async fn a_request_that_is_refused_again_and_again_is_told(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 67).await?;
@@ -239,7 +239,7 @@ async fn an_abort_while_a_pod_is_being_replaced_returns_it(cluster: &mut Cluster
     db.expect_one_down_at_most(since)
 }
 
-/// Gap 3 of the state of the art: an abort that was cut off left the aborted pods for good.
+/// Gap 3 of the state of the art: an interrupted abort left the aborted pods in place forever.
 async fn an_operator_killed_again_and_again_brings_every_pod_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 5, 80).await?;
@@ -263,7 +263,7 @@ async fn an_operator_killed_again_and_again_brings_every_pod_back(cluster: &mut 
     db.expect_one_down_at_most(since)
 }
 
-/// Invariant 10. Kubernetes takes the new revision for the current one when that is gone, and would give it to every pod.
+/// Invariant 10. Once the current revision is gone, Kubernetes takes the new one for it and would give it to every pod.
 async fn a_stable_revision_that_is_lost_comes_back_from_our_copy(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
@@ -274,7 +274,7 @@ async fn a_stable_revision_that_is_lost_comes_back_from_our_copy(cluster: &mut C
         .delete(&stable, &DeleteParams::default())
         .await
         .doing("delete the stable revision")?;
-    // Something must happen for Kubernetes to notice.
+    // Trigger a sync: the controller does not notice otherwise.
     db.patch("nudge the controller", json!({"revisionHistoryLimit": 7}))
         .await?;
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
@@ -308,7 +308,7 @@ async fn a_timed_pause_can_be_aborted(cluster: &mut Cluster) -> Outcome {
     db.expect_rest(["v1"; 4]).await
 }
 
-/// Not done before every pod is Ready, and until then there is a way back.
+/// The rollout is not complete before every pod is Ready, and until then it can roll back.
 async fn a_pod_that_breaks_after_the_last_step_can_be_returned(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let last = Match::image("example.com/db:v2").ordinal(0);

@@ -1,4 +1,4 @@
-//! The template changes again: a third version, the old one, a restart, a fix (rules 6, 7 and 8).
+//! Template changes during a rollout: a third version, the old one, a restart, a fix (rules 6, 7 and 8).
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -29,7 +29,7 @@ scenarios![
     what_became_of_each_version_is_kept,
 ];
 
-/// What `kubectl rollout undo` does: the data of the revision before the last one, as a patch.
+/// Like `kubectl rollout undo`: applies the data of the revision before the last one as a patch.
 async fn undo(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let revisions: Api<ControllerRevision> = Api::namespaced(cluster.client(), cluster.namespace());
     let list = revisions
@@ -37,7 +37,7 @@ async fn undo(cluster: &Cluster, db: &Set<'_>) -> Outcome {
         .await
         .doing("list revisions")?;
     let mut history = list.items;
-    // As kubectl does: what another object controls is not part of the set's history.
+    // Like kubectl: revisions that another object controls are not part of the set's history.
     history.retain(|revision| {
         revision
             .owner_references()
@@ -56,7 +56,7 @@ async fn undo(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     undone.doing("undo the rollout of db").map(drop)
 }
 
-/// What `kubectl rollout restart` does.
+/// Like `kubectl rollout restart`.
 async fn restart(db: &Set<'_>, at: &str) -> Outcome {
     let annotations = json!({"kubectl.kubernetes.io/restartedAt": at});
     let template = json!({"template": {"metadata": {"annotations": annotations}}});
@@ -107,7 +107,7 @@ async fn a_restart_by_kubectl_in_the_middle_begins_again(cluster: &mut Cluster) 
     expect_only_the_last_replaced(cluster, &db, &before).await
 }
 
-/// Waits until another revision than the one of `first` stands in a pause.
+/// Waits for a pause with another revision than that of `first`.
 async fn expect_another_in_the_pause(rollout: &Rollout<'_>, first: RolloutPlugin) -> Outcome {
     let first = first.status.and_then(|status| status.updated_revision);
     rollout
@@ -181,7 +181,7 @@ async fn the_stable_version_back_in_the_template_clears_an_abort(cluster: &mut C
     db.expect_same_pods(&before).await
 }
 
-/// Breaks the highest pod of three and rolls out what mends it.
+/// Breaks the highest pod of three and rolls out the fix.
 async fn the_fix_comes_through(cluster: &Cluster, db: &Set<'_>) -> Outcome {
     let steps = json!([{"setWeight": 34}, {"pause": {}}]);
     let rollout = cluster.rollout("db").steps(steps).start().await?;
@@ -207,7 +207,7 @@ async fn a_broken_stable_pod_does_not_block_the_fix(cluster: &mut Cluster) -> Ou
     the_fix_comes_through(cluster, &db).await
 }
 
-/// With OrderedReady there is one pod then, the first, and no step but the last would replace it.
+/// With OrderedReady there is only the first pod then, and no step but the last would replace it.
 async fn a_stable_version_that_never_came_up_does_not_block_the_fix(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let v1 = Match::image("example.com/db:v1");
@@ -265,7 +265,7 @@ async fn a_third_version_in_the_middle_comes_to_its_end(cluster: &mut Cluster) -
     db.expect_rest(["v3"; 3]).await
 }
 
-/// k/k#75498: Kubernetes counts down to -1 here, and its status is refused.
+/// k/k#75498: Kubernetes counts down to -1 here, and the API server rejects its status.
 async fn a_third_version_over_a_broken_second_one_comes_to_its_end(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let first = Match::image("example.com/db:v2").ordinal(0);
@@ -290,7 +290,7 @@ async fn a_third_version_over_a_broken_second_one_comes_to_its_end(cluster: &mut
     db.expect_rest(["v3"; 2]).await
 }
 
-/// k/k#137409: where the gate of `maxUnavailable` is on, a Parallel set waits for its broken pods as well.
+/// k/k#137409: with the `maxUnavailable` gate on, a Parallel set waits for its broken pods as well.
 async fn a_broken_stable_pod_of_a_parallel_set_does_not_block_the_fix(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).parallel().start().await?;
@@ -312,6 +312,8 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
     rollout
         .expect_event("RolloutStarted", "takes the place of")
         .await?;
+    // Until then the status may still be that of v4.
+    db.expect_rest(["v2", "v5"]).await?;
     rollout.expect_step(1, "Paused").await?;
     db.set_image("v2").await?;
     rollout

@@ -1,4 +1,4 @@
-//! Scaling while a rollout stands, runs or has ended (rule 9).
+//! Scaling while a rollout is paused, in progress or complete (rule 9).
 
 use std::ops::RangeInclusive;
 
@@ -25,7 +25,7 @@ scenarios![
     a_change_that_also_scales_keeps_to_its_step,
 ];
 
-/// For a database whose format on disk has changed, to go back is dangerous.
+/// Rolling back a database whose on-disk format has changed is dangerous.
 async fn scaling_up_in_a_pause_moves_no_pod_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 5, 20).await?;
@@ -47,7 +47,7 @@ async fn scaling_up_in_a_pause_moves_no_pod_back(cluster: &mut Cluster) -> Outco
     db.expect_rest(["v2"; 8]).await
 }
 
-/// 40 % of ten are four, but which version the first added pods run is a race; no more than that are new in any case.
+/// 40 % of ten are four, but which version the first added pods run is a race; no more than four are updated in any case.
 async fn scaling_up_in_a_pause_exposes_no_more_than_its_share(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 5, 40).await?;
@@ -66,7 +66,7 @@ async fn scaling_up_in_a_pause_exposes_no_more_than_its_share(cluster: &mut Clus
     db.expect_rest(["v1"; 10]).await
 }
 
-/// Waits until so many pods are Ready, so many of them on the new version. How many those are.
+/// Waits until `all` pods are Ready, and an expected number of them run the new version. Returns that number.
 async fn expect_new_pods(db: &Set<'_>, all: usize, expected: RangeInclusive<usize>) -> Outcome<usize> {
     db.eventually(
         format!("{all} pods are Ready, {expected:?} of them v2"),
@@ -83,7 +83,7 @@ async fn expect_new_pods(db: &Set<'_>, all: usize, expected: RangeInclusive<usiz
     .await
 }
 
-/// 25 % of eight are two: the one that is new already, and one more.
+/// 25 % of eight are two: the one already updated, and one more.
 async fn the_step_after_scaling_up_counts_the_pods_that_are_new(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -124,7 +124,7 @@ async fn a_new_pod_that_is_lost_after_scaling_up_comes_back_stable(cluster: &mut
     db.expect_rest(["v2"; 8]).await
 }
 
-/// Whether all of these pods are still there.
+/// Whether all of these pods still exist.
 async fn expect_still_there(cluster: &Cluster, db: &Set<'_>, before: &[PodRow]) -> Outcome {
     let now = db.pods().await?;
     let gone: Vec<_> = before
@@ -145,7 +145,7 @@ async fn scaling_down_in_a_pause_keeps_the_share(cluster: &mut Cluster) -> Outco
     db.expect_rest(["v1"; 5]).await
 }
 
-/// Kubernetes makes the added pods new, as the partition says; they are sent back when the operator is.
+/// Kubernetes creates the added pods on the new version, as the partition says; the operator rolls them back once it runs again.
 async fn scaling_up_while_the_operator_is_down_keeps_the_share_in_the_end(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 5, 20).await?;
@@ -171,7 +171,7 @@ async fn scaling_in_the_middle_of_a_step_moves_the_goal(cluster: &mut Cluster) -
     expect_new_pods(&db, 6, 3..=3).await.map(drop)
 }
 
-/// Kubernetes itself takes a set without pods for one that has been updated.
+/// Kubernetes itself treats a set without pods as updated.
 async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;
@@ -185,10 +185,10 @@ async fn scaling_to_zero_and_back_never_promotes(cluster: &mut Cluster) -> Outco
     rollout
         .expect_event("ScaledToZero", "stays the stable version")
         .await?;
-    // Before that is on record, it would be a version that was released behind our back.
+    // Before that is recorded, it would be a version that was released externally.
     template_is_back(&db).await?;
     rollout.expect_message("scaled to zero: pods will run").await?;
-    // A Git tool applies it again at once. What was behind gates stays behind them.
+    // A GitOps tool applies it again immediately. The version that was behind gates stays behind them.
     let before = db.get().await?.metadata.generation;
     db.set_image("v2").await?;
     db.eventually("it was taken out again", |set, _| {
@@ -246,14 +246,14 @@ async fn scaling_to_zero_at_rest_is_nothing_special(cluster: &mut Cluster) -> Ou
     db.scale(0).await?;
     db.expect_images([]).await?;
     rollout.expect_phase("Successful").await?;
-    // With no pod there is nothing to be careful about.
+    // Without pods there is nothing to protect.
     db.set_image("v2").await?;
     let update = db
         .expect_observed()
         .await?
         .status
         .and_then(|status| status.update_revision);
-    // Before that is on record, it would be a version that was released behind our back.
+    // Before that is recorded, it would be a version that was released externally.
     rollout
         .eventually("v2 is stable", |status| match &status.stable_revision {
             stable if *stable == update => Ok(()),
@@ -306,7 +306,7 @@ async fn an_autoscaler_may_change_its_mind_again_and_again(cluster: &mut Cluster
         db.scale(replicas).await?;
         db.expect_observed().await?;
     }
-    // Which pods scaling down took away is a race; those that came again are stable.
+    // Which pods were removed by scaling down is a race; the recreated ones are stable.
     expect_new_pods(&db, 5, 0..=2).await?;
     rollout.expect_step(1, "Paused").await?;
     rollout.promote().await?;
@@ -318,7 +318,7 @@ async fn an_autoscaler_may_change_its_mind_again_and_again(cluster: &mut Cluster
     db.expect_rest(["v2"; 4]).await
 }
 
-/// The guard is for three pods: Kubernetes makes the added ones new, and they are sent back.
+/// The guard is for three pods: Kubernetes creates the added ones on the new version, and the operator rolls them back.
 async fn a_change_that_also_scales_keeps_to_its_step(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(3).start().await?;

@@ -1,4 +1,4 @@
-//! The page of the StatefulSet plugin, taken at its word: its manifests as printed, its walk-through, its test script.
+//! The published page of the StatefulSet plugin: its manifests, its walk-through and its test script, unchanged.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ scenarios![the_manifests_of_the_page_do_what_it_says, the_test_script_passes,];
 const SET: &str = include_str!("../../../../test/rolloutplugin/statefulset.yaml");
 const ROLLOUT: &str = include_str!("../../../../test/rolloutplugin/rolloutplugin.yaml");
 
-/// A manifest as printed, but for the namespace: every scenario has its own.
+/// Creates a manifest, unchanged except for the namespace: every scenario has its own.
 async fn create<K>(cluster: &Cluster, text: &str) -> Outcome
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -71,7 +71,7 @@ async fn the_manifests_of_the_page_do_what_it_says(cluster: &mut Cluster) -> Out
             let seen = format!("partition {:?}, {counts:?}, {told:?}", partition(&seen));
             return Err(cluster.unmet(format!("partition {expected} at step {step}"), seen));
         }
-        // Five minutes are long where time is real.
+        // Five minutes are long in real time.
         rollout.promote().await?;
     }
     rollout.expect_phase("Successful").await?;

@@ -1,4 +1,4 @@
-//! The copy of the stable template, and what a user who may only write the status can do with it (rule 4).
+//! The copy of the stable template, and what a user who may write only the status can do with it (rule 4).
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
@@ -24,7 +24,7 @@ fn revisions(cluster: &Cluster) -> Api<ControllerRevision> {
     Api::namespaced(cluster.client(), cluster.namespace())
 }
 
-/// The names of all copies and the image that each keeps.
+/// The names of all copies and the image in each.
 async fn copies(cluster: &Cluster) -> Outcome<Vec<(String, String)>> {
     let listed = revisions(cluster)
         .list(&ListParams::default().labels(COPY_OF))
@@ -60,7 +60,7 @@ async fn expect_one_copy(cluster: &Cluster, rollout: &Rollout<'_>, image: &str) 
     }
 }
 
-/// At a pause with every pod on the new version: Kubernetes has forgotten which one was stable.
+/// Paused with every pod on the new version: Kubernetes has forgotten the stable one.
 async fn at_full_weight(cluster: &Cluster) -> Outcome<(Set<'_>, Rollout<'_>)> {
     let db = cluster.statefulset("db").replicas(3).start().await?;
     let steps = json!([{"setWeight": 100}, {"pause": {}}]);
@@ -107,7 +107,7 @@ async fn the_stable_template_is_kept_once_and_goes_with_its_object(cluster: &mut
         .await
 }
 
-/// They may steer: the abort counts. What is restored comes from the copy.
+/// Such a user may steer the rollout: the abort counts. The restored template comes from the copy.
 async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = at_full_weight(cluster).await?;
@@ -130,7 +130,7 @@ async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster:
         "nothing is named as the copy",
         status.stable_template_copy.is_none(),
     )?;
-    // With the record put right again it ends where it should.
+    // With the record corrected the rollback ends on the stable version.
     let kept = copies(cluster).await?;
     cluster.expect(
         "the copy of v1 is still there",
@@ -172,7 +172,7 @@ async fn a_copy_that_the_status_does_not_name_is_found_again(cluster: &mut Clust
     db.expect_rest(["v1"; 3]).await
 }
 
-/// A version before this one kept the template in the status. It is taken from the set's own revisions, not from there.
+/// An earlier version of the operator kept the template in the status. The operator takes it from the set's own revisions instead.
 async fn an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollout(
     cluster: &mut Cluster,
 ) -> Outcome {
@@ -201,7 +201,7 @@ async fn an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollo
     db.expect_rest(["v1"; 3]).await
 }
 
-/// Not even by somebody who may write ControllerRevisions.
+/// Not even by a user who may write ControllerRevisions.
 async fn a_copy_cannot_be_changed(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     cluster.statefulset("db").replicas(1).start().await?;
@@ -217,7 +217,7 @@ async fn a_copy_cannot_be_changed(cluster: &mut Cluster) -> Outcome {
     }
 }
 
-/// Else the guard would stay, and hold back every later change without a word.
+/// Otherwise the guard would stay, and silently hold back every later change.
 async fn a_copy_that_was_deleted_is_made_again_to_release_the_workload(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 3, 34).await?;

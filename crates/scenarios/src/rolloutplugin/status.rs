@@ -1,4 +1,4 @@
-//! What the status says to people and scripts, and what `kubectl get` shows of it.
+//! The status for people and scripts, and its columns in `kubectl get`.
 
 use serde_json::{Value, json};
 use stateward_kubelet::{Behaviour, Match};
@@ -19,7 +19,7 @@ scenarios![
     a_probe_that_does_not_pass_is_told_and_is_no_failure,
 ];
 
-/// Waits until it has failed for this reason, which its conditions have too, and checks that `kubectl get` shows it.
+/// Waits until it has failed for this reason, and checks the conditions and `kubectl get`.
 async fn expect_failed(rollout: &Rollout<'_>, reason: &str) -> Outcome {
     rollout
         .eventually(format!("failed for the reason {reason}"), |status| {
@@ -37,7 +37,7 @@ async fn expect_failed(rollout: &Rollout<'_>, reason: &str) -> Outcome {
         .await
 }
 
-/// Waits until it is in this phase, and checks its step: as a number, as people read it, and as `kubectl get` shows it.
+/// Waits until it is in this phase, and checks its step: the index, the text, and the column of `kubectl get`.
 async fn expect_step(rollout: &Rollout<'_>, phase: &str, index: i32, step: Option<&str>) -> Outcome {
     let expected = format!("phase {phase} at step {index}, which is {step:?}");
     rollout
@@ -59,7 +59,7 @@ async fn expect_step(rollout: &Rollout<'_>, phase: &str, index: i32, step: Optio
         .await
 }
 
-/// As with Argo Rollouts; and what is done is not taken for a rollout at its last step.
+/// As in Argo Rollouts; and a complete rollout is not mistaken for one at its last step.
 async fn the_step_stays_when_a_rollout_is_done(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 2, 50).await?;
@@ -120,7 +120,7 @@ async fn a_workload_that_another_object_manages_has_its_reason(cluster: &mut Clu
     expect_failed(&second, "WorkloadClaimed").await
 }
 
-/// An operator that is asked at night sees whether there is anything left to do.
+/// The on-call user sees whether there is anything left to do.
 async fn a_rollback_has_one_reason_under_way_and_another_when_it_is_over(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (db, rollout) = paused_at(cluster, 2, 50).await?;
@@ -144,7 +144,7 @@ async fn a_broken_pod_that_is_held_has_its_reason(cluster: &mut Cluster) -> Outc
     expect_failed(&rollout, "PodBroken").await
 }
 
-/// A rollout whose new pod does not get Ready tells why, and goes on when it does.
+/// A rollout whose new pod does not become Ready reports why, and continues when it does.
 async fn waits_for(cluster: &Cluster, behaviour: Behaviour, reason: &str, why: &str) -> Outcome {
     let new = Match::image("example.com/db:v2");
     cluster.pods().program(new.clone(), behaviour);

@@ -1,4 +1,4 @@
-//! What a user can reach who may write the status of rollouts and nothing else: the way of a rollout between its own two versions.
+//! What a user who may write only the status of rollouts can reach: the path of a rollout between its own two versions.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ scenarios![
 
 const USER: &str = "steers-rollouts";
 
-/// A text that must not be found anywhere but in the status.
+/// A text that must appear only in the status.
 const EVIL: &str = "evil";
 
-/// The rights of the guides' table for those who steer.
+/// The rights of the guides' table for users who steer rollouts.
 async fn grant(cluster: &Cluster, kind: &ApiResource) -> Outcome<Client> {
     let status = format!("{}/status", kind.plural);
     let role = json!({"rules": [
@@ -50,7 +50,7 @@ async fn grant(cluster: &Cluster, kind: &ApiResource) -> Outcome<Client> {
     Ok(Client::new(service, cluster.namespace()))
 }
 
-/// Values that a field of this schema can have, and that it does not have by itself.
+/// Values that are valid for a field of this schema and differ from its defaults.
 fn values(schema: &JSONSchemaProps) -> Vec<Value> {
     match schema.type_.as_deref() {
         Some("string") if schema.format.as_deref() == Some("date-time") => {
@@ -166,13 +166,13 @@ async fn write_every_status(
             Err(kube::Error::Api(refusal)) if refusal.code == 422 => {}
             Err(error) => return Err(error).doing(format!("write the status {status}")),
         }
-        // Time to act on it.
+        // Give the operator time to act on it.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
 }
 
-/// Checks that pods ran one of the two versions, and that nothing was written but what the rollout of `db` writes.
+/// Checks that pods ran one of the two versions, and that only the usual objects of the rollout of `db` were written.
 async fn expect_nothing_else(cluster: &Cluster, db: &Set<'_>, kind: &ApiResource) -> Outcome {
     let set = json!(db.get().await?);
     cluster.expect("the set has none of it", !set.to_string().contains(EVIL))?;

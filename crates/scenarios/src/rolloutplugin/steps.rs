@@ -1,4 +1,4 @@
-//! Through the steps to the end.
+//! A rollout through its steps to completion.
 
 use serde_json::json;
 use stateward_kubelet::{Behaviour, Match};
@@ -131,7 +131,7 @@ async fn a_pause_as_the_first_step_releases_nothing(cluster: &mut Cluster) -> Ou
     db.expect_same_pods(&before).await
 }
 
-/// Allowed, as in Argo Rollouts: the share is what the step says, also when that is less than before.
+/// Allowed, as in Argo Rollouts: the share is that of the step, even if it is less than before.
 async fn a_lower_weight_takes_pods_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(5).start().await?;
@@ -171,7 +171,7 @@ async fn thirds_of_three_pods_come_to_their_end_by_themselves(cluster: &mut Clus
     db.expect_rest(["v2"; 3]).await
 }
 
-/// What `kubectl wait --for=condition=Paused` looks at.
+/// `kubectl wait --for=condition=Paused` reads it.
 async fn a_pause_is_told_as_a_condition_and_taken_back(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (_db, rollout) = paused_at(cluster, 2, 50).await?;
@@ -188,7 +188,7 @@ async fn a_pause_is_told_as_a_condition_and_taken_back(cluster: &mut Cluster) ->
         .map(drop)
 }
 
-/// Kubernetes keeps `maxUnavailable` only where its gate is on. The share is the same with it and without.
+/// Kubernetes stores `maxUnavailable` only if its gate is on. The share is the same with and without it.
 async fn a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let two = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
@@ -214,7 +214,7 @@ async fn a_parallel_set_that_may_lose_two_pods_at_once_keeps_to_its_steps(cluste
     db.expect_one_down_at_most(since)
 }
 
-/// Somebody is about to decide whether to go on, and should see it.
+/// A user is about to decide whether to continue, and should see it.
 async fn a_pod_that_is_unwell_in_a_pause_is_told(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let (_db, rollout) = paused_at(cluster, 3, 34).await?;

@@ -1,4 +1,4 @@
-//! Objects that the operator cannot read, or will not because of their size: none of them hides another.
+//! Objects that the operator cannot deserialize, or rejects because of their size: none of them blocks another.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -16,15 +16,15 @@ scenarios![
     a_time_that_nobody_can_read_is_refused,
 ];
 
-/// A value that is nested so deep. The embedded cluster refuses more than 127 levels, as a JSON parser with a limit does.
+/// A value with this nesting depth. The embedded cluster rejects more than 127 levels, as a JSON parser with a limit does.
 fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!({ "f:a": inner }))
 }
 
-/// Where requests about our own kinds go.
+/// The API path of our kinds.
 const OURS: &str = "/apis/argoproj.io/v1alpha1";
 
-/// Creates or changes an object in the scenario's namespace without reading the answer. Whether the server took it.
+/// Creates or changes an object in the scenario's namespace without reading the answer. Returns whether the server accepted it.
 async fn send(cluster: &Cluster, method: &str, group: &str, rest: &str, body: &Value) -> Outcome<bool> {
     cluster.note(&format!("{method} {rest}"));
     let content = match method {
@@ -45,7 +45,7 @@ async fn send(cluster: &Cluster, method: &str, group: &str, rest: &str, body: &V
     }
 }
 
-/// An object of ours.
+/// An object of one of our kinds.
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": kind,
@@ -104,7 +104,7 @@ async fn objects_that_cannot_be_read_hide_no_other(cluster: &mut Cluster) -> Out
     let managed = json!({"metadata": {"managedFields": managed}});
     send(cluster, "PATCH", "/apis/apps/v1", "statefulsets/db", &managed).await?;
     send(cluster, "PATCH", "/api/v1", "pods/db-0", &managed).await?;
-    // Lists and watches both go on.
+    // Lists and watches both continue.
     db.set_image("v2").await?;
     db.expect_images(["v2"; 2]).await?;
     good.expect_phase("Successful").await?;
@@ -144,7 +144,7 @@ async fn a_template_of_too_many_values_is_refused_until_it_is_smaller(cluster: &
     db.expect_rest(["v1"; 2]).await
 }
 
-/// An AnalysisRun has no status subresource, so its author writes its counters.
+/// An AnalysisRun has no status subresource, so its author can write its counters.
 async fn a_counter_at_its_maximum_ends_a_run_and_nothing_else(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let provider = json!({"prometheus": null, "web": {"url": "http://127.0.0.1:1/"}});
@@ -178,7 +178,7 @@ async fn a_counter_at_its_maximum_ends_a_run_and_nothing_else(cluster: &mut Clus
     db.expect_rest(["v1"]).await
 }
 
-/// One such time in a status would make the whole object unreadable, and with it an abort.
+/// One such time in a status would make the whole object fail to deserialize, and block an abort.
 async fn a_time_that_nobody_can_read_is_refused(cluster: &mut Cluster) -> Outcome {
     cluster.with_operator().await?;
     let db = cluster.statefulset("db").replicas(1).start().await?;

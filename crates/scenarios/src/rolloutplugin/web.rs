@@ -1,6 +1,6 @@
-//! Checks over HTTP: a web server of the scenario's answers, and a Secret lets the operator in.
+//! Checks over HTTP: the scenario's web server answers, and the operator authenticates with a Secret.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
@@ -9,6 +9,7 @@ use axum::routing::get;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
+use parking_lot::Mutex;
 use serde_json::json;
 use stateward_api::analysis::Phase;
 
@@ -27,7 +28,7 @@ scenarios![
 
 const TOKEN: &str = "hunter2-the-canary";
 
-/// A server that answers `{"data": {"ok": …}}` to whoever has the token, and where.
+/// A server that answers `{"data": {"ok": …}}` to requests with the token, and its URL.
 async fn site(ok: &Arc<Mutex<bool>>) -> Outcome<(Site, String)> {
     let router = Router::new().route("/check", get(answer)).with_state(ok.clone());
     let site = Site::serve(router).await?;
@@ -39,14 +40,14 @@ async fn answer(State(ok): State<Arc<Mutex<bool>>>, headers: HeaderMap) -> Resul
     let expected = format!("Bearer {TOKEN}");
     match headers.get("authorization") {
         Some(given) if given.as_bytes() == expected.as_bytes() => {
-            let ok = *ok.lock().unwrap_or_else(PoisonError::into_inner);
+            let ok = *ok.lock();
             Ok(json!({"data": {"ok": ok}}).to_string())
         }
         _ => Err(StatusCode::UNAUTHORIZED),
     }
 }
 
-/// A set of three pods whose rollouts ask this URL between the first pod and the others, with a token from a Secret.
+/// A set of three pods whose rollouts query this URL between the first pod and the others, with a token from a Secret.
 async fn analysed<'c>(cluster: &'c Cluster, url: &str) -> Outcome<(Set<'c>, Rollout<'c>)> {
     let web = json!({
         "url": url, "jsonPath": "{$.data.ok}", "timeoutSeconds": 5,
@@ -75,7 +76,7 @@ async fn a_web_check_decides_and_its_token_stays_a_secret(cluster: &mut Cluster)
     db.set_image("v2").await?;
     db.expect_rest(["v2"; 3]).await?;
     rollout.expect_phase("Successful").await?;
-    *ok.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    *ok.lock() = false;
     db.set_image("v3").await?;
     expect_runs(cluster, &[Phase::Successful, Phase::Failed]).await?;
     db.expect_rest(["v2"; 3]).await?;
@@ -104,7 +105,7 @@ async fn a_secret_that_is_missing_is_named(cluster: &mut Cluster) -> Outcome {
     rollout.expect_message("there is no Secret check").await.map(drop)
 }
 
-/// A server that answers everything with this, and where.
+/// A server that answers every request with this body, and its URL.
 async fn page(body: String) -> Outcome<(Site, String)> {
     let answer = move || async move { ([(axum::http::header::CONTENT_TYPE, "text/html")], body) };
     let site = Site::serve(Router::new().fallback(answer)).await?;
@@ -112,7 +113,7 @@ async fn page(body: String) -> Outcome<(Site, String)> {
     Ok((site, url))
 }
 
-/// The rollout and everything that was written about it, after a check of this web metric has failed.
+/// The rollout and every object written about it, after a check of this web metric has failed.
 async fn rejected(
     cluster: &mut Cluster,
     metric: serde_json::Value,
@@ -155,7 +156,7 @@ async fn a_secret_in_the_host_of_a_check_is_refused_before_it_is_read(cluster: &
     cluster.ask_providers();
     let web = json!({"web": {"url": "http://{{args.token}}.evil.example/", "timeoutSeconds": 5}});
     let metric = json!({"name": "check", "consecutiveErrorLimit": 0, "provider": web});
-    // The operator has no right to read it, and would be refused if it tried.
+    // The operator has no right to read it, and the server would reject an attempt.
     let token = json!({"name": "token", "valueFrom": {"secretKeyRef": {"name": "check", "key": "token"}}});
     let written = rejected(cluster, metric, json!([token]), Phase::Error).await?;
     cluster.expect(

@@ -1,44 +1,45 @@
-//! What goes wrong between the operator and the server.
+//! Injects faults between the operator and the API server.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stateward_cluster::faults::{Call, Delivery, Fate, Plan, Stream};
 use tokio::sync::Notify;
 
-/// One thing that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The operator dies with the request unsent.
+    /// The operator crashes before the request is sent.
     DiesBefore,
-    /// The operator dies with the request carried out.
+    /// The operator crashes after the server has executed the request.
     DiesAfter,
-    /// The request is carried out, the answer says 504.
+    /// The server executes the request, the response is 504.
     AppliedTimeout,
-    /// The request is carried out, the connection breaks.
+    /// The server executes the request, the connection breaks.
     AppliedBroken,
-    /// The request is refused with 409.
+    /// The server rejects the request with 409.
     Conflict,
-    /// The request is refused with 503.
+    /// The server rejects the request with 503.
     Unavailable,
     /// The watch begins with 410; other requests fail with 500.
     Expired,
-    /// Every watch that is open breaks at its next event.
+    /// Every open watch breaks at its next event.
     Cut,
-    /// From this request on every watch is late.
+    /// From this request on every watch lags.
     Lag,
-    /// From this request on pods are told at once and sets late.
+    /// From this request on watches of pods are immediate and those of sets lag.
     LateSets,
-    /// From this request on sets are told at once and pods late.
+    /// From this request on watches of sets are immediate and those of pods lag.
     LatePods,
-    /// From this request on sets and pods are told at once and our own objects late.
+    /// From this request on watches of sets and pods are immediate and those of our own objects lag.
     LateObjects,
 }
 
-/// All of them.
+/// Every fault.
 pub(crate) const FAULTS: [Fault; 12] = [
     Fault::DiesBefore,
     Fault::DiesAfter,
@@ -54,16 +55,16 @@ pub(crate) const FAULTS: [Fault; 12] = [
     Fault::LateObjects,
 ];
 
-/// What the operator asks for.
+/// The kind of a request of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asks {
+pub(crate) enum CallKind {
     Write,
     Event,
     Read,
     Watch,
 }
 
-impl Asks {
+impl CallKind {
     fn of(call: &Call) -> Self {
         match call {
             _ if call.watch => Self::Watch,
@@ -73,8 +74,8 @@ impl Asks {
         }
     }
 
-    /// The faults that make a difference at such a request. A read is not carried out or not: it fails. To us 500 is 503 and a
-    /// broken connection is 504.
+    /// The faults that make a difference for such a request. A read has no effect, so it simply fails. The operator treats 500 like 503 and
+    /// a broken connection like 504.
     pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
             Self::Write => &[
@@ -91,7 +92,7 @@ impl Asks {
     }
 }
 
-/// Those that last, or that no request meets itself: they begin with one write or with the next.
+/// Faults that last, or that affect no single request: they begin at one write or at the next.
 pub(crate) const WATCHES: [Fault; 5] = [
     Fault::Cut,
     Fault::Lag,
@@ -106,30 +107,30 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How late a lagging watch is: less than a pod takes, or what the scenarios say about single pods is no longer to be seen.
+/// The delay of a lagging watch: less than the start of a pod, or the scenarios' expectations of single pods could no longer be observed.
 const LAG: Duration = Duration::from_millis(15);
 
-/// More calls than any scenario can need. An operator that makes more goes round in circles, and gets no further answer: else
-/// the clock would never move on.
+/// More calls than any scenario needs. An operator that makes more is in a loop and gets no further answer: otherwise the virtual clock
+/// would never advance.
 const FAR_TOO_MANY: usize = 5_000;
 
-/// Enough of the last calls to see what they go round about.
+/// Enough of the last calls to show the loop.
 const SOME_CALLS: usize = 12;
 
-/// A fault, and the operator's call that meets it.
+/// A fault and the number of the call that it affects.
 pub(crate) type Mishap = (u64, Fault);
 
-/// Faults at some of the operator's calls, counted over all its lives.
+/// Faults at some of the operator's calls, counted across all its restarts.
 #[derive(Debug, Default)]
 pub(crate) struct Chaos {
     mishaps: Vec<Mishap>,
-    calls: Mutex<Vec<Asks>>,
+    calls: Mutex<Vec<CallKind>>,
     recent: Mutex<VecDeque<String>>,
     late: Mutex<Vec<Fault>>,
 }
 
 impl Chaos {
-    /// With these mishaps.
+    /// Injects these mishaps.
     pub(crate) fn of(mishaps: &[Mishap]) -> Self {
         Self {
             mishaps: mishaps.to_vec(),
@@ -142,11 +143,11 @@ impl Chaos {
         here.map(|(_, fault)| *fault)
     }
 
-    /// Takes a call down and says what becomes of it.
+    /// Records a call and returns its fault.
     fn next(&self, call: &Call) -> Option<Fault> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.push(Asks::of(call));
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.lock();
+        calls.push(CallKind::of(call));
+        let mut recent = self.recent.lock();
         recent.push_back(format!("{} {}", call.method, call.path));
         if recent.len() > SOME_CALLS {
             recent.pop_front();
@@ -154,30 +155,30 @@ impl Chaos {
         self.at(calls.len() as u64 - 1)
     }
 
-    /// The calls made last.
+    /// The most recent calls.
     pub(crate) fn recent(&self) -> Vec<String> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.recent.lock();
         recent.iter().cloned().collect()
     }
 
-    /// Whether the operator has gone round in circles.
+    /// Whether the operator is in a loop.
     pub(crate) fn ran_away(&self) -> bool {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
         calls.len() > FAR_TOO_MANY
     }
 
     /// The calls made so far.
-    pub(crate) fn calls(&self) -> Vec<Asks> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn calls(&self) -> Vec<CallKind> {
+        self.calls.lock().clone()
     }
 
     fn delays(&self, fault: Fault) {
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut late = self.late.lock();
         late.push(fault);
     }
 
     fn lag(&self, watch: &Call) -> Duration {
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = self.late.lock();
         let concerns = |fault: &Fault| match fault {
             Fault::Lag => true,
             Fault::LateSets => watch.path.ends_with("/statefulsets"),
@@ -195,12 +196,12 @@ impl Chaos {
     }
 }
 
-/// One life of the operator.
+/// One run of the operator, up to a crash.
 pub(crate) struct Life {
     chaos: Arc<Chaos>,
     over: AtomicBool,
     ended: Notify,
-    /// Watches that were opened by earlier calls than this one are cut.
+    /// Watches opened before this call are cut.
     cut: AtomicU64,
     /// The call that opens a watch on a version that is too old.
     expired: AtomicU64,
@@ -217,7 +218,7 @@ impl Life {
         }
     }
 
-    /// Waits until the operator is to die.
+    /// Waits until the operator must crash.
     pub(crate) async fn end(&self) {
         self.ended.notified().await;
     }
@@ -230,7 +231,7 @@ impl Life {
 
 impl Plan for Life {
     fn fate(&self, call: &Call) -> Fate {
-        // The dead make no calls, whatever still runs.
+        // A crashed operator makes no calls, whatever tasks still run.
         if self.over.load(Ordering::Relaxed) || self.chaos.ran_away() {
             return Fate::Lost;
         }
@@ -248,8 +249,8 @@ impl Plan for Life {
             }
             Fault::AppliedTimeout => Fate::AppliedThenRefused(504),
             Fault::AppliedBroken => Fate::AppliedThenLost,
-            // No API server answers so where an event is created: nothing else writes it.
-            Fault::Conflict if Asks::of(call) == Asks::Event => Fate::Refused(503),
+            // No API server answers a creation of an event so: nothing else writes it.
+            Fault::Conflict if CallKind::of(call) == CallKind::Event => Fate::Refused(503),
             Fault::Conflict => Fate::Refused(409),
             Fault::Unavailable => Fate::Refused(503),
             Fault::Expired if call.watch => {

@@ -1,10 +1,10 @@
 //! The operator under faults, in virtual time, with every commit checked.
 //!
-//! Each scenario of the operator's is played again and again on the embedded cluster. Each time one request of the operator's
-//! meets its [`Fault`](chaos::Fault): the operator dies before it or right after it, or the answer is lost. What the
-//! scenario expects must come true all the same, and [`invariants`] must hold after every single commit.
+//! Each scenario of the operator runs again and again on the embedded cluster. In every run one request of the operator meets a
+//! [`Fault`](chaos::Fault): the operator crashes before or right after it, or the response is lost. The scenario's expectations must be met
+//! all the same, and [`invariants`] must hold after every single commit.
 //!
-//! Exhaustive (`every call, every fault`) with `cargo xtask simulate`; a bounded choice of them in the tests.
+//! `cargo xtask simulate` is exhaustive (every call, every fault); the tests run a bounded selection.
 
 pub(crate) mod chaos;
 mod invariants;

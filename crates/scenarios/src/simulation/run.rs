@@ -1,4 +1,4 @@
-//! Plays scenarios under faults.
+//! Runs scenarios under faults.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use super::chaos::{Asks, Chaos, FAULTS, Mishap, WATCHES};
+use super::chaos::{CallKind, Chaos, FAULTS, Mishap, WATCHES};
 use crate::harness::{Backend, Failure, Scenario};
 
-/// How many runs per scenario the tests make when nobody asks for more.
+/// How many runs per scenario the tests make by default.
 const A_FEW: u64 = 2;
 
-/// How many failures of one scenario are told; the others are counted.
+/// How many failures of one scenario are printed; the others are counted.
 const TOLD: usize = 3;
 
-/// Asks for `all`, one fault at every call of every scenario, or for a number of random seeds per scenario.
+/// Requests `all`, one fault at every call of every scenario, or a number of random seeds per scenario.
 const BUDGET: &str = "STATEWARD_SIMULATE";
 /// The first seed.
 const FIRST_SEED: &str = "STATEWARD_SIMULATE_FIRST_SEED";
-/// Asks for exactly these mishaps: `12 DiesAfter, 40 Conflict`.
+/// Requests exactly these mishaps: `12 DiesAfter, 40 Conflict`.
 const MISHAPS: &str = "STATEWARD_MISHAPS";
 
-/// What to try with each scenario.
+/// The faults to try with each scenario.
 #[derive(Clone)]
 enum Budget {
     /// Every single fault.
     Exhaustive,
-    /// So many seeds, from this one on: single faults and several together.
+    /// This many seeds, from this one on: single faults and several together.
     Seeds { first: u64, count: u64 },
-    /// Just this.
+    /// Only these mishaps.
     Only(Vec<Mishap>),
 }
 
@@ -74,7 +74,7 @@ fn told(mishaps: &[Mishap]) -> String {
     parts.join(", ")
 }
 
-/// What was played, for the last line of the output.
+/// The counts for the last line of the output.
 #[derive(Default)]
 struct Count {
     calls: AtomicU64,
@@ -108,7 +108,7 @@ fn tell(line: &str) {
     println!("{line}\n");
 }
 
-/// Plays one scenario without a fault to count the operator's calls, then with faults.
+/// Runs one scenario without a fault to count the operator's calls, then with faults.
 fn simulate(scenario: Scenario, budget: &Budget, count: &Count) -> Result<(), String> {
     if let Budget::Only(mishaps) = budget {
         return play(scenario, mishaps).map(drop);
@@ -146,19 +146,19 @@ fn simulate(scenario: Scenario, budget: &Budget, count: &Count) -> Result<(), St
     }
 }
 
-/// Every fault at every call where it makes a difference. What goes wrong with the watches takes turns: what is late from one
-/// write on is late from the next one on too.
-fn single(calls: &[Asks]) -> Vec<Mishap> {
+/// Every fault at every call where it makes a difference. The faults of watches alternate: a watch that lags from one write on also lags
+/// from the next one on.
+fn single(calls: &[CallKind]) -> Vec<Mishap> {
     let mut turns = WATCHES.iter().cycle();
     let mut all = Vec::new();
-    for (asks, at) in calls.iter().zip(0..) {
-        let watches = turns.by_ref().take(usize::from(*asks == Asks::Write));
-        all.extend(asks.faults().iter().chain(watches).map(|fault| (at, *fault)));
+    for (kind, at) in calls.iter().zip(0..) {
+        let watches = turns.by_ref().take(usize::from(*kind == CallKind::Write));
+        all.extend(kind.faults().iter().chain(watches).map(|fault| (at, *fault)));
     }
     all
 }
 
-/// One to four mishaps, the first among the calls there are without any, the others also later.
+/// One to four mishaps: the first among the calls of a run without faults, the others possibly later.
 fn random(seed: u64, scenario: &str, calls: u64) -> Vec<Mishap> {
     let name = scenario
         .bytes()
@@ -172,7 +172,7 @@ fn random(seed: u64, scenario: &str, calls: u64) -> Vec<Mishap> {
     (0..count).map(|number| mishap(number, &mut chance)).collect()
 }
 
-/// Plays a scenario with these mishaps. One that fails is told with as few of them as still make it fail.
+/// Runs a scenario with these mishaps. A failure is reported with as few of them as still cause it.
 fn attempt(scenario: Scenario, mut mishaps: Vec<Mishap>) -> Result<(), String> {
     let Err(mut failure) = play(scenario, &mishaps) else {
         return Ok(());
@@ -193,8 +193,8 @@ fn attempt(scenario: Scenario, mut mishaps: Vec<Mishap>) -> Result<(), String> {
     ))
 }
 
-/// Plays a scenario once, and says which calls the operator made.
-fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<Vec<Asks>, String> {
+/// Runs a scenario once, and returns the operator's calls.
+fn play(scenario: Scenario, mishaps: &[Mishap]) -> Result<Vec<CallKind>, String> {
     let chaos = Arc::new(Chaos::of(mishaps));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

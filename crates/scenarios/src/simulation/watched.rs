@@ -1,12 +1,13 @@
 //! The commits of a real control plane, for the same invariants as in a simulation.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::Value;
 use stateward_cluster::Commit;
 use tokio::task::JoinSet;
@@ -15,7 +16,7 @@ use tokio::time::{Duration, Instant, sleep};
 use super::invariants;
 use crate::harness::{Cluster, Doing, Failure, Outcome};
 
-/// What invariants read: resource as commits name it, group, version and kind.
+/// The kinds that invariants read: resource in commits, group, version and kind.
 const KINDS: [(&str, &str, &str, &str); 5] = [
     ("statefulsets.apps", "apps", "v1", "StatefulSet"),
     ("pods", "", "v1", "Pod"),
@@ -34,7 +35,7 @@ const KINDS: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// How long a commit may be on its way to us.
+/// How long a commit may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -46,7 +47,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Begins with what is there.
+    /// Begins with the existing objects.
     pub async fn start(cluster: &Cluster) -> Outcome<Self> {
         let commits = Arc::new(Mutex::new(Vec::new()));
         let mut watches = JoinSet::new();
@@ -72,12 +73,12 @@ impl Watched {
         })
     }
 
-    /// Expects that no commit up to now has broken an invariant. Whoever else writes must leave partitions alone, and of a
-    /// status all but the commands: by these the operator's writes are known.
+    /// Expects that no commit so far has violated an invariant. Other clients must not write partitions, nor any part of a status but the
+    /// commands: the operator's writes are recognised by these.
     pub async fn expect_unbroken(&self, cluster: &Cluster) -> Outcome {
         self.catch_up(cluster).await?;
         let mut commits = self.lock().clone();
-        // Revisions of one store are in one order, whatever they are of.
+        // Revisions of one store have one order across all kinds.
         commits.sort_by_key(|commit| commit.revision);
         let mut held = HashMap::new();
         let broken = invariants::broken(commits.iter().map(|commit| {
@@ -98,7 +99,7 @@ impl Watched {
         }
     }
 
-    /// Waits until what is there now was seen.
+    /// Waits until the watches have seen the current objects.
     async fn catch_up(&self, cluster: &Cluster) -> Outcome {
         let began = Instant::now();
         for (resource, api) in &self.apis {
@@ -122,13 +123,12 @@ impl Watched {
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Commit>> {
-        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Vec<Commit>> {
+        self.commits.lock()
     }
 }
 
-/// Watches from one version on. A watch that ends is taken up where it was; one that fails leaves a gap that
-/// [`Watched::catch_up`] will not get over.
+/// Watches from one version on. A watch that ends is resumed; one that fails leaves a gap that [`Watched::catch_up`] cannot close.
 async fn follow(
     api: Api<DynamicObject>,
     resource: &'static str,
@@ -155,7 +155,7 @@ async fn follow(
     }
 }
 
-/// What of a set is ours alone: the partition and the claim.
+/// The fields of a set that only the operator writes: the partition and the claim.
 fn grip(commit: &Commit) -> [Value; 2] {
     let Commit { object, .. } = commit;
     [
@@ -165,10 +165,7 @@ fn grip(commit: &Commit) -> [Value; 2] {
 }
 
 fn push(commits: &Mutex<Vec<Commit>>, commit: Commit) {
-    commits
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(commit);
+    commits.lock().push(commit);
 }
 
 fn commit(resource: &str, object: &DynamicObject, deleted: bool) -> Outcome<Commit> {

@@ -1,4 +1,4 @@
-//! A thousand runs at once, beside the embedded cluster in a process of its own: what they cost, and whether they keep to their beat.
+//! A thousand concurrent runs on the embedded cluster in a separate process: their cost, and whether they keep their interval.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ use crate::large::{cluster, connect};
 use crate::process::Process;
 use crate::row;
 
-/// How many, how often, and for how long.
+/// The number of runs, their interval, and the duration.
 const RUNS: usize = 1000;
 const INTERVAL: Duration = Duration::from_secs(10);
 const WATCHED: Duration = Duration::from_secs(60);
 
-/// What the operator counts.
+/// The operator's metrics.
 const WRITES: &str = r#"stateward_writes_total{verb="patch",resource="analysisruns",outcome="ok"}"#;
 const MEASURED: &str = r#"stateward_measurements_total{phase="Successful"}"#;
 
@@ -75,7 +75,7 @@ pub(crate) async fn measure() {
     );
 }
 
-/// How far the last measurement of any run is behind its beat, at most.
+/// The maximum delay of a run's last measurement.
 async fn behind(runs: &Api<AnalysisRun>) -> Duration {
     let runs = runs.list(&ListParams::default()).await.unwrap();
     let one = |run: &AnalysisRun| {
@@ -103,7 +103,7 @@ fn run(number: usize, url: &str) -> AnalysisRun {
     serde_json::from_value(run).unwrap()
 }
 
-/// A web server that always says the same.
+/// A web server with a constant response.
 async fn site() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -113,7 +113,7 @@ async fn site() -> String {
     format!("http://{address}/")
 }
 
-/// A condition as most people write it.
+/// A typical condition.
 fn condition() {
     const TIMES: u32 = 100_000;
     let source = "len(result) > 0 && all(result, # < 0.05)";

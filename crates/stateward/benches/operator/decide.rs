@@ -1,11 +1,11 @@
-//! How long a decision takes, when the gate has to look at every pod.
+//! The duration of a decision when the gate has to examine every pod.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use stateward_core::decide;
-use stateward_core::memory::{Activity, Attempt, Beside, Memory, Stable};
+use stateward_core::memory::{Activity, Attempt, BackgroundRun, Memory, Stable};
 use stateward_core::plan::{
     Fingerprint, History, OnBrokenPod, OnFailure, Plan, Share, Step, StepIndex, Weight,
 };
@@ -35,7 +35,7 @@ pub(crate) fn measure() {
     );
 }
 
-/// A set in the middle of a rollout: the gate has to look at every pod.
+/// A StatefulSet in the middle of a rollout: the gate has to examine every pod.
 fn half_way() -> World {
     let (old, new) = (revision("a"), revision("b"));
     let plan = Plan {
@@ -71,7 +71,7 @@ fn half_way() -> World {
     World {
         now,
         runs: Vec::new(),
-        hindrance: None,
+        last_error: None,
         contested: None,
         object: "db".into(),
         memory: Memory {
@@ -91,14 +91,14 @@ fn half_way() -> World {
                 counted: None,
                 entered: now,
                 progressed: now,
-                reached: half,
-                exposed: half,
-                floor: 0,
-                excused: Vec::new(),
-                held: false,
-                pausing: true,
+                max_available: half,
+                max_replaced: half,
+                min_updated: 0,
+                ignored_pods: Vec::new(),
+                paused_by_user: false,
+                paused_at_step: true,
                 fully_promoted: false,
-                beside: Beside::NotYet,
+                background: BackgroundRun::NotYet,
                 commands: Vec::new(),
             }),
             ..Memory::default()

@@ -1,4 +1,4 @@
-//! Many sets and their rollouts in one namespace.
+//! Many StatefulSets and their rollouts in one namespace.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stateward_api::rolloutplugin::RolloutPlugin;
 
-/// How many requests are on their way at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// Sets `db0`, `db1`, … each with a rollout of the same name.
+/// StatefulSets `db0`, `db1`, … each with a rollout of the same name.
 pub(crate) struct Fleet {
     client: Client,
     namespace: String,
@@ -33,7 +33,7 @@ impl Fleet {
         }
     }
 
-    /// Whose pods ask for the scheduler of the scenarios.
+    /// With pods for the scenarios' scheduler.
     pub(crate) fn on_a_plane(client: Client, namespace: &str) -> Self {
         Self {
             scheduler: "stateward",
@@ -41,7 +41,7 @@ impl Fleet {
         }
     }
 
-    /// Makes the server know RolloutPlugins.
+    /// Creates the CustomResourceDefinition of RolloutPlugins.
     pub(crate) async fn define(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         for definition in stateward_api::definitions() {
@@ -128,7 +128,7 @@ impl Fleet {
             .await
     }
 
-    /// Waits until every pod of each runs what its template asks for.
+    /// Waits until every pod runs the template of its StatefulSet.
     pub(crate) async fn sets_settled(&self, which: Range<usize>) {
         let settled = |set: &StatefulSet| {
             let status = set.status.clone().unwrap_or_default();
@@ -141,7 +141,7 @@ impl Fleet {
         all(self.sets(), which, settled).await;
     }
 
-    /// Waits until each says that it is done with the revision of its set.
+    /// Waits until every rollout reports that the revision of its StatefulSet is done.
     pub(crate) async fn rollouts_settled(&self, which: Range<usize>) {
         let settled = |rollout: &RolloutPlugin| {
             let status = rollout.status.clone().unwrap_or_default();

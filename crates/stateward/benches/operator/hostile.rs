@@ -1,5 +1,5 @@
-//! Fifty rollouts beside a namespace whose users do what they can to starve them, on a real plane: answers that are large, conditions
-//! and patterns that cost much, args that grow, hosts that cannot be resolved, and templates that change all the time.
+//! Fifty rollouts and a namespace whose users try to starve them, on a real plane: large responses, expensive conditions and patterns,
+//! growing args, hosts that cannot be resolved, and templates that change all the time.
 
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ pub(crate) async fn measure(real: &Backend) {
     cluster.close().await.unwrap();
 }
 
-/// Makes everything that is hostile and says so, then changes templates for as long as it lives.
+/// Creates all hostile objects, signals that, then changes templates until it is dropped.
 async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<()>) {
     let namespace = serde_json::from_value::<Namespace>(json!({"metadata": {"name": HOSTILE}})).unwrap();
     Api::all(client.clone())
@@ -121,7 +121,7 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
         })
     };
     for number in 0..20 {
-        // 6: an arg that is used as often as the text has room for it.
+        // 6: an arg that is repeated as often as a text allows.
         let growing = "{{args.a}}".repeat(3_000);
         let args = json!([{"name": "a", "value": "x".repeat(60_000)}]);
         run(
@@ -140,7 +140,7 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
             json!([]),
         )
         .await;
-        // 10: an answer of many small values.
+        // 10: a response of many small values.
         let web = json!({"web": {"url": format!("{url}objects")}});
         run(
             format!("answers-{number}"),
@@ -149,14 +149,14 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
         )
         .await;
     }
-    // 9: hosts that are not there.
+    // 9: hosts that do not exist.
     for number in 0..100 {
         let web = json!({"web": {"url": format!("http://h{number}.invalid/")}});
         let mut metric = each(web, "true");
         metric["interval"] = json!("10s");
         run(format!("hosts-{number}"), metric, json!([])).await;
     }
-    // 11: as many replicas as can be rolled out, each a step. No scheduler takes their pods, so there is one.
+    // 11: the maximum number of replicas, each a step. The scheduler ignores their pods, so there is only one.
     let huge = json!({
         "replicas": 5_000, "serviceName": "huge", "selector": {"matchLabels": {"app": "huge"}},
         "template": {
@@ -168,7 +168,7 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
     let query = json!({"expr": "up", "url": "127.0.0.1:1"});
     let target = json!({"targetRef": "huge", "check": {"query": query}});
     create::<PhasedRollout>(&client, HOSTILE, "huge", target).await;
-    // Objects that cannot be read: too deep, and of too many values in the fewest bytes.
+    // Responses that cannot be parsed: too deep, and as many values as possible in few bytes.
     let deep = (0..1_000).fold(json!(1), |inner, _| json!([inner]));
     let fat = json!(vec![json!({"": 0}); 180_000]);
     for (number, value) in (0..20).flat_map(|number| [(number, &deep), (number + 20, &fat)]) {
@@ -185,7 +185,7 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
     fat["replicas"] = json!(0);
     fat["template"]["spec"]["containers"][0]["env"] = json!(env);
     create::<StatefulSet>(&client, HOSTILE, "fat", fat).await;
-    // 7: patterns that nearly take what they may, in templates that change.
+    // 7: patterns close to the limit, in templates that change.
     for number in 0..3 {
         let name = format!("patterns-{number}");
         create::<AnalysisTemplate>(&client, HOSTILE, &name, patterns(0)).await;
@@ -212,7 +212,7 @@ async fn attack(client: Client, url: String, made: tokio::sync::oneshot::Sender<
     }
 }
 
-/// A template with as many patterns as may be, each nearly as large as all of them together may be.
+/// A template with as many patterns as allowed, each nearly as large as their total limit.
 fn patterns(round: usize) -> Value {
     let metric = json!({"name": "errors", "provider": {"prometheus": {"query": format!("up{round}")}}});
     let dry: Vec<_> = (0..100)
@@ -235,11 +235,11 @@ async fn create<K: kube::Resource<DynamicType = ()>>(
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let request = kube::core::Request::new(api.resource_url());
     let request = request.create(&PostParams::default(), object.to_string().into_bytes());
-    // The answer may be one that cannot be read.
+    // The response may be one that cannot be parsed.
     client.request_text(request.unwrap()).await.unwrap();
 }
 
-/// A web server with answers of every kind.
+/// A web server with responses of every kind.
 async fn site() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Ten thousand sets on the embedded cluster, which runs in a process of its own, and an operator that is started beside them.
+//! Ten thousand StatefulSets on the embedded cluster in a separate process, and an operator that starts afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::process::Process;
 use crate::row;
 
-/// Whether the time for one set stays the same: a tenth of them first.
+/// A tenth of them first, to see whether the time per StatefulSet is constant.
 const SMALLER: usize = 10;
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -61,7 +61,7 @@ async fn cold_start(kubeconfig: &std::path::Path, count: usize) {
     );
 }
 
-/// A client of the cluster that a kubeconfig leads to.
+/// A client for a kubeconfig.
 pub(crate) async fn connect(kubeconfig: &std::path::Path) -> Client {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())

@@ -1,7 +1,7 @@
 //! The budgets of the operator, measured. Prints a table; asserts nothing.
 //!
-//! `cargo xtask bench operator` gives it a real control plane of its own; the parts that ask for one are left out without it.
-//! A number changes how many sets the large part has, and the name of a part leaves the others out:
+//! `cargo xtask bench operator` starts a real control plane for it; without one, the parts that need it are skipped. A number sets the
+//! number of StatefulSets in the large part, and the name of a part selects it:
 //! `cargo xtask bench operator -- large 1000`
 
 #![allow(clippy::disallowed_methods, reason = "benchmarks name their own objects")]
@@ -25,7 +25,7 @@ use std::fmt::Display;
 
 use stateward_scenarios::harness::Backend;
 
-/// What is shipped has the same.
+/// The same as in the released binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

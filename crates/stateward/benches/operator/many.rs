@@ -1,4 +1,4 @@
-//! A hundred rollouts at once among five hundred, on a real plane, and what the operator does when nothing happens.
+//! A hundred concurrent rollouts among five hundred, on a real plane, and what the operator does when nothing changes.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The operator as a process, and what it costs.
+//! The operator as a process, and its resource usage.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Of Linux, for everybody who reads /proc.
+/// On Linux, for all readers of /proc.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// A running `stateward operator`. Killed when it is dropped.
@@ -17,12 +17,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Without an election, whose lease would have to run out first.
+    /// Without leader election, which would have to wait for the previous Lease to expire.
     pub(crate) fn start(kubeconfig: &Path, namespace: &str) -> Self {
         Self::start_with(kubeconfig, namespace, &[])
     }
 
-    /// The same, told more.
+    /// The same with more arguments.
     pub(crate) fn start_with(kubeconfig: &Path, namespace: &str, arguments: &[&str]) -> Self {
         Self::start_for_all(kubeconfig, &[&["--namespace", namespace], arguments].concat())
     }
@@ -51,7 +51,7 @@ impl Process {
         self.memory("VmRSS:")
     }
 
-    /// The most that it ever was.
+    /// The peak of resident memory, in MiB.
     pub(crate) fn most_resident(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -66,10 +66,10 @@ impl Process {
         kib / 1024
     }
 
-    /// Time on a core so far.
+    /// CPU time so far.
     pub(crate) fn cpu(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The second field may have spaces, and ends with the last parenthesis.
+        // The second field may contain spaces, and ends with the last parenthesis.
         let (_, fields) = stat.rsplit_once(") ").unwrap();
         let ticks: u64 = fields
             .split(' ')
@@ -80,7 +80,7 @@ impl Process {
         Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
     }
 
-    /// A number of its metrics; none while it does not answer.
+    /// The value of a metric; `None` if it does not answer.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let mut stream = TcpStream::connect(self.probes).ok()?;
         stream

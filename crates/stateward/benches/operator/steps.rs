@@ -1,4 +1,4 @@
-//! One rollout of ten steps on a real plane: how long between a pod that is Ready and the next step, and how long in all.
+//! One rollout of ten steps on a real plane: the time from a Ready pod to the next step, and the total time.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::row;
 
 const TIMES: usize = 8;
 const PODS: i32 = 10;
-/// Quicker than any database.
+/// Faster than any database.
 const POD_STARTS_IN: Duration = Duration::from_secs(1);
 
 pub(crate) async fn measure(real: &Backend) {
@@ -24,7 +24,7 @@ pub(crate) async fn measure(real: &Backend) {
         .pods()
         .program(Match::any(), Behaviour::ready_after(POD_STARTS_IN));
     let fleet = Fleet::on_a_plane(cluster.client(), cluster.namespace());
-    // Both at once, so that they share the plane's good and bad moments: `db0` is Kubernetes' own, `db1` is ours.
+    // Concurrently, so that they share the plane's load: `db0` is rolled out by Kubernetes, `db1` by the operator.
     fleet.create_sets(0..2, PODS).await;
     fleet.sets_settled(0..2).await;
     let steps: Vec<_> = (1..=10).map(|step| json!({"setWeight": step * 10})).collect();
@@ -83,7 +83,7 @@ fn report(events: &[Value]) {
     );
 }
 
-/// From the answer to the write that makes a pod Ready to the request that releases the next: by the server's own log.
+/// The time from the write that makes a pod Ready to the request that releases the next one, from the server's audit log.
 fn latencies(events: &[Value]) -> Vec<Duration> {
     let mut ready = None;
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ fn latencies(events: &[Value]) -> Vec<Duration> {
             ready = time(event, "stageTimestamp");
         } else if object["resource"] == "statefulsets" && named == "db1" && by_operator(event) {
             let asked = time(event, "requestReceivedTimestamp");
-            // The first of a rollout follows the user, not a pod.
+            // The first request of a rollout follows the user, not a pod.
             let took = asked
                 .zip(ready.take())
                 .map(|(asked, ready)| asked.duration_since(ready));

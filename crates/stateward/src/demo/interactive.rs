@@ -1,4 +1,4 @@
-//! The stage of the demo for the user's own kubectl, until Ctrl-C.
+//! The demo's cluster for the user's own kubectl, until Ctrl-C.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::scene::{BROKEN, Scene};
 use crate::cluster::Door;
 use crate::say;
 
-/// Sets the stage, says what can be tried, and keeps it until it is interrupted.
+/// Sets up the cluster, prints suggestions, and serves it until a signal arrives.
 pub(super) async fn run(speed: f64, kubeconfig: &Path, program: &str) -> Result<()> {
     let door = Door::open(0, false).await?;
     let scene = Scene::open(speed, Some(&door)).await?;
@@ -22,7 +22,7 @@ pub(super) async fn run(speed: f64, kubeconfig: &Path, program: &str) -> Result<
     let export = format!("export KUBECONFIG={}", path.display());
     let set_image = "kubectl set image statefulset/db db=db:";
     say(format_args!(
-        "an embedded Kubernetes serves on {server}, with the operator and a database of five pods; its pods are played, not run"
+        "an embedded Kubernetes serves on {server}, with the operator and a database of five pods; its pods are simulated, not run"
     ));
     say(format_args!("in another terminal:"));
     for (command, what) in [

@@ -1,13 +1,13 @@
-//! `stateward demo`: a database and its versions, told as it happens.
+//! `stateward demo`: shows rollouts of a database as they happen.
 //!
-//! The cluster is embedded and its pods are played; the operator and the commands are the real ones. Every line follows from
-//! what a watch has shown, and what does not go as told ends the demo with an error.
+//! The cluster is embedded and its pods are simulated; the operator and the commands are real. Every line is based on what a watch has
+//! shown, and an unexpected course ends the demo with an error.
 //!
 //! - `scene`: the cluster, the kubelet and the operator, and what a user does to them.
 //! - `sight`: what the watches have shown.
-//! - `teller`: lines with the time before them, and on a terminal the rollout below them as it stands.
-//! - `story`: what is told.
-//! - `interactive`: the same stage for the user's own kubectl.
+//! - `teller`: timestamped lines, and on a terminal the current state of the rollout below them.
+//! - `story`: the scenarios.
+//! - `interactive`: the same cluster for the user's own kubectl.
 
 mod interactive;
 mod scene;
@@ -27,13 +27,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// `stateward demo …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to show
+    /// The scenario to show
     #[arg(long, value_enum, default_value_t = Scenario::Versions)]
     scenario: Scenario,
-    /// How many times faster than the wall clock the demo's time runs; 10 unless given, 1 with --interactive
+    /// How many times faster than the wall clock the demo runs; default: 10, or 1 with --interactive
     #[arg(long)]
     speed: Option<f64>,
-    /// Tell nothing: set the stage, keep it on a local port for your own kubectl, and end with Ctrl-C
+    /// Only set up the cluster, serve it on a local port for your own kubectl, and end with Ctrl-C
     #[arg(long, conflicts_with = "scenario")]
     interactive: bool,
     /// Where to write the kubeconfig
@@ -46,26 +46,26 @@ pub(crate) struct Args {
     kubeconfig: PathBuf,
 }
 
-/// What can be shown.
+/// The scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Scenario {
-    /// A good version through its steps and a pause, then one that crashes, which is caught and returned
+    /// A good version through its steps and a pause, then one that crashes and is rolled back
     Versions,
-    /// One pod at a time, with Prometheus asked before each; an alert holds it up
+    /// One pod at a time, with a Prometheus query before each; an alert stops the rollout
     Phased,
-    /// Somebody scales the set while it waits in a pause
+    /// The StatefulSet is scaled while the rollout is paused
     Scale,
-    /// The operator is killed in the middle, and nothing is lost
+    /// The operator is killed during a rollout, and no state is lost
     OperatorKilled,
 }
 
-/// The fastest the demo's time may run: past this, the moments that the operator itself needs become minutes.
+/// The maximum speed: beyond it, the time that the operator needs for its work becomes minutes.
 const FASTEST: f64 = 100.0;
 
-/// How long to wait for what does not come, at wall clock.
+/// How long to wait for an expected event, by the wall clock.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Plays the demo on a cluster of its own. `program` is what to type to call us again.
+/// Runs the demo on its own cluster. `program` is the invocation to suggest.
 pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send)) -> Result<()> {
     let Args {
         scenario,
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send))
         interactive,
         kubeconfig,
     } = args;
-    // Whoever asks with their own kubectl expects ages to be those of everybody's clock.
+    // With the user's own kubectl, ages should match the wall clock.
     let speed = speed.unwrap_or(if interactive { 1.0 } else { 10.0 });
     if !(speed > 0.0 && speed <= FASTEST) {
         bail!("--speed: {speed} must be more than 0 and at most {FASTEST}");
@@ -81,23 +81,23 @@ pub(crate) async fn run(args: Args, program: &str, out: &mut (dyn Write + Send))
     if interactive {
         return interactive::run(speed, &kubeconfig, program).await;
     }
-    // Slow motion takes longer, and is not stuck.
+    // At a low speed events take longer.
     let patience = PATIENCE.max(PATIENCE.div_f64((speed / 10.0).min(1.0)));
     let mut signals = Signals::listen()?;
     let told = async {
         let scene = scene::Scene::open(speed, None).await?;
-        // Whoever records or reads along in a pipe gets lines and nothing else.
+        // A recording or a pipe gets plain lines only.
         let live = Style::has_a_screen() && std::env::var_os("CI").is_none();
         story::tell(scenario, scene, program, patience, teller::Out::new(out, live)).await
     };
-    // A story that is dropped in the middle gives the terminal back.
+    // A story that is cancelled restores the terminal.
     tokio::select! {
         told = told => told.or_else(|error| if is_nobody_listening(&error) { Ok(()) } else { Err(error) }),
         interrupted = signals.next() => Err(interrupted.into()),
     }
 }
 
-/// `… | head` has seen enough.
+/// Whether the reader closed the pipe, as in `… | head`.
 fn is_nobody_listening(error: &anyhow::Error) -> bool {
     let mut causes = error
         .chain()
@@ -105,12 +105,12 @@ fn is_nobody_listening(error: &anyhow::Error) -> bool {
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// It was told to end by this signal.
+/// The demo was ended by this signal.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted by signal {0}")]
 pub(crate) struct Interrupted(pub(crate) u8);
 
-/// The one place that listens: a command of the story listens for itself, and then nobody else is told of anything.
+/// All signals of the demo. A command of the story installs its own handlers, after which the default action of a signal is lost.
 struct Signals(Vec<(u8, Signal)>);
 
 impl Signals {

@@ -13,7 +13,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use stateward_analysis::{Ask, AskError, Question};
+use stateward_analysis::{MetricProvider, MetricQuery, ProviderError};
 use stateward_api::phasedrollout::PhasedRollout;
 use stateward_api::rolloutplugin::RolloutPlugin;
 use stateward_clock::Clock;
@@ -29,7 +29,7 @@ pub(super) const NAMESPACE: &str = "default";
 /// The version that crashes.
 pub(super) const BROKEN: &str = "3.0";
 
-/// Everything that runs. Ends when it is dropped.
+/// All components of the demo, which stop when it is dropped.
 pub(super) struct Scene {
     pub(super) client: Client,
     pub(super) clock: Clock,
@@ -40,7 +40,7 @@ pub(super) struct Scene {
     _kubelet: Running,
 }
 
-/// What the Prometheus of the demo answers: nothing, or an alert.
+/// Whether the demo's Prometheus returns an alert.
 #[derive(Clone, Default)]
 pub(super) struct Alerts(Arc<AtomicBool>);
 
@@ -51,12 +51,12 @@ impl Alerts {
 }
 
 #[async_trait]
-impl Ask for Alerts {
-    async fn ask(&self, question: &Question<'_>) -> Result<Reply, AskError> {
+impl MetricProvider for Alerts {
+    async fn query(&self, query: &MetricQuery<'_>) -> Result<Reply, ProviderError> {
         let firing = self.0.load(Ordering::Relaxed);
         Ok(Reply {
             data: Data::Numbers(if firing { vec![1.0] } else { Vec::new() }),
-            newest: Some(question.now),
+            newest: Some(query.now),
             series: None,
             notes: BTreeMap::new(),
         })
@@ -64,8 +64,7 @@ impl Ask for Alerts {
 }
 
 impl Scene {
-    /// Starts a cluster that knows every kind of ours, its nodes, and the operator. Others come in through the door, if there is
-    /// one.
+    /// Starts a cluster with all definitions, its nodes, and the operator. `door` also serves it to other clients.
     pub(super) async fn open(speed: f64, door: Option<&Door>) -> Result<Self> {
         let clock = Clock::starting_at(Clock::wall().now(), speed);
         let options = door.map_or_else(|| Options::at(clock.clone()), |door| door.options(&clock));
@@ -113,7 +112,7 @@ impl Scene {
         self.operator = Some(tokio::spawn(operator.run()));
     }
 
-    /// As a crash would: between two requests, with no farewell.
+    /// Like a crash: between two requests, without releasing the Lease.
     pub(super) fn kill_operator(&mut self) {
         if let Some(operator) = self.operator.take() {
             operator.abort();
@@ -128,7 +127,7 @@ impl Scene {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// A set of so many.
+    /// Creates the StatefulSet.
     pub(super) async fn create_set(&self, replicas: i32, version: &str) -> Result<()> {
         let set = serde_json::from_value(json!({
             "metadata": {"name": "db"},
@@ -146,7 +145,7 @@ impl Scene {
         created.context("cannot create statefulset db").map(drop)
     }
 
-    /// The plan for it.
+    /// Creates the RolloutPlugin.
     pub(super) async fn create_rollout(&self, steps: Value) -> Result<()> {
         let rollout = serde_json::from_value(json!({
             "metadata": {"name": "db"},
@@ -161,7 +160,7 @@ impl Scene {
         created.context("cannot create rolloutplugin db").map(drop)
     }
 
-    /// One pod after the other, with two checks a second apart before each.
+    /// Creates the PhasedRollout, with two checks a second apart before each pod.
     pub(super) async fn create_phased_rollout(&self) -> Result<()> {
         let rollout: PhasedRollout = serde_json::from_value(json!({
             "metadata": {"name": "db"},

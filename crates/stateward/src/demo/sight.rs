@@ -1,4 +1,4 @@
-//! What the watches of a demo have shown so far: nothing is skipped, so nothing passes unseen.
+//! The state of a demo's cluster as its watches have shown it. No change is skipped.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use stateward_cli::Style;
 
 use super::scene::{NAMESPACE, Scene};
 
-/// A pod, as far as the story goes.
+/// The fields of a pod that the story needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) version: String,
@@ -34,17 +34,17 @@ enum Change {
     Rollout(Box<Event<DynamicObject>>),
 }
 
-/// Everything there is to see.
+/// The observed state.
 pub(super) struct Sight {
     changes: BoxStream<'static, Result<Change>>,
     pub(super) pods: BTreeMap<String, Seen>,
-    /// As they are, to be drawn.
+    /// The complete pods, to be drawn.
     whole_pods: BTreeMap<String, Pod>,
     set: Option<StatefulSet>,
     rollout: Option<DynamicObject>,
     pub(super) status: RolloutStatus,
     pub(super) partition: Option<i32>,
-    /// The fewest pods that were Ready at any time since this was last set.
+    /// The lowest number of Ready pods since this was last reset.
     pub(super) fewest_ready: usize,
 }
 
@@ -82,7 +82,7 @@ impl Sight {
         }
     }
 
-    /// Takes in one more change.
+    /// Processes one more change.
     pub(super) async fn look(&mut self) -> Result<()> {
         let change = self.changes.next().await.context("the watches have ended")??;
         match change {
@@ -115,7 +115,7 @@ impl Sight {
         Ok(())
     }
 
-    /// The rollout as it stands, if there is one.
+    /// The current state of the rollout, if there is one.
     pub(super) fn picture(&self, style: Style, now: Timestamp, program: &str) -> Vec<String> {
         let Some(rollout) = self.rollout.clone() else {
             return Vec::new();
@@ -128,7 +128,7 @@ impl Sight {
         self.pods.values().filter(|pod| pod.ready).count()
     }
 
-    /// Whether a pod is well on a version.
+    /// Whether a pod is Ready on a version.
     pub(super) fn runs(&self, pod: &str, version: &str) -> bool {
         let pod = self.pods.get(pod);
         pod.is_some_and(|pod| pod.ready && pod.version == version)
@@ -139,7 +139,7 @@ impl Sight {
         self.pods.values().map(|pod| pod.version.as_str()).collect()
     }
 
-    /// For whoever waited for something else.
+    /// The state as text, for a timeout.
     pub(super) fn in_words(&self) -> String {
         let pods: Vec<String> = self
             .pods
@@ -166,7 +166,7 @@ fn rollouts<K: Resource<DynamicType = ()>>(scene: &Scene) -> BoxStream<'static, 
         kind: resource.kind.clone(),
     };
     watcher(api, Config::default())
-        // What is listed does not say what it is.
+        // Listed objects lack their type.
         .modify(move |object| object.types = Some(types.clone()))
         .map(|event| {
             let event = event.context("the watch of the rollout has failed")?;

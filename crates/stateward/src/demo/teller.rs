@@ -1,4 +1,4 @@
-//! Lines with the time before them, and on a terminal the rollout below them as it stands.
+//! Timestamped lines, and on a terminal the current state of the rollout below them.
 
 use std::io::Write;
 
@@ -7,19 +7,19 @@ use jiff::Timestamp;
 use stateward_cli::{Pane, Style};
 use stateward_clock::{Clock, human_duration};
 
-/// The lines of the picture: a rollout with a few steps and seven pods.
+/// The height of the picture: a rollout with a few steps and seven pods.
 const PICTURE: u16 = 17;
 
-/// Where it is told.
+/// The output of the story.
 pub(super) enum Out<'o> {
     /// Line by line, no cursor moves.
     Plain(&'o mut (dyn Write + Send)),
-    /// With a picture below.
+    /// With a picture below the lines.
     Live(Box<Pane>),
 }
 
 impl<'o> Out<'o> {
-    /// With a picture if that is wanted and there is room for it.
+    /// With a picture, if it is wanted and fits.
     pub(super) fn new(out: &'o mut (dyn Write + Send), live: bool) -> Self {
         let pane = if live {
             Pane::open(PICTURE, Style::of_the_terminal())
@@ -34,7 +34,7 @@ impl<'o> Out<'o> {
     }
 }
 
-/// Says what happens, as it happens.
+/// Prints events as they happen.
 pub(super) struct Teller<'o> {
     pub(super) out: Out<'o>,
     clock: Clock,
@@ -47,30 +47,30 @@ impl<'o> Teller<'o> {
         Self { out, clock, began }
     }
 
-    /// How much of the cluster's time has passed.
+    /// The elapsed time of the cluster.
     pub(super) fn elapsed(&self) -> String {
         human_duration(self.clock.now().duration_since(self.began))
     }
 
-    /// Something that happens now.
+    /// Prints an event.
     pub(super) fn tell(&mut self, text: &str) -> Result<()> {
         let line = format!("{:>6}  {text}", self.elapsed());
         self.line(&line)
     }
 
-    /// What somebody types.
+    /// Prints a command that the user types.
     pub(super) fn typed(&mut self, command: &str) -> Result<()> {
         self.line("")?;
         self.tell(&format!("$ {command}"))
     }
 
-    /// What a command says.
+    /// Prints the output of a command.
     pub(super) fn answer(&mut self, text: &str) -> Result<()> {
         text.lines()
             .try_for_each(|line| self.line(&format!("        {line}")))
     }
 
-    /// A line as it is.
+    /// Prints a line unchanged.
     pub(super) fn line(&mut self, line: &str) -> Result<()> {
         match &mut self.out {
             Out::Plain(out) => {
@@ -83,7 +83,7 @@ impl<'o> Teller<'o> {
         }
     }
 
-    /// The rollout as it stands, where there is a place for it.
+    /// Draws the current state of the rollout, if there is a picture.
     pub(super) fn show(&mut self, picture: &[String]) -> Result<()> {
         match &mut self.out {
             Out::Plain(_) => Ok(()),

@@ -1,19 +1,19 @@
-//! The objects that make a cluster run the operator.
+//! The objects that run the operator in a cluster.
 
 use serde_json::{Value, json};
 use stateward_controller::overlap::LEASE_NAMESPACE;
 use stateward_controller::rbac;
 
-/// The image that is installed unless another is asked for.
+/// The default image.
 pub(super) const IMAGE: &str = concat!("ghcr.io/stateward/stateward:", env!("CARGO_PKG_VERSION"));
 
-/// What the account, the roles, the deployment and the lease are called.
+/// The name of the service account, the roles, the deployment and the Lease.
 pub(crate) const NAME: &str = "stateward";
 
-/// What the role for the addresses of the API server is called. It is in another namespace, where others may use our name.
+/// The name of the role for reading the API server's addresses. It is in a shared namespace, so it must not collide.
 const ENDPOINTS: &str = "stateward-api-server-addresses";
 
-/// The definitions of all that is served, or of all that nobody else brings along.
+/// All served definitions, or only those that Argo Rollouts does not install.
 pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
     let shared = stateward_api::analysis::definitions();
     let shared: Vec<_> = shared
@@ -27,8 +27,8 @@ pub(super) fn definitions(beside_argo_rollouts: bool) -> Vec<Value> {
         .collect()
 }
 
-/// The namespace that is the operator's own, and that of its lease wherever it runs. In another one others may live: what it enforces
-/// is not ours to say, and taking our objects away must not take theirs.
+/// The operator's own namespace, and that of its Lease wherever it runs. Other namespaces are shared: they are neither labelled nor part of
+/// the manifests, so that deleting the manifests does not delete them.
 pub(crate) const OWN_NAMESPACE: &str = LEASE_NAMESPACE;
 
 pub(crate) fn own_namespace() -> Value {
@@ -41,10 +41,10 @@ pub(crate) fn own_namespace() -> Value {
     })
 }
 
-/// Who the operator is and what it may do: its own account, or this user, who runs it outside of the cluster.
+/// The permissions of the operator, and its service account or this user, who runs it outside the cluster.
 pub(super) fn identity(namespace: &str, user: Option<&str>) -> Vec<Value> {
     let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels()});
-    // Where the API servers write their addresses.
+    // The namespace where API servers publish their addresses.
     let endpoints = json!({"name": ENDPOINTS, "namespace": "default", "labels": labels()});
     let cluster_wide = json!({"name": NAME, "labels": labels()});
     let (api, group) = ("rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
@@ -53,7 +53,7 @@ pub(super) fn identity(namespace: &str, user: Option<&str>) -> Vec<Value> {
         None => json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]),
         Some(user) => json!([{"kind": "User", "apiGroup": group, "name": user}]),
     };
-    // A binding of the same name would take the rights from whoever has them now.
+    // A binding of the same name would revoke the permissions of its current subject.
     let binding = |metadata: &Value| {
         let mut metadata = metadata.clone();
         if let (Some(user), Some(name)) = (user, metadata["name"].as_str()) {
@@ -88,7 +88,7 @@ pub(super) fn identity(namespace: &str, user: Option<&str>) -> Vec<Value> {
         .collect()
 }
 
-/// Two operators, of which one leads.
+/// Two replicas, one of which leads.
 pub(super) fn deployment(namespace: &str, image: &str) -> Value {
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}});
     let container = json!({
@@ -100,9 +100,9 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
             "--log-format=json",
         ],
         "env": [
-            // A container that restarts takes the lease of its pod back.
+            // A restarted container reacquires the Lease of its pod.
             {"name": "STATEWARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-            // Metrics are not asked of the node that it runs on.
+            // Metrics are not queried from the operator's node.
             {"name": "STATEWARD_NODE_ADDRESSES", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIPs"}}},
         ],
         "ports": [{"name": "http", "containerPort": 8080}],
@@ -133,7 +133,7 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
                 }},
                 "spec": {
                     "serviceAccountName": NAME,
-                    // Longer than the last request and the release of the lease can take.
+                    // Longer than the last request and the release of the Lease take.
                     "terminationGracePeriodSeconds": 15,
                     "topologySpreadConstraints": [spread],
                     "securityContext": {
@@ -147,9 +147,8 @@ pub(super) fn deployment(namespace: &str, image: &str) -> Value {
     })
 }
 
-/// What may connect to the operator, and where it may connect to: names, and anything but link-local addresses, where clouds have
-/// their metadata services. It has to reach the API server and whatever metrics are asked of, and neither is known here: narrow it
-/// where they are.
+/// Ingress to the operator's port, and egress to DNS and to anything but link-local addresses, where clouds serve metadata. The operator
+/// must reach the API server and metric providers, whose addresses are not known here: narrow the policy where they are.
 pub(super) fn network_policy(namespace: &str) -> Value {
     let dns = json!([{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]);
     let block = |cidr: &str, except: &[&str]| json!({"ipBlock": {"cidr": cidr, "except": except}});

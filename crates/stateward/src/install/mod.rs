@@ -1,7 +1,7 @@
-//! `stateward install`: prints what to apply to a cluster.
+//! `stateward install`: prints the manifests of the operator.
 //!
 //! - `manifests`: the objects, one function each.
-//! - this file: which of them, and in which form.
+//! - this file: which objects, and in which format.
 
 pub(crate) mod manifests;
 
@@ -15,38 +15,38 @@ use serde_json::{Value, json};
 /// `stateward install …`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print the custom resource definitions; without this, --rbac and --network-policy everything is printed but the policy
+    /// Print the CustomResourceDefinitions; without this, --rbac and --network-policy, everything but the policy is printed
     #[arg(long)]
     crds: bool,
-    /// Print the namespace if it is the default one, the service account, its roles and their bindings
+    /// Print the namespace, if it is the default one, the service account, its roles and their bindings
     #[arg(long)]
     rbac: bool,
-    /// Bind the roles to this user and not to the operator's service account, for an operator that runs outside of the cluster
+    /// Bind the roles to this user instead of the service account, for an operator outside the cluster
     #[arg(long, value_name = "USER", requires = "rbac", conflicts_with_all = ["crds", "network_policy"])]
     user: Option<String>,
-    /// Print a NetworkPolicy for the operator: who may reach its port, and that it reaches no link-local address
+    /// Print a NetworkPolicy for the operator: restricts access to its port, and blocks link-local addresses
     #[arg(long)]
     network_policy: bool,
-    /// Leave out the definitions that Argo Rollouts brings along: AnalysisRun and its templates
+    /// Omit the definitions that Argo Rollouts also installs: AnalysisRun and its templates
     #[arg(long)]
     beside_argo_rollouts: bool,
-    /// The namespace to install into; any but the default one has to be there already
+    /// The namespace to install into; any but the default one must exist
     #[arg(short, long, default_value = manifests::OWN_NAMESPACE)]
     namespace: String,
     /// The image of the operator
     #[arg(long, default_value = manifests::IMAGE)]
     image: String,
-    /// The form to print in
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Form::Yaml)]
     output: Form,
 }
 
-/// How manifests are printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
-    /// A document each
+    /// One document per object
     Yaml,
-    /// One List
+    /// A single List
     Json,
 }
 
@@ -54,7 +54,7 @@ enum Form {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let text = text(args)?;
     match io::stdout().write_all(text.as_bytes()) {
-        // Whoever read has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot print"),
     }
@@ -79,7 +79,7 @@ fn text(args: &Args) -> Result<String> {
     })
 }
 
-/// What was asked for, in the order in which it can be applied.
+/// The selected objects, in the order in which they can be applied.
 fn objects(args: &Args) -> Result<Vec<Value>> {
     let Args {
         crds,
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(kinds, ["RolloutPlugin", "PhasedRollout"]);
     }
 
-    /// Applied beside the manifests of an operator in the cluster, they take nothing from that.
+    /// Applying them in addition to the manifests of an operator in the cluster must not revoke its permissions.
     #[test]
     fn the_rights_can_be_bound_to_a_user_instead_of_the_account() {
         let bindings = |user: Option<&str>| {

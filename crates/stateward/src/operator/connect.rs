@@ -1,4 +1,4 @@
-//! The way to the API server, and the wait for what has to be there.
+//! Connects to the API server, and waits for what the operator needs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,14 +23,14 @@ pub(crate) struct Unreachable {
     cause: String,
 }
 
-/// How long the API server may take to answer for the first time: it may be starting too.
+/// The timeout of the first contact with the API server, which may be starting too.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one request may take meanwhile.
+/// The timeout of one request meanwhile.
 const ONE_REQUEST: Duration = Duration::from_secs(10);
-/// How often to look again.
+/// The time between two attempts.
 const GLANCE: Duration = Duration::from_secs(2);
 
-/// The configuration that was asked for, or the one that kubectl or a pod would use.
+/// The given kubeconfig, or the default configuration of kubectl or of a pod.
 pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config> {
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
@@ -51,17 +51,16 @@ pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> 
             .await
             .context("found neither a kubeconfig nor a service account; name one with --kubeconfig")?,
     };
-    // An eviction that a disruption budget refuses is a 429, and has to come back at once: when to try again is decided
-    // elsewhere.
+    // The API answers 429 if a disruption budget forbids an eviction. Return it at once: the retry is scheduled elsewhere.
     config.default_retry = false;
     config.connect_timeout = Some(ONE_REQUEST);
-    // Who reads an audit log sees at once whose writes these are.
+    // Identifies the operator's writes in an audit log.
     let agent = HeaderValue::from_static(concat!("stateward-operator/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     Ok(config)
 }
 
-/// Waits until the server knows RolloutPlugins and lets us list them.
+/// Waits until the API server serves RolloutPlugins and allows listing them.
 pub(super) async fn wait_for_definition(
     client: &Client,
     server: &str,
@@ -77,7 +76,7 @@ pub(super) async fn wait_for_definition(
     let (mut answered, mut told) = (Instant::now(), false);
     loop {
         let request = kube::core::Request::new(url).list_metadata(&one)?;
-        // What is listed does not matter, and could be anything.
+        // The content of the list does not matter and may be invalid.
         let cause = match timeout(ONE_REQUEST, client.request_text(request)).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(kube::Error::Api(status))) => {
@@ -119,7 +118,7 @@ pub(super) async fn wait_for_definition(
     }
 }
 
-/// What gives the operator's rights to the user that it runs as: the account of the manifests, or that of a kubeconfig.
+/// How to grant the operator's permissions to its user: the manifests' service account, or the user of a kubeconfig.
 fn grant(user: Option<&str>) -> String {
     let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:"));
     let arguments = match (user, account.and_then(|account| account.split_once(':'))) {
@@ -131,7 +130,7 @@ fn grant(user: Option<&str>) -> String {
     format!("stateward install --rbac{arguments} | kubectl apply -f -")
 }
 
-/// An error with what lies beneath: the outermost alone says little.
+/// An error with its sources: the outermost message alone says little.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -152,7 +151,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    /// An API server that lets this user do nothing, and says who it is.
+    /// An API server that forbids everything and reports the user.
     fn refusing(user: Option<&'static str>) -> Client {
         let service = tower::service_fn(move |request: http::Request<Body>| async move {
             let review = request.uri().path().ends_with("/selfsubjectreviews");

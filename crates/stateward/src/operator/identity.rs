@@ -1,20 +1,20 @@
-//! The holder identity of an operator in its lease.
+//! The holder identity of an operator in its Lease.
 //!
-//! Inside a pod it is the pod's UID, so that a container that restarts takes its own lease back without waiting for it to expire. No two
-//! live processes may share an identity: each would take the other's lease for its own. The UID therefore belongs to the process that
-//! holds a socket of that name in the pod's network namespace, which all containers of a pod share and which the kernel closes with
-//! the process. Every other process has a random identity.
+//! In a pod it is the pod's UID, so that a restarted container reacquires its own Lease without waiting for it to expire. Two live
+//! processes must never share an identity, because each would consider the other's Lease its own. The UID therefore belongs to the
+//! process that holds a socket of that name in the pod's network namespace, which all containers of a pod share and which the kernel
+//! closes with the process. Every other process has a random identity.
 
 use std::os::unix::net::UnixListener;
 
-/// Who stands for election. The identity is held until this is dropped.
+/// A candidate's identity, held until it is dropped.
 pub(super) struct Identity {
     pub(super) name: String,
     _held: Option<UnixListener>,
 }
 
 impl Identity {
-    /// That of the pod, if it has a UID and no other live process of it holds the identity; otherwise a random one.
+    /// The pod's UID, if there is one and no other live process of the pod holds it; otherwise random.
     pub(super) fn new(pod_uid: Option<&str>) -> Self {
         let pod_uid = pod_uid.map(str::trim).filter(|uid| !uid.is_empty());
         if let Some(uid) = pod_uid {

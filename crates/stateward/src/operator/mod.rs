@@ -1,12 +1,12 @@
-//! `stateward operator`: rolls what RolloutPlugins and PhasedRollouts ask for.
+//! `stateward operator`: executes RolloutPlugins and PhasedRollouts.
 //!
-//! - `connect`: the way to the API server, and the wait for what has to be there.
-//! - `identity`: the holder identity in the lease.
-//! - `place`: where it stands for election, and whether another operator leads elsewhere.
+//! - `connect`: connects to the API server, and waits for what the operator needs.
+//! - `identity`: the holder identity in the Lease.
+//! - `place`: the Lease and the namespaces of the operator, and other leaders of these namespaces.
 //! - `probes`: health, readiness and metrics over HTTP.
-//! - `refusals`: the addresses that metrics are never asked of.
-//! - `term`: one term as the leader, to its end.
-//! - this file: arguments, and the order of things.
+//! - `refusals`: addresses that metrics are never queried from.
+//! - `term`: one term as the leader.
+//! - this file: arguments and startup.
 
 mod connect;
 mod identity;
@@ -44,40 +44,39 @@ use crate::telemetry::{self, Format};
 /// `stateward operator …`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The kubeconfig to use; without it KUBECONFIG, ~/.kube/config, or the service account of the pod it runs in
+    /// The kubeconfig to use; default: KUBECONFIG, ~/.kube/config, or the service account of the pod
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
+    /// The context of the kubeconfig to use
     #[arg(long)]
     context: Option<String>,
-    /// A namespace to look after, may be given several times; without it all
+    /// A namespace to manage, may be repeated; default: all
     #[arg(short, long = "namespace", value_name = "NAMESPACE")]
     namespaces: Vec<String>,
-    /// Work only while holding the lease; =false for an operator that has no rivals
+    /// Run only while holding the Lease; =false for a single operator
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_name = "BOOL")]
     leader_elect: bool,
-    /// The namespace of the lease. The same for every operator of a cluster, whatever its context says, so that only one of them leads
+    /// The namespace of the Lease. Must be the same for all operators of a cluster, so that only one of them leads
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     lease_namespace: String,
-    /// The name of the lease
+    /// The name of the Lease
     #[arg(long, default_value = "stateward", value_name = "NAME")]
     lease_name: String,
-    /// How long others wait for a leader that is silent
+    /// How long other operators wait for a leader that stopped renewing
     #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
     lease_duration: Duration,
-    /// The UID of the pod it runs in: after a restart of its container it takes its own lease back at once
+    /// The UID of the pod: a restarted container reacquires its own Lease at once
     #[arg(long, env = "STATEWARD_POD_UID", value_name = "UID")]
     pod_uid: Option<String>,
-    /// A range of addresses that metrics may be asked of although it is refused otherwise (loopback, link-local, metadata services);
-    /// may be given several times
+    /// An address range to allow for metrics that is refused by default (loopback, link-local, metadata services); may be repeated
     #[arg(long = "allow-egress", value_name = "CIDR")]
     allow_egress: Vec<Cidr>,
-    /// A range of addresses or a host (*.example.com for all below one) that metrics may be asked of, and nothing else; may be given
-    /// several times. What is refused stays refused
+    /// An address range or host (*.example.com includes all hosts below) to restrict metrics to; may be repeated. Addresses refused by
+    /// default stay refused
     #[arg(long = "egress-only", value_name = "CIDR|HOST")]
     egress_only: Vec<Destination>,
-    /// Ask for metrics through this HTTP proxy, such as http://proxy.example:3128; HTTP_PROXY and the like are ignored
+    /// Query metrics through this HTTP proxy, such as http://proxy.example:3128; HTTP_PROXY and similar variables are ignored
     #[arg(
         long,
         env = "STATEWARD_EGRESS_PROXY",
@@ -85,7 +84,7 @@ pub(crate) struct Args {
         value_name = "URL"
     )]
     egress_proxy: Option<String>,
-    /// An address of the node that the operator runs on, which metrics are not asked of; may be given several times
+    /// An address of the operator's node, which metrics are not queried from; may be repeated
     #[arg(
         long = "node-address",
         env = "STATEWARD_NODE_ADDRESSES",
@@ -93,23 +92,22 @@ pub(crate) struct Args {
         value_name = "ADDRESS"
     )]
     node_addresses: Vec<Cidr>,
-    /// A namespace whose metrics may be signed for AWS with the operator's own keys (sigv4), may be given several times; without it
-    /// none
+    /// A namespace whose metrics may be signed with the operator's own AWS keys (sigv4), may be repeated; default: none
     #[arg(long = "aws-signing-namespace", value_name = "NAMESPACE")]
     aws_signing_namespaces: Vec<String>,
-    /// The Prometheus to ask where a metric names none
+    /// The Prometheus address for metrics without one
     #[arg(long, env = "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS", value_name = "URL")]
     prometheus_address: Option<String>,
-    /// What the Jobs of AnalysisTemplates and AnalysisRuns may ask for
+    /// What Jobs of AnalysisTemplates and AnalysisRuns may use
     #[arg(long, value_enum, default_value_t = JobPolicy::Restricted, value_name = "POLICY")]
     analysis_jobs: JobPolicy,
-    /// Where to serve /metrics, /healthz and /readyz
+    /// The address to serve /metrics, /healthz and /readyz on
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// How a line of the log looks
+    /// The format of log lines
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log_format: Format,
-    /// How much is logged: a level, or a filter as RUST_LOG takes it
+    /// What to log: a level, or a RUST_LOG filter
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     log_level: String,
 }
@@ -117,9 +115,9 @@ pub(crate) struct Args {
 /// `--analysis-jobs …`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum JobPolicy {
-    /// Everything that the API server lets the operator create
+    /// Anything that the API server lets the operator create
     Any,
-    /// What the baseline profile of the Pod Security Standards allows
+    /// What the baseline Pod Security Standard allows
     Restricted,
     /// No Jobs
     Off,
@@ -135,7 +133,7 @@ impl From<JobPolicy> for AnalysisJobs {
     }
 }
 
-/// Shorter than this, a renewal that takes its time would be taken for a death.
+/// With a shorter duration, a slow renewal would count as a dead leader.
 const SHORTEST_LEASE: Duration = Duration::from_secs(3);
 
 fn lease_duration(text: &str) -> Result<Duration, String> {
@@ -148,12 +146,12 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The proxy of `--egress-proxy`. It is not parsed by clap, whose errors quote values: this one may have a password.
+/// The proxy of `--egress-proxy`. Not parsed by clap, whose errors quote values: this one may contain a password.
 fn proxy(given: Option<&str>) -> Result<Option<Proxy>> {
     Ok(given.map(str::parse).transpose()?)
 }
 
-/// Runs until it is told to stop.
+/// Runs until a signal to stop arrives.
 pub(crate) async fn run(args: Args) -> Result<()> {
     telemetry::init(telemetry::filter(&args.log_level)?, args.log_format);
     let proxy = proxy(args.egress_proxy.as_deref())?;
@@ -249,14 +247,14 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         tracing::info!("stopped");
         outcome
     };
-    // Beats in the task that does the work: where that is stuck, so is this.
+    // The heartbeat runs in the worker's task, so a stuck worker stops it.
     tokio::select! {
         outcome = work => outcome,
         never = pulse.keep() => match never {},
     }
 }
 
-/// Stands for election, leads, stands again: until it is told to stop.
+/// Acquires the Lease and leads, repeatedly, until a signal to stop arrives.
 async fn lead_by_turns(
     term: Term,
     client: &kube::Client,
@@ -295,7 +293,7 @@ async fn lead_by_turns(
             tokio::select! {
                 () = fence.lost() => {}
                 other = place.other_leader_appears(client) => {
-                    // It is set once.
+                    // It is only set once.
                     let _ = later.set(other);
                 }
             }
@@ -318,7 +316,7 @@ async fn lead_by_turns(
     Ok(())
 }
 
-/// Ends at the first signal to stop.
+/// Resolves at the first signal to stop.
 fn told_to_stop() -> Result<impl Future<Output = ()>> {
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -327,7 +325,7 @@ fn told_to_stop() -> Result<impl Future<Output = ()>> {
             _ = interrupted.recv() => {}
             _ = terminated.recv() => {}
         }
-        tracing::info!("told to stop");
+        tracing::info!("asked to stop");
     })
 }
 

@@ -1,4 +1,4 @@
-//! Where an operator stands for election.
+//! The Lease and the namespaces of an operator.
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -14,19 +14,19 @@ use crate::install::own_namespace;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The Lease that it stands for, and the namespaces that it looks after.
+/// The Lease of the operator, and the namespaces that it manages.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) scope: Scope,
-    /// It runs in a pod of the cluster, for its tenants.
+    /// Whether the operator runs in a pod of the cluster, for several tenants.
     pub(super) in_pod: bool,
 }
 
 impl Place {
-    /// Creates the namespace of the Lease if it is the usual one and not there: an operator on a laptop comes before `stateward install`.
-    /// One that may not look or create takes it to be there.
+    /// Creates the default namespace of the Lease if it is missing: an operator outside the cluster may run before `stateward install`.
+    /// Without access to namespaces, it is assumed to exist.
     pub(super) async fn create_namespace(&self, client: &Client) -> Result<()> {
         if self.namespace != LEASE_NAMESPACE {
             return Ok(());
@@ -38,7 +38,7 @@ impl Place {
             Err(error) => return Err(error).context("cannot look for the namespace of the lease"),
         }
         let mut namespace = own_namespace();
-        // As `kubectl create --save-config` does, for whoever applies the manifests of `stateward install` later.
+        // Like `kubectl create --save-config`, so that the manifests of `stateward install` can be applied later.
         namespace["metadata"]["annotations"] = json!({LAST_APPLIED: namespace.to_string()});
         let namespace: Namespace = serde_json::from_value(namespace)?;
         match namespaces.create(&namespace).await {
@@ -56,7 +56,7 @@ impl Place {
         Ok(())
     }
 
-    /// Another operator that leads and looks after the same namespaces.
+    /// Another leader that manages the same namespaces.
     pub(super) async fn other_leader(
         &self,
         client: &Client,
@@ -66,8 +66,8 @@ impl Place {
         other_leader(client, own, &self.scope, self.in_pod, now).await
     }
 
-    /// Waits for one that comes later. Only an operator outside a pod can see it: one that serves several tenants trusts no Lease of
-    /// theirs.
+    /// Waits for another leader to appear. Only an operator outside a pod checks this: one that serves several tenants does not trust their
+    /// Leases.
     pub(super) async fn other_leader_appears(&self, client: &Client) -> OtherLeader {
         if self.in_pod {
             return std::future::pending().await;

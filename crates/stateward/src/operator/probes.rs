@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,25 +15,26 @@ use axum::serve::Listener;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use parking_lot::{Mutex, MutexGuard};
 use stateward_controller::leadership::Pulse;
 use stateward_controller::{Metrics, Watches};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// How far the operator is.
+/// The state of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The API server has not answered yet.
     Connecting,
-    /// The API server does not know RolloutPlugins.
+    /// The API server does not serve RolloutPlugins.
     NoDefinition,
-    /// Another one leads.
+    /// Another operator leads.
     StandingBy,
-    /// This one does.
+    /// This operator leads.
     Leading,
 }
 
-/// How far the operator is, for whoever asks. Cheap to clone.
+/// The shared state of the operator. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Readiness(Arc<AtomicU8>);
 
@@ -58,7 +59,7 @@ impl Readiness {
         self.0.store(state as u8, Ordering::Relaxed);
     }
 
-    /// The answer for an operator with these watches. One that stands by has only that of the lease.
+    /// The response for these watches. A standby operator only watches the Lease.
     fn answer(&self, watches: &Watches) -> (StatusCode, String) {
         let (state, text) = STATES[usize::from(self.0.load(Ordering::Relaxed))];
         let (code, text) = match (state, watches.complaint()) {
@@ -74,15 +75,14 @@ impl Readiness {
     }
 }
 
-/// What is told.
+/// The data behind the endpoints.
 pub(super) struct Probed {
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
     pub(super) pulse: Pulse,
 }
 
-/// Serves on a thread of its own until the process ends: whoever asks whether the operator lives must be answered while it
-/// works, and not only when it is done.
+/// Serves on its own thread until the process ends, so that probes are answered while the operator's workers are busy.
 pub(super) fn serve_apart(listener: TcpListener, probed: Probed) -> std::io::Result<()> {
     let listener = listener.into_std()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -99,16 +99,16 @@ pub(super) fn serve_apart(listener: TcpListener, probed: Probed) -> std::io::Res
     Ok(())
 }
 
-/// What a client may take. Whoever can reach the port has no credentials to show.
+/// Limits for clients, which are not authenticated.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections at the same time. Beyond that, an address that has fewer than another takes the place of the other's oldest one.
+    /// Concurrent connections. Beyond it, a new connection evicts the oldest one of an address with more connections.
     connections: usize,
-    /// Of these, from one address, so that one client cannot keep the kubelet's probes out.
+    /// Concurrent connections of one address, so that one client cannot block the kubelet's probes.
     of_one_address: usize,
-    /// Time to send the head of a request.
+    /// The timeout of a request's headers.
     header: Duration,
-    /// Time for a whole connection, which serves one request.
+    /// The timeout of a connection, which serves one request.
     connection: Duration,
 }
 
@@ -127,7 +127,7 @@ async fn serve(listener: TcpListener, probed: Probed) {
 async fn serve_within(mut listener: TcpListener, router: Router, limits: Limits) {
     let open = Open::default();
     loop {
-        // axum's own way of accepting: it waits out errors such as too many open files.
+        // axum's accept, which retries on errors such as too many open files.
         let (stream, peer) = Listener::accept(&mut listener).await;
         let Some((place, evicted)) = open.take(peer.ip(), limits) else {
             tracing::debug!(%peer, "too many connections; this one is closed");
@@ -150,7 +150,7 @@ async fn serve_within(mut listener: TcpListener, router: Router, limits: Limits)
                     Ok(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
                     Err(_) => tracing::debug!(%peer, "a connection took too long"),
                 },
-                // Also when its sender is dropped, which is how a connection is evicted.
+                // Dropping the sender, which is how a connection is evicted, resolves it too.
                 _ = evicted => tracing::debug!(%peer, "a connection gave way to one of another address"),
             }
         });
@@ -163,13 +163,13 @@ struct Open(Arc<Mutex<Connections>>);
 
 #[derive(Default)]
 struct Connections {
-    /// By address, the oldest first. Dropping the sender of one evicts it.
+    /// The connections by address, oldest first. Dropping a sender evicts its connection.
     of: HashMap<IpAddr, VecDeque<(u64, oneshot::Sender<()>)>>,
-    /// The number of the next one.
+    /// The number of the next connection.
     next: u64,
 }
 
-/// A connection's place among them, until it is dropped.
+/// A connection's slot, until it is dropped.
 struct Place {
     open: Open,
     address: IpAddr,
@@ -177,7 +177,7 @@ struct Place {
 }
 
 impl Open {
-    /// A place, and what ends when it is taken away again. `None` where there is none to be had.
+    /// A slot, and a receiver that resolves on eviction. `None` if no slot is available.
     fn take(&self, address: IpAddr, limits: Limits) -> Option<(Place, oneshot::Receiver<()>)> {
         let mut open = self.lock();
         let all: usize = open.of.values().map(VecDeque::len).sum();
@@ -212,8 +212,7 @@ impl Open {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connections> {
-        // Every change is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -229,7 +228,7 @@ impl Drop for Place {
     }
 }
 
-/// Long work is no reason to be restarted; work that does not end is.
+/// Long work must not restart the operator; work that never ends must.
 fn health(pulse: &Pulse) -> (StatusCode, String) {
     if pulse.is_alive() {
         return (StatusCode::OK, "ok\n".to_owned());
@@ -270,7 +269,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
-    /// A server within these limits, and its address.
+    /// A server with these limits, and its address.
     async fn served(limits: Limits) -> std::net::SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -285,10 +284,10 @@ mod tests {
 
     const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
-    /// What comes back until the server closes the connection.
+    /// The bytes received until the server closes the connection.
     async fn answer(stream: &mut TcpStream, request: &[u8]) -> String {
         let mut said = Vec::new();
-        // The server may be gone before it is told anything.
+        // The server may close the connection first.
         let _ = stream.write_all(request).await;
         let _ = stream.read_to_end(&mut said).await;
         String::from_utf8(said).unwrap()
@@ -346,7 +345,7 @@ mod tests {
         assert!(open.lock().of.is_empty());
     }
 
-    /// Slow clients of several addresses could keep the kubelet's probes out otherwise.
+    /// Otherwise slow clients of several addresses could block the kubelet's probes.
     #[test]
     fn an_address_with_fewer_connections_takes_the_oldest_place_of_one_with_most() {
         let limits = Limits {
@@ -365,7 +364,7 @@ mod tests {
         assert!(probe.is_some());
         assert_eq!([0, 1, 2, 3].map(&mut evicted), [true, false, false, false]);
         assert!(open.take(address(2), limits).is_none(), "it has enough");
-        // Now it is among those with most, with two of them.
+        // With two connections, it is now one of those with most.
         let other = open.take(address(4), limits);
         assert!(other.is_some());
         assert_eq!([0, 1, 2, 3].map(&mut evicted), [true, false, true, false]);
@@ -406,7 +405,7 @@ mod tests {
         let (blocked, is_blocked) = std::sync::mpsc::channel();
         runtime.spawn(async move {
             blocked.send(()).unwrap();
-            // Not an await: the worker can do nothing else.
+            // Not an await: the worker is blocked.
             let _ = until.recv();
         });
         is_blocked.recv().unwrap();

@@ -1,6 +1,6 @@
-//! Addresses that metrics are never asked of: those of the API server and of the operator's node.
+//! Addresses that metrics are never queried from: those of the API server and of the operator's node.
 //!
-//! Whoever may write a template shall not reach them from where the operator stands.
+//! The author of a template must not reach them through the operator.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use tokio::time::{sleep, timeout};
 const API_SERVER: &str = "an address of the API server";
 const NODE: &str = "an address of the operator's node";
 
-/// How often to look where the API servers are now.
+/// How often to refresh the addresses of the API servers.
 const EVERY: Duration = Duration::from_secs(300);
-/// How long one look may take.
+/// The timeout of a refresh.
 const ONE_LOOK: Duration = Duration::from_secs(10);
 
-/// What is refused, and how it is kept up to date.
+/// The refused addresses, and how to refresh them.
 #[derive(Clone)]
 pub(super) struct Watch {
     client: Client,
-    /// Where the client connects to, and the address of the Service in front of the API server: names or addresses.
+    /// The address of the client configuration and that of the API server's Service: names or addresses.
     hosts: Vec<String>,
     pub(super) refusals: Refusals,
 }
 
 impl Watch {
-    /// Refuses the node at once, and the API server as far as `hosts` are addresses.
+    /// Refuses the node's addresses at once, and those `hosts` that are addresses.
     pub(super) fn new(client: Client, hosts: Vec<String>, node: Vec<Cidr>) -> Self {
         let refusals = Refusals::default();
         refusals.replace(NODE, node);
@@ -45,8 +45,7 @@ impl Watch {
         self.hosts.iter().filter_map(|host| host.parse().ok()).collect()
     }
 
-    /// Looks once. What cannot be learned is left out: the right to read the EndpointSlice may be missing, and a name may not
-    /// resolve just now. Then what was known stays refused.
+    /// Refreshes once. Access to the EndpointSlice may be missing and a name may fail to resolve; addresses known before then stay refused.
     pub(super) async fn look(&self) {
         let mut found = self.literal();
         let mut complete = true;
@@ -71,7 +70,7 @@ impl Watch {
         }
     }
 
-    /// Looks again and again. Never ends.
+    /// Refreshes forever.
     pub(super) async fn keep_looking(&self) {
         loop {
             sleep(EVERY).await;
@@ -91,7 +90,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::{Arc, Mutex};
 
-    /// A client whose API server gives this answer.
+    /// A client of an API server with this response.
     fn answering(answer: &Arc<Mutex<(u16, Value)>>) -> Client {
         let answer = answer.clone();
         let service = tower::service_fn(move |_: http::Request<Body>| {

@@ -1,4 +1,4 @@
-//! One term as the leader, to its end.
+//! One term as the leader.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use stateward_controller::{AnalysisJobs, Fence, Metrics, Operator, Options};
 
 use super::refusals::Watch;
 
-/// What a term needs.
+/// The dependencies of a term.
 pub(super) struct Term {
     pub(super) client: Client,
     pub(super) options: Options,
     pub(super) metrics: Metrics,
-    /// Where metrics are asked for.
+    /// Where metrics may be queried from.
     pub(super) egress: Egress,
-    /// Keeps up to date where not.
+    /// Keeps the refused addresses up to date.
     pub(super) refusals: Watch,
-    /// Through which proxy, if any.
+    /// The proxy for metrics, if any.
     pub(super) proxy: Option<Proxy>,
-    /// Whose metrics may be signed with the operator's keys for AWS.
+    /// The namespaces whose metrics may be signed with the operator's AWS keys.
     pub(super) aws_namespaces: Vec<String>,
-    /// Whom to ask where a metric does not say.
+    /// The Prometheus address for metrics without one.
     pub(super) prometheus: Option<String>,
-    /// What the Jobs of analyses may ask for.
+    /// What the Jobs of analyses may use.
     pub(super) jobs: AnalysisJobs,
 }
 
 /// Why a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Somebody else may lead now.
+    /// Another operator may lead now.
     Lost,
-    /// It was told to stop, and nothing is on its way any more.
+    /// The operator was stopped, and no request is in flight.
     Stopped,
-    /// The operator ended though nobody asked it to.
+    /// The operator ended without being stopped.
     Broken,
 }
 
-/// How long a request on its way is waited for. Shorter than what is left of a lease that is renewed as it should be.
+/// How long to wait for requests in flight. Shorter than what remains of a Lease that is renewed on time.
 const LAST_REQUEST: Duration = Duration::from_secs(5);
 
 impl Term {
@@ -54,8 +54,7 @@ impl Term {
             .aws(aws, self.aws_namespaces.clone())
     }
 
-    /// Works behind `fence` until `lost` or told to `stop`. What was decided and not yet sent is dropped: the next leader
-    /// decides for itself.
+    /// Works behind `fence` until `lost` or `stop`. Decisions that were not sent yet are dropped: the next leader makes its own.
     pub(super) async fn serve(
         &self,
         fence: Fence,

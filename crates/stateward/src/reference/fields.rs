@@ -1,4 +1,4 @@
-//! A schema as tables: one for the object itself, one for each object in it.
+//! Renders a schema as tables: one for the object, and one for each nested object.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -6,8 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::cell;
 
-/// The tables of an object at `path`, with headings for what is in it. What has to be there and what it is unless given concerns
-/// only what people write.
+/// The tables of an object at `path`, with headings for nested objects. Required fields and defaults are shown only for what users write.
 pub(super) fn tables(path: &str, schema: &JSONSchemaProps) -> String {
     let written = path.starts_with("spec");
     let mut page = String::from("| field | type | |\n|---|---|---|\n");
@@ -34,7 +33,7 @@ pub(super) fn tables(path: &str, schema: &JSONSchemaProps) -> String {
     page + &below
 }
 
-/// What is in a list, or the thing itself.
+/// The schema of a list's items, or the schema itself.
 fn inside<'s>(path: &str, schema: &'s JSONSchemaProps) -> (String, &'s JSONSchemaProps) {
     match &schema.items {
         Some(JSONSchemaPropsOrArray::Schema(item)) => inside(&format!("{path}[]"), item),
@@ -62,14 +61,14 @@ fn kind(schema: &JSONSchemaProps) -> String {
 fn limits(schema: &JSONSchemaProps, written: bool) -> String {
     let mut said = String::new();
     let values: Vec<_> = schema.enum_.iter().flatten().collect();
-    // A field that may be null has that among its values.
+    // A nullable field has null among its values.
     let values = values.iter().filter_map(|value| value.0.as_str());
     let values: Vec<_> = values.map(|value| format!("`{value}`")).collect();
     if !values.is_empty() {
         said.push_str(&format!(" One of {}.", values.join(", ")));
     }
     let numbers = schema.x_kubernetes_int_or_string != Some(true);
-    // What only says that it is a number of 32 bits says nothing.
+    // The limits of a 32-bit integer are not worth showing.
     let told = |bound: Option<f64>| bound.filter(|bound| numbers && bound.abs() < f64::from(i32::MAX));
     match (told(schema.minimum), told(schema.maximum)) {
         (Some(least), Some(most)) => said.push_str(&format!(" {least} to {most}.")),

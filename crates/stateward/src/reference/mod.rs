@@ -1,5 +1,5 @@
-//! The reference pages of the book: one for every verb, from what clap knows, and those of the spec and the status, from the
-//! definitions of the resources. Made again with `cargo xtask generate reference`; a stale page fails the test.
+//! The reference pages of the book: one per verb, from clap's definitions, and those of spec and status, from the CRDs. Generate them
+//! with `cargo xtask generate reference`; a stale page fails the test.
 //!
 //! - `verbs`: a page for every verb, and their index.
 //! - `fields`: a schema as tables.
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
-/// The first line of every page that is made.
+/// The first line of every generated page.
 const MADE: &str = "<!-- made by cargo xtask generate reference -->\n\n";
 
 /// Set to write the pages rather than to compare them.
@@ -34,13 +34,13 @@ fn pages() -> Pages {
         .collect()
 }
 
-/// What is in a cell of a table must not end it.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// What is there of pages that were made.
+/// The generated pages that are checked in.
 fn committed(dir: &Path, below: &Path) -> Pages {
     let mut found = Pages::new();
     for entry in fs::read_dir(dir.join(below)).into_iter().flatten() {

@@ -9,7 +9,7 @@ use stateward_core::world::{Phase, Reason};
 
 use super::{cell, fields};
 
-/// The resources that are rollouts.
+/// The definitions of the rollout kinds.
 fn rollouts() -> [CustomResourceDefinition; 2] {
     [
         stateward_api::rolloutplugin::definition(),
@@ -63,7 +63,7 @@ pub(super) fn status() -> String {
     page
 }
 
-/// A way to be in each phase; where a phase says different things, each of them.
+/// A way to reach each phase; several where a phase has several meanings.
 const STANDS: [(&str, Phase, Reason); 8] = [
     ("pods are on their way", Phase::Progressing, Reason::Stepping),
     ("a pause stands", Phase::Paused, Reason::StepPaused),

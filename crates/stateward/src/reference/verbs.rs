@@ -28,7 +28,7 @@ pub(super) fn pages(program: &Command) -> Pages {
     pages
 }
 
-/// The commands that do something, with the words that lead to them.
+/// The leaf commands, with the words that lead to them.
 fn leaves<'c>(command: &'c Command, words: &str) -> Vec<(String, &'c Command)> {
     let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below
@@ -60,7 +60,7 @@ fn page(name: &str, command: &Command) -> String {
     }
     let options: Vec<_> = command.get_opts().chain(flags(command)).filter(shown).collect();
     let mut options: Vec<_> = options.into_iter().filter(|arg| arg.get_id() != "help").collect();
-    // In the order of the declaration, which is that of the help.
+    // In the order of declaration, as in the help.
     let declared: Vec<_> = command.get_arguments().map(Arg::get_id).collect();
     options.sort_by_key(|arg| declared.iter().position(|id| *id == arg.get_id()));
     if !options.is_empty() {
@@ -80,7 +80,7 @@ fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(flag)
 }
 
-/// `-o`, `--output <OUTPUT>`, what it is, its values and its default. Nothing of the machine that this is made on.
+/// `-o`, `--output <OUTPUT>`, the description, values and default. Independent of the machine that generates it.
 fn row(arg: &Arg) -> String {
     let mut about = arg
         .get_long_help()
@@ -111,7 +111,7 @@ fn row(arg: &Arg) -> String {
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
     let default = if takes { defaults.join(", ") } else { String::new() };
-    // Some say it themselves.
+    // Some descriptions already say so.
     let again = matches!(arg.get_action(), ArgAction::Append)
         && !arg.is_positional()
         && !about.contains("may be given");
@@ -119,13 +119,13 @@ fn row(arg: &Arg) -> String {
     format!("| {}{again} | {} | {default} |\n", spelling(arg), cell(&about))
 }
 
-/// How it is typed.
+/// The spelling of an argument.
 fn spelling(arg: &Arg) -> String {
     let code = |text: String| format!("`{}`", text.replace('|', "\\|"));
     if arg.is_positional() {
         return code(arg.to_string());
     }
-    // clap's own spelling has the long name and the value.
+    // clap's spelling has the long name and the value.
     let long = code(arg.to_string());
     match (arg.get_short(), arg.get_long()) {
         (Some(short), Some(_)) => format!("`-{short}`, {long}"),
@@ -133,7 +133,7 @@ fn spelling(arg: &Arg) -> String {
     }
 }
 
-/// Help text as Markdown: paragraphs as they are, lists and tables of it as code.
+/// Help text as Markdown: paragraphs unchanged, lists and tables as code.
 fn paragraphs(text: &str, page: &mut String) {
     for paragraph in text.split("\n\n") {
         let mut lines: Vec<_> = paragraph.lines().collect();

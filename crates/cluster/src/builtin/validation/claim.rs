@@ -1,4 +1,4 @@
-//! What a PersistentVolumeClaim may ask for, and what may change about it.
+//! Validates PersistentVolumeClaims and their updates.
 
 use crate::json::{Value, json};
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub(crate) fn spec(at: &At, spec: &Value, problems: &mut Problems) {
         if !class.is_empty() {
             problems.invalid_for(&at.field(name), class, names::dns_subdomain(class));
         }
-        // The volume mode stands between the two.
+        // The volume mode comes between the two.
         if name == "storageClassName" {
             mode(&at.field("volumeMode"), spec, problems);
             data_sources(at, spec, problems);
@@ -106,7 +106,7 @@ fn data_sources(at: &At, spec: &Value, problems: &mut Problems) {
     if !source.is_object() || !reference.is_object() {
         return;
     }
-    // The server means to show the path and shows an empty struct.
+    // The server means to show the path but shows an empty struct.
     if !text(reference, "namespace").is_empty() {
         problems.invalid_as(
             at,
@@ -125,7 +125,7 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     metadata::update_of_kind("persistentvolumeclaims", old, new, problems);
     create(new, problems);
     let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
-    // Binding names the volume, once.
+    // Binding sets the volume name once.
     if text(&before, "volumeName").is_empty() {
         copy(&after, &mut before, "volumeName");
     }
@@ -138,7 +138,7 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
             crate::builtin::fields::set(requests, "storage", size);
         }
     }
-    // A default class that came later may be filled in.
+    // A default class may be set later.
     if !has(&before, "storageClassName") {
         copy(&before, &mut after, "storageClassName");
     }
@@ -160,7 +160,7 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     }
 }
 
-/// A spec as the server prints it from its own struct, where fields have other names and an order.
+/// A spec as the server prints its own struct, with other field names and their order.
 fn dumped(spec: &Value) -> String {
     let source = |name: &str, is_reference: bool| {
         let source = &spec[name];

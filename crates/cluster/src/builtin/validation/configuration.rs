@@ -8,7 +8,7 @@ use crate::builtin::fields::{entries, flag, has, same, text};
 use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
-/// All values of one object together, in bytes.
+/// The limit for all values of one object together, in bytes.
 const LIMIT: usize = 1024 * 1024;
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
@@ -103,7 +103,7 @@ fn registry(at: &At, data: &Value, key: &str, problems: &mut Problems) {
     }
     let content = decoded(&data[key]);
     if let Err(error) = serde_json::from_slice::<crate::json::Map>(&content) {
-        // What exactly is wrong with it is said in our parser's words, not in Go's.
+        // The text of the parse error is our parser's, not Go's.
         problems.invalid(&at.key(key), "<secret contents redacted>", &error.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! Containers of every sort.
+//! Validates all kinds of containers.
 
 use crate::json::Value;
 
@@ -15,7 +15,7 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const NOT_FOR_INIT: &str = "may not be set for init containers without restartPolicy=Always";
 
-/// Checks all containers of a pod. `volumes` are those that are themselves in order.
+/// Checks all containers of a pod. `volumes` are the valid ones.
 pub(crate) fn containers(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
     regular(&at.field("containers"), spec, volumes, problems);
     init(&at.field("initContainers"), spec, volumes, problems);
@@ -74,7 +74,7 @@ fn init(at: &At, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
     }
 }
 
-/// What holds for every container.
+/// The rules for every container.
 fn common(at: &At, container: &Value, spec: &Value, volumes: &[&Value], problems: &mut Problems) {
     let name = text(container, "name");
     if name.is_empty() {
@@ -137,7 +137,7 @@ fn ports(at: &At, container: &Value, problems: &mut Problems) {
     }
 }
 
-/// A port of the host can be had once.
+/// A host port can be used only once.
 fn host_ports(at: &At, containers: &[Value], problems: &mut Problems) {
     let mut taken = Vec::new();
     for (index, container) in containers.iter().enumerate() {
@@ -187,7 +187,7 @@ fn mounts(at: &At, container: &Value, volumes: &[&Value], problems: &mut Problem
                 "must not already exist as a path in volumeDevices",
             );
         }
-        // Upstream leaves the index out of the paths from here on.
+        // Upstream omits the index in the paths from here on.
         sub_paths(all, &at, mount, problems);
         propagation(all, container, mount, problems);
     }
@@ -310,7 +310,7 @@ fn resize_policy(at: &At, container: &Value, spec: &Value, problems: &mut Proble
     }
 }
 
-/// A container's own restart policy and the rules that bend it.
+/// A container's own restart policy and its rules.
 fn restart_policy(at: &At, container: &Value, problems: &mut Problems) {
     let rules = items(container, "restartPolicyRules");
     match container["restartPolicy"].as_str() {

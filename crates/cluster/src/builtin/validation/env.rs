@@ -1,4 +1,4 @@
-//! Environment variables and what they may refer to.
+//! Validates environment variables and their sources.
 
 use crate::json::Value;
 
@@ -6,7 +6,7 @@ use crate::builtin::fields::{has, items, text};
 use crate::builtin::problems::{At, Problems};
 use crate::names;
 
-/// What the environment may take from the pod.
+/// The pod fields available to the environment.
 const POD_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -18,7 +18,7 @@ const POD_FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// What a file may take from the pod.
+/// The pod fields available to a file.
 const FILE_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -164,7 +164,7 @@ fn pod_field(at: &At, reference: &Value, allowed: &[&str], problems: &mut Proble
     }
 }
 
-/// An amount of a container; a file must say of which.
+/// A resource of a container; a file must name the container.
 pub(crate) fn resource_field(at: &At, reference: &Value, for_file: bool, problems: &mut Problems) {
     let resource = text(reference, "resource");
     let is_huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");

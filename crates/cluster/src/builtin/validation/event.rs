@@ -1,4 +1,4 @@
-//! Events: what they are about lives where they live, and new ones say who saw it.
+//! Validates Events: they are in the namespace of their object, and new ones name their reporter.
 
 use crate::json::Value;
 
@@ -6,7 +6,7 @@ use crate::builtin::fields::text;
 use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
-/// As `validate`, for a new Event of `events.k8s.io`, which must do without what that group has left behind.
+/// Like `validate`, for a new Event of `events.k8s.io`, which must not set the deprecated fields.
 pub(crate) fn create_of_new_group(object: &Value, problems: &mut Problems) {
     validate(object, "reportingController", problems);
     series(object, problems);
@@ -24,7 +24,7 @@ pub(crate) fn create_of_new_group(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// As `validate`, for a changed Event of `events.k8s.io`: only its series goes on.
+/// Like `validate`, for a changed Event of `events.k8s.io`: only its series may change.
 pub(crate) fn update_of_new_group(old: &Value, new: &Value, problems: &mut Problems) {
     validate(new, "reportingController", problems);
     if old["series"] != new["series"] {
@@ -39,7 +39,7 @@ pub(crate) fn update_of_new_group(old: &Value, new: &Value, problems: &mut Probl
         "ResourceVersion",
         "FieldPath",
     ];
-    // What the field is called, what it is called in messages, and the fields of Go's own type where that is what is shown.
+    // The field, its name in messages, and the fields of Go's type if that is printed.
     let fixed: [(&str, &str, &[&str]); 14] = [
         ("involvedObject", "involvedObject", REFERENCE),
         ("reason", "reason", &[]),
@@ -48,7 +48,7 @@ pub(crate) fn update_of_new_group(old: &Value, new: &Value, problems: &mut Probl
         ("firstTimestamp", "firstTimestamp", &[]),
         ("lastTimestamp", "lastTimestamp", &[]),
         ("count", "count", &[]),
-        // Upstream looks at it twice.
+        // Upstream checks it twice.
         ("reason", "reason", &[]),
         ("type", "type", &[]),
         ("eventTime", "eventTime", &[]),
@@ -86,7 +86,7 @@ fn is_unset(value: &Value) -> bool {
     }
 }
 
-/// A struct as Go shows it where it has no tags: every field, under its own name.
+/// A struct as Go prints it without tags: every field, with its Go name.
 fn in_go(value: &Value, fields: &[&str]) -> String {
     let shown = fields.iter().map(|name| {
         // `APIVersion` is `apiVersion` in JSON, `UID` is `uid`.
@@ -98,7 +98,7 @@ fn in_go(value: &Value, fields: &[&str]) -> String {
     format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
-/// A series is of two at least.
+/// A series has a count of at least two.
 fn series(object: &Value, problems: &mut Problems) {
     let series = &object["series"];
     if series.is_null() {
@@ -113,7 +113,7 @@ fn series(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks an Event in the core group's dress; `reporter` is what its group calls the controller that saw it.
+/// Checks an Event in the form of the core group; `reporter` is the name of the reporting controller's field in its group.
 pub(crate) fn validate(object: &Value, reporter: &str, problems: &mut Problems) {
     let about = text(&object["involvedObject"], "namespace");
     let namespace = text(&object["metadata"], "namespace");

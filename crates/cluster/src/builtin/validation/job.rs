@@ -1,4 +1,4 @@
-//! What a Job may be, and what may change about it.
+//! Validates Jobs and their updates.
 
 use crate::json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ fn is_indexed(spec: &Value) -> bool {
     text(spec, "completionMode") == "Indexed"
 }
 
-/// A selector that the server made must match the labels it made.
+/// A generated selector must match the generated labels.
 fn generated_selector(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     if flag(spec, "manualSelector") || !spec["selector"].is_object() {
@@ -88,7 +88,7 @@ fn spec(at: &At, spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// What holds for a Job and for a CronJob's template of one.
+/// The rules for a Job and for a CronJob's template.
 fn without_selector(at: &At, spec: &Value, problems: &mut Problems) {
     let numbers = [
         "parallelism",
@@ -311,8 +311,7 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     }
 }
 
-/// The template stays as it is; while a Job is suspended and has no pods, where and with how much its pods will run may
-/// still change.
+/// The template is immutable; while a Job is suspended and has no pods, its scheduling fields and resources may still change.
 fn template_update(at: &At, old: &Value, new: &Value, problems: &mut Problems) {
     let status = &old["status"];
     let is_suspended = items(status, "conditions")
@@ -322,7 +321,7 @@ fn template_update(at: &At, old: &Value, new: &Value, problems: &mut Problems) {
         && (!has(status, "startTime") || is_suspended)
         && int(status, "active").unwrap_or_default() == 0;
     let (before, after) = (&old["spec"]["template"], &new["spec"]["template"]);
-    // The server prints the whole of it here as its internal type; the field says enough.
+    // The server prints its whole internal type here; the field is enough for us.
     if !is_open {
         if !same(before, after) {
             problems.invalid_as(at, "", IMMUTABLE);
@@ -342,7 +341,7 @@ fn open_fields(pod: &mut Value, after: &Value) {
     }
     if let Some(affinity) = made(pod, "affinity") {
         copy(&after["affinity"], affinity, "nodeAffinity");
-        // An affinity that says nothing but this may come and go with it.
+        // An affinity that consists only of this may be added and removed with it.
         if !has(after, "affinity") && affinity.as_object().is_some_and(Map::is_empty) {
             unset(pod, "affinity");
         }
@@ -356,7 +355,7 @@ fn open_fields(pod: &mut Value, after: &Value) {
     }
 }
 
-/// Checks a CronJob, whose schedule is only asked to be there.
+/// Checks a CronJob; of its schedule only that it is set.
 pub(crate) fn cron_job(object: &Value, is_new: bool, problems: &mut Problems) {
     let (at, cron) = (At::new("spec"), &object["spec"]);
     metadata::of_kind("cronjobs.batch", object, problems);

@@ -1,4 +1,4 @@
-//! What a Job's status may say. Upstream is strict here: a Job that is over stays over, and says how it came to be.
+//! Validates a Job's status. Upstream is strict here: a finished Job stays finished, and its status must say why.
 
 use crate::json::Value;
 
@@ -17,7 +17,7 @@ fn is_finished(status: &Value) -> bool {
     is(status, "Complete") || is(status, "Failed")
 }
 
-/// Checks a changed status. Most rules hold only for what this very update changed.
+/// Checks a changed status. Most rules apply only to what this update changed.
 pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
     metadata::update_of_kind("jobs.batch", old, new, problems);
     let (before, after) = (&old["status"], &new["status"]);
@@ -61,7 +61,7 @@ fn condition(at: &At, detail: &str, problems: &mut Problems) {
     problems.invalid_as(&at.field("conditions"), "", detail);
 }
 
-/// How a Job ended, and when.
+/// How and when a Job ended.
 fn outcome(
     at: &At,
     after: &Value,
@@ -94,7 +94,7 @@ fn outcome(
             problems.required(&time, "completionTime is required for Complete jobs");
         }
     }
-    // Both are UTC at the same precision, so their text sorts as they do.
+    // Both are UTC with the same precision, so their text sorts like the times.
     let is_early = has(after, "startTime")
         && has(after, "completionTime")
         && text(after, "completionTime") < text(after, "startTime");
@@ -132,7 +132,7 @@ fn over_zero(at: &At, after: &Value, name: &str, problems: &mut Problems) {
     }
 }
 
-/// What a Job that is over cannot have any more.
+/// What a finished Job must no longer have.
 fn remains(
     at: &At,
     new: &Value,
@@ -162,7 +162,7 @@ fn remains(
                 "null".to_owned()
             }
         };
-        // The server prints its internal type, whose fields are upper case and never left out.
+        // The server prints its internal type, whose fields are upper case and never omitted.
         let shown = format!(
             "{{\"Succeeded\":{},\"Failed\":{}}}",
             shown("succeeded"),
@@ -192,7 +192,7 @@ fn indexes(at: &At, new: &Value, changed: &impl Fn(&str) -> bool, problems: &mut
     }
 }
 
-/// What cannot be taken back.
+/// Irreversible changes.
 fn transitions(at: &At, old: &Value, new: &Value, problems: &mut Problems) {
     let (before, after, spec) = (&old["status"], &new["status"], &new["spec"]);
     for kind in ["Failed", "Complete", "FailureTarget"] {

@@ -1,11 +1,11 @@
-//! Volumes of the plugins that Kubernetes once had built in.
+//! Volumes of the plugins that were once built into Kubernetes.
 
 use crate::json::Value;
 
 use crate::builtin::fields::{has, int, items, text};
 use crate::builtin::problems::{At, Problems, between};
 
-/// Checks the source of a volume that is not of our own time. Those that are not named are taken as they come.
+/// Checks the source of a legacy volume. Other sources are accepted.
 pub(crate) fn validate(at: &At, kind: &str, source: &Value, problems: &mut Problems) {
     let required: &[&str] = match kind {
         "azureDisk" => return azure_disk(at, source, problems),

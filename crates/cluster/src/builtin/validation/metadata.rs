@@ -1,4 +1,4 @@
-//! What metadata may say, on creation and on change.
+//! Validates metadata on creation and update.
 
 use crate::json::Value;
 
@@ -7,17 +7,17 @@ use crate::builtin::fields::{entries, flag, has, int, items, text};
 use crate::builtin::problems::{At, IMMUTABLE, NEGATIVE, Problems, in_order};
 use crate::names;
 
-/// All annotations of an object together, keys and values.
+/// The limit for all annotations of an object together, keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What the name of an object may be.
+/// The naming rule of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
     Subdomain,
     Label,
-    /// Whatever can stand in a URL.
+    /// Any valid URL path segment.
     PathSegment,
 }
 
@@ -48,7 +48,7 @@ impl NameRule {
     }
 }
 
-/// The kinds whose finalizers must have a domain. The others came after that rule.
+/// The kinds whose finalizers must have a domain. Newer kinds lack that rule.
 fn has_strict_finalizers(resource: &str) -> bool {
     !matches!(
         resource,
@@ -56,7 +56,7 @@ fn has_strict_finalizers(resource: &str) -> bool {
     )
 }
 
-/// Checks metadata as the kind does: its own name rule, and finalizers with a domain.
+/// Checks metadata by the kind's own rules: its name, and finalizers with a domain.
 pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
@@ -71,7 +71,7 @@ pub(crate) fn of_kind(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks metadata as every kind does. What is as it was stored `before` was in order then.
+/// Checks metadata by the rules for every kind. What is unchanged since `before` was valid then.
 pub(crate) fn of_any(resource: &str, before: &Value, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     if is_as_stored(&before["metadata"], metadata) {
@@ -86,8 +86,8 @@ pub(crate) fn of_any(resource: &str, before: &Value, object: &Value, problems: &
     );
 }
 
-/// A kind that we do not know is taken to live where its object says.
 /// Checks the metadata of a custom object: finalizers need no domain.
+/// An unknown kind is namespaced if its object has a namespace.
 pub(crate) fn of_custom(resource: &str, object: &Value, problems: &mut Problems) {
     let metadata = &object["metadata"];
     validate(
@@ -216,7 +216,7 @@ fn finalizer_domains(metadata: &Value, problems: &mut Problems) {
     }
 }
 
-/// A finalizer is one of the server's own or says whose it is.
+/// A finalizer is one of the server's own or has a domain.
 pub(crate) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems) {
     if !finalizer.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&finalizer) {
         problems.invalid(
@@ -227,7 +227,7 @@ pub(crate) fn finalizer_domain(at: &At, finalizer: &str, problems: &mut Problems
     }
 }
 
-/// Checks what an update did to metadata, as the kind does.
+/// Checks an update of metadata by the kind's own rules.
 pub(crate) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems: &mut Problems) {
     update_of_any(old, new, problems);
     if has_strict_finalizers(resource) && !is_as_stored(&old["metadata"], &new["metadata"]) {
@@ -235,12 +235,12 @@ pub(crate) fn update_of_kind(resource: &str, old: &Value, new: &Value, problems:
     }
 }
 
-/// Whether metadata is what is stored, which was in order then.
+/// Whether metadata equals the stored one, which was valid.
 fn is_as_stored(before: &Value, after: &Value) -> bool {
     after.is_object() && before.shares(after)
 }
 
-/// Checks what an update did to metadata, as every kind does.
+/// Checks an update of metadata by the rules for every kind.
 pub(crate) fn update_of_any(old: &Value, new: &Value, problems: &mut Problems) {
     let at = At::new("metadata");
     let (before, after) = (&old["metadata"], &new["metadata"]);
@@ -288,7 +288,7 @@ fn changed_owners(at: &At, before: &Value, after: &Value, problems: &mut Problem
     }
 }
 
-/// What is on its way out takes no new finalizers.
+/// An object that is being deleted takes no new finalizers.
 fn new_finalizers(at: &At, before: &Value, after: &Value, problems: &mut Problems) {
     let known = items(before, "finalizers");
     let mut added: Vec<_> = items(after, "finalizers")

@@ -1,7 +1,7 @@
-//! What the server refuses: here, which rules hold for which kind; below, the rules.
+//! Validation: here, which rules apply to which kind; below, the rules.
 //!
-//! Small kinds have theirs beside their defaults. What is shared (`metadata`, `selector`, `resource`, `env`, …) answers with
-//! problems at the place that its caller names.
+//! The rules of small kinds are next to their defaults. Shared rules (`metadata`, `selector`, `resource`, `env`, …) report errors at the
+//! path that the caller passes.
 
 pub(super) mod claim;
 pub(super) mod configuration;
@@ -32,7 +32,7 @@ use crate::builtin::{
     autoscaler, budget, endpoints, lease, node, persistent_volume, rbac, revision, storage_class,
 };
 
-/// Checks a new object as its kind does.
+/// Checks a new object by its kind's rules.
 pub(crate) fn create(resource: &str, object: &Value, problems: &mut Problems) {
     match resource {
         "pods" => pod::create(object, problems),
@@ -74,7 +74,7 @@ pub(crate) fn create(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Kinds that have nothing to say about their metadata and little about the rest.
+/// Kinds with no rules for their metadata and few others.
 fn plain(resource: &str, object: &Value, problems: &mut Problems) {
     match resource {
         "namespaces" => {
@@ -93,7 +93,7 @@ fn plain(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks a changed object as its kind does.
+/// Checks a changed object by its kind's rules.
 pub(crate) fn update(resource: &str, old: &Value, new: &Value, endpoint: Endpoint, problems: &mut Problems) {
     if endpoint == Endpoint::Status {
         return update_status(resource, old, new, problems);

@@ -27,7 +27,7 @@ pub(crate) fn create(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// What holds for a pod whether it is new or changed.
+/// The rules for new and changed pods.
 pub(crate) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
     let (at, spec) = (At::new("spec"), &object["spec"]);
     metadata::of_kind("pods", object, problems);
@@ -52,7 +52,7 @@ pub(crate) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
             }
         }
     }
-    // Templates with such images have been stored, so only pods are held to this.
+    // Templates with such images exist in storage, so the rule applies only to pods.
     for list in ["containers", "initContainers"] {
         for (index, container) in items(spec, list).iter().enumerate() {
             let image = text(container, "image");
@@ -64,7 +64,7 @@ pub(crate) fn metadata_and_spec(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks a template as every workload does. `at` is where it is.
+/// Checks a workload's template at the path `at`.
 pub(crate) fn template(at: &At, template: &Value, problems: &mut Problems) {
     template_metadata(at, template, problems);
     spec(&at.field("spec"), &template["spec"], None, problems);
@@ -74,7 +74,7 @@ pub(crate) fn template(at: &At, template: &Value, problems: &mut Problems) {
     }
 }
 
-/// Upstream leaves `metadata` out of these paths.
+/// Upstream omits `metadata` in these paths.
 pub(crate) fn template_metadata(at: &At, template: &Value, problems: &mut Problems) {
     selector::labels(&at.field("labels"), &template["metadata"]["labels"], problems);
     metadata::annotations(&at.field("annotations"), &template["metadata"], problems);
@@ -86,7 +86,7 @@ pub(crate) fn template_metadata(at: &At, template: &Value, problems: &mut Proble
     );
 }
 
-/// Annotations that mean something on a pod.
+/// Annotations with a meaning on pods.
 pub(crate) fn annotations(at: &At, metadata: &Value, spec: &Value, problems: &mut Problems) {
     for (key, value) in entries(metadata, "annotations") {
         let value = value.as_str().unwrap_or_default();
@@ -218,7 +218,7 @@ fn pod_resources(at: &At, spec: &Value, problems: &mut Problems) {
     resource::of_pod(at, resources, problems);
 }
 
-/// On the host's network a port is what it is; a template may leave the host port to the pod's defaults.
+/// On the host network a host port must equal its container port; a template may leave it to the pod's defaults.
 fn host_network(at: &At, spec: &Value, is_pod: bool, problems: &mut Problems) {
     if !flag(spec, "hostNetwork") {
         return;
@@ -314,7 +314,7 @@ fn gates(at: &At, spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A user namespace of its own does not go with the host's other namespaces. Two of these paths are upstream's typos.
+/// A user namespace excludes the host's other namespaces. Two of these paths are upstream's typos.
 fn host_users(at: &At, spec: &Value, problems: &mut Problems) {
     if spec["hostUsers"] != false {
         return;

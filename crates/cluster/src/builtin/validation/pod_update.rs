@@ -1,4 +1,4 @@
-//! What may change about a pod once it is there, and what its status may say.
+//! Validates updates of a pod and of its status.
 
 use crate::json::Value;
 
@@ -10,7 +10,7 @@ use crate::builtin::fields::{copy, entries, has, int, items, same, set, text};
 use crate::builtin::problems::{At, IMMUTABLE, Problems};
 use crate::names;
 
-/// What upstream says, without the diff of Go structs that it appends.
+/// Upstream's message, without the diff of Go structs that it appends.
 const OTHER_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
 `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
 `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -118,7 +118,7 @@ fn only_removed_gates(at: &At, old: &Value, new: &Value, problems: &mut Problems
     }
 }
 
-/// The new spec with every change that is allowed taken back, so that what differs is what is not.
+/// The new spec with every allowed change undone, so that any remaining difference is an error.
 fn with_allowed_changes_undone(old: &Value, new: &Value) -> Value {
     let mut spec = new.clone();
     for list in ["containers", "initContainers"] {
@@ -140,7 +140,7 @@ fn with_allowed_changes_undone(old: &Value, new: &Value) -> Value {
     spec
 }
 
-/// A pod that is not yet up for scheduling may still be told more precisely where to run.
+/// A gated pod's node constraints may still be narrowed.
 fn is_gated(old: &Value) -> bool {
     !items(old, "schedulingGates").is_empty()
 }
@@ -216,7 +216,7 @@ fn nominated_node(at: &At, old: &Value, after: &Value, problems: &mut Problems) 
     }
 }
 
-/// A container that ended and may not start again stays ended.
+/// A terminated container that must not restart stays terminated.
 fn terminated_stays(
     at: &At,
     before: &Value,

@@ -48,7 +48,7 @@ pub(crate) fn probes(at: &At, container: &Value, grace: Option<i64>, problems: &
     }
 }
 
-/// Exactly one way to act.
+/// Exactly one handler must be set.
 fn handler(at: &At, handler: &Value, grace: Option<i64>, problems: &mut Problems) {
     let mut found = false;
     for name in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {

@@ -1,4 +1,4 @@
-//! Requests and limits.
+//! Validates requests and limits.
 
 use crate::json::Value;
 
@@ -7,9 +7,9 @@ use crate::builtin::problems::{At, NEGATIVE, Problems};
 use crate::names;
 use stateward_schema::Quantity;
 
-/// What a container can ask for without naming a domain.
+/// The native resources of a container.
 const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Names without a domain that mean something somewhere, for quotas for example.
+/// Native resource names, including those for quotas.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -37,19 +37,19 @@ fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Without a domain, or with Kubernetes' own.
+/// Without a domain, or with a Kubernetes domain.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// With a domain of its own that leaves room for the prefix which quotas put before it.
+/// With another domain, and short enough for the prefix that quotas add.
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Only what is shared by time can be promised more than once.
+/// Native resources can be overcommitted, except huge pages.
 fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
@@ -86,7 +86,7 @@ pub(crate) fn validate(at: &At, resources: &Value, claims: &[Value], problems: &
     }
 }
 
-/// Checks the resources of a pod as a whole, of which there are few.
+/// Checks pod-level resources, of which few are supported.
 pub(crate) fn of_pod(at: &At, resources: &Value, problems: &mut Problems) {
     for list in ["limits", "requests"] {
         for (name, value) in entries(resources, list) {
@@ -142,7 +142,7 @@ fn resource_name(at: &At, name: &str, problems: &mut Problems) {
     }
 }
 
-/// Checks the amount of a resource: not negative, and whole where it cannot be divided.
+/// Checks a quantity: not negative, and whole if the resource is indivisible.
 pub(crate) fn quantity(at: &At, name: &str, amount: &Value, problems: &mut Problems) {
     let worth = Quantity::of(amount.as_str());
     if worth.is_negative() {

@@ -1,4 +1,4 @@
-//! Where a pod may run: tolerations, affinity, spreading.
+//! Validates tolerations, affinity and topology spread.
 
 use crate::json::Value;
 
@@ -44,7 +44,7 @@ pub(crate) fn tolerations(at: &At, spec: &Value, problems: &mut Problems) {
                 );
             }
             "Exists" => {}
-            // Known to the server, but behind a gate that is off.
+            // Known to the server, but behind a disabled gate.
             "Lt" | "Gt" => {
                 problems.not_supported(&at.field("operator"), operator, &["Equal", "Exists", "Lt", "Gt"]);
             }
@@ -123,7 +123,7 @@ fn weight(at: &At, preferred: &Value, problems: &mut Problems) {
     }
 }
 
-/// Values of a preferred term are not checked: such pods have been stored.
+/// Values of a preferred term are not checked: such pods exist in storage.
 fn node_term(at: &At, term: &Value, check_values: bool, problems: &mut Problems) {
     for (index, requirement) in items(term, "matchExpressions").iter().enumerate() {
         let at = at.field("matchExpressions");
@@ -172,8 +172,8 @@ fn label_keys(at: &At, term: &Value, name: &str, problems: &mut Problems) {
     }
 }
 
-/// A key that the selector asks for already cannot be asked for again. The server has merged the keys into the
-/// selector by now, so it shows as a key that is there twice.
+/// A key must not be in both the selector and the label keys. The server has merged the keys into the selector by now, so such a key
+/// appears twice.
 fn repeated_keys(at: &At, term: &Value, problems: &mut Problems) {
     let (selector, keys) = (&term["labelSelector"], items(term, "matchLabelKeys"));
     let mut known: Vec<_> = entries(selector, "matchLabels").map(|(key, _)| key).collect();
@@ -181,7 +181,7 @@ fn repeated_keys(at: &At, term: &Value, problems: &mut Problems) {
         .iter()
         .map(|expression| text(expression, "key"))
     {
-        // The last of equal keys is the one that is named, and by the term, not by its list.
+        // Upstream names the last of equal keys, and by the term, not by its list.
         let place = keys.iter().rposition(|listed| listed == key);
         if let Some(place) = place.filter(|_| known.contains(&key)) {
             problems.invalid(

@@ -8,8 +8,8 @@ use crate::builtin::problems::{At, Problems, between};
 const HIGHEST_ID: i64 = i32::MAX as i64;
 const SYSCTL: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
-/// Checks a container's security context. Privileged containers are taken: whether a cluster allows them is its own
-/// setting, and the clusters we stand in for do.
+/// Checks a container's security context. Privileged containers are accepted: the real server's flag for them is on in the clusters that we
+/// model.
 pub(crate) fn container_security(at: &At, container: &Value, spec: &Value, problems: &mut Problems) {
     let context = &container["securityContext"];
     if !context.is_object() {

@@ -1,4 +1,4 @@
-//! Label selectors: what they may say.
+//! Validates label selectors.
 
 use crate::json::Value;
 
@@ -7,7 +7,7 @@ use crate::builtin::problems::{At, Problems};
 use crate::names;
 use crate::selector::{LabelSelector, label_selector_matches};
 
-/// Checks a set of labels, of which upstream names the set and not the key.
+/// Checks a set of labels; upstream names the set and not the key.
 pub(crate) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         problems.invalid_for(at, key, names::qualified_name(key));
@@ -16,7 +16,7 @@ pub(crate) fn labels(at: &At, labels: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks a selector that is there.
+/// Checks a selector, if it is set.
 pub(crate) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
     labels(&at.field("matchLabels"), &selector["matchLabels"], problems);
     for (index, requirement) in items(selector, "matchExpressions").iter().enumerate() {
@@ -27,7 +27,7 @@ pub(crate) fn validate(at: &At, selector: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks that an operator is known and has as many values as it takes.
+/// Checks that an operator is known and has the right number of values.
 pub(crate) fn operator(at: &At, requirement: &Value, problems: &mut Problems) {
     let has_values = !items(requirement, "values").is_empty();
     match text(requirement, "operator") {
@@ -53,17 +53,17 @@ pub(crate) fn key_and_values(at: &At, requirement: &Value, check_values: bool, p
     }
 }
 
-/// Whether a selector can be used at all: upstream parses it and refuses what does not parse.
+/// Whether a selector parses: upstream rejects what does not.
 pub(crate) fn is_usable(selector: &Value) -> bool {
     LabelSelector::of(selector).is_ok()
 }
 
-/// Whether a selector says nothing, and so matches everything.
+/// Whether a selector is empty, and so matches everything.
 pub(crate) fn is_empty(selector: &Value) -> bool {
     LabelSelector::of(selector).is_ok_and(|selector| selector.is_empty())
 }
 
-/// Checks the selector of a workload and that its template carries the labels it asks for.
+/// Checks the selector of a workload and that its template's labels match.
 pub(crate) fn of_template(at: &At, spec: &Value, problems: &mut Problems) {
     let (selector, labels) = (&spec["selector"], &spec["template"]["metadata"]["labels"]);
     if !label_selector_matches(selector, labels) {

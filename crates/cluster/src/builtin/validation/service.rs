@@ -1,4 +1,4 @@
-//! What a Service may be, and what may change about it.
+//! Validates Services and their updates.
 
 use crate::json::Value;
 
@@ -14,7 +14,7 @@ const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort
 const POLICIES: [&str; 2] = ["Cluster", "Local"];
 
 pub(crate) fn create(object: &Value, problems: &mut Problems) {
-    // The server settles addresses before it looks at anything else, and stops if they make no sense.
+    // The server checks addresses first, and stops if they are invalid.
     addresses(&At::new("spec"), &object["spec"], &Value::Null, problems);
     if !problems.is_empty() {
         return;
@@ -24,7 +24,7 @@ pub(crate) fn create(object: &Value, problems: &mut Problems) {
 }
 
 pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
-    // Here too the server stops at addresses that make no sense, before all else.
+    // Here too the server checks addresses first, and stops if they are invalid.
     let mut early = Problems::default();
     addresses(&At::new("spec"), &new["spec"], &old["spec"], &mut early);
     if !early.is_empty() {
@@ -235,7 +235,7 @@ fn node_ports(at: &At, ports: &[Value], kind: &str, problems: &mut Problems) {
     for (index, port) in ports.iter().enumerate() {
         let is_same = |other: &Value| other["protocol"] == port["protocol"] && other["port"] == port["port"];
         if ports[..index].iter().any(is_same) {
-            // The server prints the key it compares by, as its internal type.
+            // The server prints its comparison key, an internal type.
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 port["protocol"], port["port"]
@@ -279,7 +279,7 @@ fn traffic_policies(at: &At, spec: &Value, kind: &str, problems: &mut Problems) 
     }
 }
 
-/// An address that was given out stays, unless the Service stops having one.
+/// An allocated address is immutable, unless the Service stops having one.
 fn address_changes(old: &Value, new: &Value, problems: &mut Problems) {
     let is_name = |spec: &Value| text(spec, "type") == "ExternalName";
     if is_name(old) || is_name(new) || (is_headless(old) && is_headless(new)) {
@@ -297,7 +297,7 @@ fn address_changes(old: &Value, new: &Value, problems: &mut Problems) {
     }
 }
 
-/// Checks what a load balancer says about itself.
+/// Checks the load balancer status.
 pub(crate) fn update_status(old: &Value, new: &Value, problems: &mut Problems) {
     metadata::update_of_kind(RESOURCE, old, new, problems);
     let at = At::new("status.loadBalancer.ingress");

@@ -21,7 +21,7 @@ const MUTABLE: [&str; 7] = [
 const OTHER_FIELDS: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
-/// What an update is not asked about, because it cannot change it.
+/// Rules that an update skips, because it cannot change those fields.
 #[derive(Clone, Copy, Default)]
 struct Lenient {
     immutable_fields: bool,
@@ -39,7 +39,7 @@ pub(crate) fn update(old: &Value, new: &Value, problems: &mut Problems) {
         immutable_fields: true,
         template: false,
     };
-    // A set that was stored with a bad template can still be changed in other ways.
+    // A set that was stored with an invalid template can still be changed in other ways.
     let mut before = Problems::default();
     spec(&old["spec"], lenient, &mut before);
     lenient.template = !before.is_empty();
@@ -139,7 +139,7 @@ fn spec(spec: &Value, lenient: Lenient, problems: &mut Problems) {
 
 fn strategy(at: &At, strategy: &Value, problems: &mut Problems) {
     let rolling = &strategy["rollingUpdate"];
-    // The server prints its internal type, whose fields are upper case and never left out.
+    // The server prints its internal type, whose fields are upper case and never omitted.
     let shown = |rolling: &Value| match rolling {
         Value::Null => "null".to_owned(),
         rolling => {
@@ -205,7 +205,7 @@ fn selector(at: &At, spec: &Value, lenient: Lenient, problems: &mut Problems) {
     pod::template_metadata(&at, &template, problems);
 }
 
-/// The controller sets hostname, subdomain and the volumes of claims itself, so what a template says there is not checked.
+/// The controller sets hostname, subdomain and the claims' volumes itself, so the template's values are not checked.
 fn as_pods_will_have_it(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     let claims = items(spec, "volumeClaimTemplates");

@@ -9,7 +9,7 @@ use crate::builtin::problems::{At, Problems};
 use crate::names;
 use stateward_schema::Quantity;
 
-/// The sources a volume can have, in the order in which upstream looks for them.
+/// The sources of a volume, in the order in which upstream checks them.
 const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
@@ -54,7 +54,7 @@ const PATH_TYPES: [&str; 8] = [
 ];
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// Checks the volumes of a pod and answers with those that are in order. `pod` is its name, empty for a template.
+/// Checks the volumes of a pod and returns the valid ones. `pod` is its name, empty for a template.
 pub(crate) fn volumes<'v>(
     at: &At,
     spec: &'v Value,
@@ -143,7 +143,7 @@ fn host_path(at: &At, source: &Value, problems: &mut Problems) {
     }
 }
 
-/// A path that climbs is refused once.
+/// A path with `..` is reported once.
 pub(crate) fn backsteps(at: &At, path: &str, problems: &mut Problems) {
     if path.split('/').any(|part| part == "..") {
         problems.invalid(at, path, "must not contain '..'");
@@ -184,19 +184,19 @@ fn key_to_path(at: &At, item: &Value, problems: &mut Problems) {
     mode(&at.field("mode"), item, "mode", problems);
 }
 
-/// A path inside the volume that does not clash with what the volume keeps for itself.
+/// A path inside the volume that does not clash with the volume's reserved names.
 fn file_path(at: &At, path: &str, problems: &mut Problems) {
     if path.starts_with('/') {
         problems.invalid(at, path, "must be a relative path");
     }
     backsteps(at, path, problems);
-    // One error is enough for a path that is nothing but steps back.
+    // One error is enough for a path of only `..`.
     if path.starts_with("..") && !path.starts_with("../") {
         problems.invalid(at, path, "must not start with '..'");
     }
 }
 
-/// Upstream names the volume here, not the file.
+/// Upstream reports the volume here, not the file.
 fn downward_file(at: &At, file: &Value, problems: &mut Problems) {
     required(at, file, "path", problems);
     file_path(&at.field("path"), text(file, "path"), problems);

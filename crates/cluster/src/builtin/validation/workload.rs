@@ -1,4 +1,4 @@
-//! Deployments, DaemonSets and ReplicaSets, and the counts that rolling updates are told in.
+//! Validates Deployments, DaemonSets and ReplicaSets, and the counts of rolling updates.
 
 use crate::json::Value;
 
@@ -71,7 +71,7 @@ fn selector_and_template(at: &At, spec: &Value, noun: &str, kind: &str, problems
             return problems.invalid_as(&at_selector, &in_order(selector), "invalid label selector");
         }
     } else if kind != "DaemonSet" {
-        // A daemon set that forgot its selector is only told that it does not match.
+        // For a DaemonSet without a selector, upstream reports only the mismatch.
         problems.required(&at_selector, "");
     }
     if selector::is_usable(selector) {
@@ -155,7 +155,7 @@ fn daemon_strategy(at: &At, strategy: &Value, problems: &mut Problems) {
     }
 }
 
-/// The block of a strategy that nobody knows, as the server prints its internal type.
+/// The block of an unknown strategy, in the form of the server's internal type.
 fn internal(rolling: &Value) -> String {
     let number = |name: &str| {
         if has(rolling, name) {
@@ -174,7 +174,7 @@ fn internal(rolling: &Value) -> String {
     }
 }
 
-/// A count that is not negative, or a percentage.
+/// A non-negative count, or a percentage.
 pub(crate) fn count_or_percent(at: &At, value: &Value, problems: &mut Problems) {
     match value {
         Value::String(text) => problems.invalid_for(at, text, names::percent(text)),
@@ -186,7 +186,7 @@ pub(crate) fn count_or_percent(at: &At, value: &Value, problems: &mut Problems) 
     }
 }
 
-/// Whether a count or percentage comes to nothing.
+/// Whether a count or percentage is zero.
 pub(crate) fn is_nothing(value: &Value) -> bool {
     number(value) == 0
 }
@@ -201,7 +201,7 @@ fn number(value: &Value) -> i64 {
     }
 }
 
-/// No more than everything.
+/// A percentage must not exceed 100%.
 pub(crate) fn at_most_all(at: &At, value: &Value, problems: &mut Problems) {
     if value.as_str().is_some_and(|text| names::percent(text).is_empty()) && number(value) > 100 {
         problems.invalid(at, value.clone(), "must not be greater than 100%");

@@ -1,4 +1,4 @@
-//! Whether a pod may be evicted.
+//! Decides whether a pod may be evicted.
 
 use crate::json::{Value, json};
 use jiff::Timestamp;
@@ -8,23 +8,23 @@ use crate::controllers::{moment, pod};
 use crate::object;
 use crate::status::{About, Status};
 
-/// No budget waits for more deletions at once.
+/// The maximum number of pending deletions of a budget.
 const LIMIT: usize = 2000;
 
 const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// Whether a pod can go without asking its budgets: it does not serve, or goes already.
+/// Whether a pod can be evicted without its budgets: it does not serve, or is already being deleted.
 ///
 /// The deletion of a Pending one carries its resourceVersion as a precondition: it may have started in the meantime.
 pub(crate) fn needs_no_budget(pod: &Value) -> bool {
     object::is_terminating(pod) || matches!(pod::phase(pod), "Succeeded" | "Failed" | "Pending")
 }
 
-/// Asks a budget for the eviction of a pod that it covers.
+/// Checks a budget for the eviction of a pod that it covers.
 ///
-/// `Ok(Some(status))` is the budget's new status, to be written before the pod is deleted; when that write conflicts, read
-/// the budget and ask again. `Ok(None)` costs the budget nothing; the deletion must then carry the pod's resourceVersion as
-/// a precondition, so that it fails if the pod has become ready, and that conflict is answered with [`try_again`].
+/// `Ok(Some(status))` is the budget's new status, to be written before the pod is deleted; if that write conflicts, read the budget and
+/// check again. `Ok(None)` costs the budget nothing; the deletion must then carry the pod's resourceVersion as a precondition, so that it
+/// fails if the pod has become ready, and that conflict is answered with [`try_again`].
 pub(crate) fn may_evict(budget: &Value, pod: &Value, now: Timestamp) -> Result<Option<Value>, Status> {
     let status = &budget["status"];
     let number = |field: &str| status[field].as_i64().unwrap_or(0);
@@ -71,7 +71,7 @@ pub(crate) fn try_again(budget: &Value) -> Status {
     Status::too_many_requests(REFUSAL, cause(message), 10)
 }
 
-/// The status of a pod whose eviction was granted, to be written before it is deleted.
+/// The status of a pod whose eviction was allowed, to be written before it is deleted.
 pub(crate) fn marked(pod: &Value, now: Timestamp) -> Value {
     const MARK: &str = "DisruptionTarget";
     let mut status = pod["status"].as_object().cloned().unwrap_or_default();
@@ -122,7 +122,7 @@ fn why_not(budget: &Value, healthy: i64, desired: i64) -> String {
         (text("status") == "False" && !text("message").is_empty()).then(|| (text("reason"), text("message")))
     });
     match refusal {
-        // The numbers say nothing when they could not be brought up to date.
+        // The counts are not valid if they could not be updated.
         Some(("SyncFailed", message)) => {
             format!(
                 "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"

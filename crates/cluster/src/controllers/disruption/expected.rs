@@ -1,4 +1,4 @@
-//! How many pods a budget should count on, by the workloads that its pods belong to.
+//! The number of pods that a budget expects, from the workloads of its pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const REPLICA_SETS: &str = "replicasets.apps";
 const DEPLOYMENTS: &str = "deployments.apps";
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// What a budget asks of its pods.
+/// The expected counts of a budget.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) pods: i64,
@@ -22,7 +22,7 @@ pub(super) struct Expected {
     pub(super) unmanaged: bool,
 }
 
-/// `Err` tells why it cannot be known.
+/// `Err` is the reason why it is unknown.
 pub(super) fn expected(budget: &Value, pods: &[Arc<Value>], access: &dyn Access) -> Result<Expected, String> {
     let (least, most_lost) = (&budget["spec"]["minAvailable"], &budget["spec"]["maxUnavailable"]);
     if !most_lost.is_null() {
@@ -110,7 +110,7 @@ fn scale(controller: &Value, namespace: &str, access: &dyn Access) -> Result<Opt
         let Some(set) = find(REPLICA_SETS, controller, namespace, access) else {
             return Ok(None);
         };
-        // The replicas of a Deployment are spread over its sets.
+        // The replicas of a Deployment are spread over its ReplicaSets.
         return Ok(match owner::controller_of(&set) {
             Some(deployment) if deployment["kind"] == "Deployment" => {
                 find(DEPLOYMENTS, deployment, namespace, access).map(|deployment| replicas(&deployment))
@@ -146,7 +146,7 @@ fn replicas(workload: &Value) -> (String, i64) {
     )
 }
 
-/// Where a resource keeps its number of replicas, if it can be scaled: `.spec.replicas`.
+/// The path of a resource's replicas, if it can be scaled: `.spec.replicas`.
 fn scale_path(resource: &str, api_version: &str, access: &dyn Access) -> Option<String> {
     if matches!(resource, "statefulsets.apps" | "replicationcontrollers") {
         return Some(".spec.replicas".into());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::json::Value;
 
-/// A selector as Go prints it into messages.
+/// A selector as Go prints it in messages.
 pub(super) fn printed(selector: &Value) -> String {
     if selector.is_null() {
         return "nil".into();

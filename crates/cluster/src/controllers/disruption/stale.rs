@@ -1,4 +1,4 @@
-//! Clears the mark of an eviction after which the pod was not deleted.
+//! Clears the disruption condition of a pod that was evicted but not deleted.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Controller for StaleDisruptionController {
     }
 }
 
-/// When a pod's mark has lost its meaning. The kubelet's own never does: its pods may take their time.
+/// When a pod's condition becomes stale. The kubelet's own never does: its pods may take their time.
 fn stale_at(pod: &Value) -> Option<Timestamp> {
     let mark = pod::condition(pod, MARK)?;
     let is_set = mark["status"] == "True" && mark["reason"] != "TerminationByKubelet";

@@ -23,7 +23,7 @@ fn budget(spec: Value) -> Value {
     budget
 }
 
-/// A stateful set with so many replicas, and so many of its pods, of which so many are ready.
+/// A StatefulSet with this many replicas, pods and ready pods.
 fn set(lab: &mut Lab, replicas: i64, pods: usize, ready: usize) {
     let set = lab.fake.put(
         "statefulsets.apps",
@@ -52,7 +52,7 @@ impl Lab {
         self.fake.get(PODS, "n", &format!("db-{number}")).unwrap()
     }
 
-    /// What the server does for an eviction that a budget must pay.
+    /// Evicts a pod like the server, with a budget.
     fn evict(&mut self, number: usize) {
         let status = may_evict(&self.budget(), &self.db(number), self.fake.now())
             .unwrap()

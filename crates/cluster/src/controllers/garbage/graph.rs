@@ -1,4 +1,4 @@
-//! Who belongs to whom, by uid.
+//! The owner graph, by uid.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::controllers::edit::Target;
 use crate::controllers::owner;
 use crate::object;
 
-/// Every object that was seen, and every dependent under each of its owners, whether those were seen or not.
+/// Every observed object, and every dependent under each of its owners, whether those were observed or not.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
@@ -22,7 +22,7 @@ struct Node {
     deleting_dependents: bool,
 }
 
-/// Where an object is found.
+/// The coordinates of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Identity {
     pub(super) resource: Arc<str>,
@@ -32,7 +32,7 @@ pub(super) struct Identity {
     pub(super) name: String,
 }
 
-/// How an object names an owner.
+/// A reference to an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reference {
     pub(super) api_version: String,
@@ -42,10 +42,10 @@ pub(super) struct Reference {
     pub(super) blocks: bool,
 }
 
-/// What a change of an object makes necessary.
+/// The consequences of a change.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Objects to look at.
+    /// Objects to check.
     pub(super) to_check: Vec<String>,
     /// References into another namespace.
     pub(super) strays: Vec<Stray>,
@@ -67,7 +67,7 @@ impl Identity {
         }
     }
 
-    /// Whether a reference with this object's uid also names it right.
+    /// Whether a reference with this object's uid is otherwise correct.
     pub(super) fn fits(&self, reference: &Reference) -> bool {
         let Self {
             api_version,
@@ -78,7 +78,7 @@ impl Identity {
         (api_version, kind, name) == (&reference.api_version, &reference.kind, &reference.name)
     }
 
-    /// Whether this object, as an owner, is out of reach of an object elsewhere.
+    /// Whether this object cannot own `dependent` because of its namespace.
     fn is_out_of_reach_of(&self, dependent: &Self) -> bool {
         !self.namespace.is_empty() && self.namespace != dependent.namespace
     }
@@ -98,7 +98,7 @@ impl Reference {
 }
 
 impl Node {
-    /// Whether an object is what was seen of it: most changes are none to this graph.
+    /// Whether the recorded parts of an object are unchanged, as in most writes.
     fn still_is(&self, resource: &Arc<str>, object: &Value) -> bool {
         let Identity {
             resource: known,
@@ -121,7 +121,7 @@ fn is_deleting_dependents(object: &Value) -> bool {
     object::is_terminating(object) && object::finalizers(object).any(|one| one == super::FOREGROUND)
 }
 
-/// Whether this is how a reference was read.
+/// Whether the reference was read from this value.
 impl PartialEq<Value> for Reference {
     fn eq(&self, reference: &Value) -> bool {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
@@ -141,7 +141,7 @@ impl PartialEq<Value> for Reference {
 }
 
 impl Graph {
-    /// Takes note of an object.
+    /// Records an object.
     pub(super) fn see(&mut self, resource: &Arc<str>, object: &Value) -> Seen {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let uid = object::uid(object);
@@ -182,7 +182,7 @@ impl Graph {
         seen
     }
 
-    /// Objects that named this one before it was seen may have named it wrong.
+    /// Objects that referenced this one before it was observed may have wrong coordinates.
     fn check_dependents(&self, uid: &str, identity: &Identity, seen: &mut Seen) {
         for dependent in self.dependents(uid) {
             let Some(node) = self.nodes.get(&dependent) else {
@@ -222,7 +222,7 @@ impl Graph {
         };
         let (old, new) = (by_uid(old), by_uid(new));
         for (owner, reference) in &old {
-            // An owner that waited for this object may go on.
+            // An owner that waited for this object may proceed.
             if reference.blocks && !new.get(owner).is_some_and(|reference| reference.blocks) {
                 seen.to_check
                     .extend(self.nodes.contains_key(owner).then(|| owner.clone()));
@@ -252,7 +252,7 @@ impl Graph {
         seen.to_check.extend(is_doubtful.then(|| uid.to_owned()));
     }
 
-    /// Takes note that an object is gone. Its dependents are to be looked at, and the owners that waited for it.
+    /// Records that an object is gone. Returns its dependents and the owners that waited for it, to be checked.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<String> {
         let Some(Node { owners, .. }) = self.nodes.remove(uid) else {
             return Vec::new();
@@ -311,7 +311,7 @@ impl Graph {
             .collect()
     }
 
-    /// Whether an object waits for its dependents to go.
+    /// Whether an object waits for the deletion of its dependents.
     pub(super) fn is_deleting_dependents(&self, uid: &str) -> bool {
         self.nodes.get(uid).is_some_and(|node| node.deleting_dependents)
     }

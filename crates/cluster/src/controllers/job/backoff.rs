@@ -1,11 +1,12 @@
 //! How long a Job waits after failures: 10 s, doubled by every failure since the last success, 10 min at most.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::json::Value;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::controllers::{moment, pod};
 use crate::store::Key;
@@ -21,7 +22,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// What newly ended pods make of it.
+    /// Updates it with newly ended pods.
     pub(super) fn after(self, succeeded: &[Arc<Value>], failed: &[Arc<Value>]) -> Self {
         let last_success = succeeded.iter().map(|pod| finished_at(pod)).max();
         let failures = failed.iter().map(|pod| finished_at(pod));
@@ -46,7 +47,7 @@ impl Backoff {
     }
 }
 
-/// How long the replacement of a failed pod waits, where every index counts its own failures.
+/// How long the replacement of a failed pod waits, if every index counts its own failures.
 pub(super) fn remaining_for_index(failed: &Value, failures_before: i64, now: Timestamp) -> Duration {
     remaining(
         usize::try_from(failures_before).unwrap_or(0) + 1,
@@ -66,7 +67,7 @@ fn remaining(failures: usize, last_failure: Timestamp, now: Timestamp) -> Durati
     moment::until(moment::later(last_failure, delay), now)
 }
 
-/// When a pod ended: as its containers say, else as its readiness, its deletion or its creation lets us guess.
+/// When a pod ended: from its containers, else from its readiness, its deletion or its creation.
 pub(super) fn finished_at(pod: &Value) -> Timestamp {
     let ready = pod::condition(pod, "Ready").filter(|condition| condition["status"] == "False");
     last_container_end(pod)
@@ -84,7 +85,7 @@ pub(super) fn finished_at(pod: &Value) -> Timestamp {
         .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// `None` while one of them still runs. Sidecars end after the ordinary containers and count too.
+/// `None` while one of them is running. Sidecars end after the ordinary containers and count too.
 fn last_container_end(pod: &Value) -> Option<Timestamp> {
     let ends = |field: &str| {
         let statuses = pod["status"][field].as_array().into_iter().flatten();
@@ -101,7 +102,7 @@ fn last_container_end(pod: &Value) -> Option<Timestamp> {
     ordinary.into_iter().chain(sidecars).max()
 }
 
-/// The backoff of every Job, kept in memory only: a restarted controller starts over, as the real one does.
+/// The back-off of every Job, kept in memory only: a restarted controller starts over, like the real one.
 #[derive(Default)]
 pub(super) struct Backoffs(Mutex<BTreeMap<Key, Backoff>>);
 
@@ -119,7 +120,7 @@ impl Backoffs {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<Key, Backoff>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

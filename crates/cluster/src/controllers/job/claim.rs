@@ -14,7 +14,7 @@ use crate::object;
 use crate::selector::LabelSelector;
 use crate::status::Status;
 
-/// The Job's pods. Takes orphans in and lets go of pods that no longer match.
+/// The Job's pods. Adopts orphans and releases pods that no longer match.
 pub(super) fn claim(job: &Value, access: &dyn Access) -> Result<Vec<Arc<Value>>, Status> {
     let selector = LabelSelector::of(&job["spec"]["selector"])
         .map_err(|error| Status::internal(format!("couldn't convert Job selector: {error}")))?;
@@ -62,7 +62,7 @@ fn release(job: &Value, pod: &Value, access: &dyn Access) -> Result<(), Status> 
     Ok(())
 }
 
-/// Lets a pod go that has been counted, or needs not be.
+/// Removes the finalizer of a pod that has been counted, or need not be.
 pub(super) fn untrack(pod: &Value, access: &dyn Access) -> Result<(), Status> {
     if is_tracked(pod) {
         edit(access, Target::of(PODS, pod), |pod| {

@@ -1,4 +1,4 @@
-//! What the pods of a Job add up to.
+//! Counts the pods of a Job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::tracked_pod::{
 use crate::controllers::pod;
 use crate::object;
 
-/// A Job's pods at one moment, counted.
+/// The counts of a Job's pods at one moment.
 pub(super) struct Count {
     pub(super) pods: Vec<Arc<Value>>,
     pub(super) active: Vec<Arc<Value>>,
     pub(super) ready: i64,
     /// Pods that are being deleted and may still run.
     pub(super) terminating: i64,
-    /// Pods that ended and that the status does not know yet.
+    /// Pods that ended and are not in the status yet.
     pub(super) new_succeeded: Vec<Arc<Value>>,
     pub(super) new_failed: Vec<Arc<Value>>,
     pub(super) succeeded: i64,
@@ -33,12 +33,12 @@ pub(super) struct Count {
 
 /// The same by index.
 pub(super) struct IndexCount {
-    /// Those that the status lists.
+    /// The indexes in the status.
     pub(super) succeeded_before: Indexes,
     pub(super) succeeded: Indexes,
-    /// Where every index has a limit of its own.
+    /// Only if every index has its own limit.
     pub(super) failed: Option<Indexes>,
-    /// Failed pods that must stay until a replacement carries their count of failures on, by index.
+    /// Failed pods that must stay until their replacement has taken over their failure count, by index.
     pub(super) awaiting_replacement: BTreeMap<i64, Arc<Value>>,
 }
 
@@ -84,7 +84,7 @@ impl Count {
         }
     }
 
-    /// The indexes that no new pod is needed for.
+    /// The indexes that need no new pod.
     pub(super) fn occupied_indexes(&self, spec: &JobSpec) -> Indexes {
         let mut occupied: Indexes = self
             .active
@@ -106,7 +106,7 @@ impl Count {
         occupied
     }
 
-    /// The failed pod whose count of failures the next pod of an index carries on.
+    /// The failed pod whose failure count the next pod of an index takes over.
     pub(super) fn awaiting_replacement(&self, index: i64) -> Option<&Arc<Value>> {
         self.indexes.as_ref()?.awaiting_replacement.get(&index)
     }
@@ -151,7 +151,7 @@ impl IndexCount {
     }
 }
 
-/// Whether a pod's failure is the last that its index may have.
+/// Whether this pod's failure exceeds the limit of its index.
 fn fails_index(pod: &Value, spec: &JobSpec, limit: i64) -> bool {
     has_failed(pod, spec)
         && match meaning(pod, spec) {
@@ -182,7 +182,7 @@ fn last_failures(pods: &[Arc<Value>], spec: &JobSpec, settled: &Indexes) -> BTre
     last
 }
 
-/// Whether a pod can still change the counters: it has the finalizer and, where there are indexes, a valid one.
+/// Whether a pod can still change the counters: it has the finalizer and, in an indexed Job, a valid index.
 fn countable(pod: &Value, spec: &JobSpec) -> bool {
     is_tracked(pod)
         && spec

@@ -1,4 +1,4 @@
-//! `podFailurePolicy`: what a failed pod means, by exit codes and conditions.
+//! `podFailurePolicy`: the effect of a failed pod, by exit codes and conditions.
 
 use crate::json::Value;
 
@@ -9,16 +9,16 @@ pub(super) struct FailurePolicy {
     rules: Vec<Value>,
 }
 
-/// What the policy says about one failed pod.
+/// The effect of one failed pod.
 #[derive(Debug, PartialEq)]
 pub(super) enum Meaning {
     /// The Job fails, with this message.
     FailsJob(String),
     /// Its index fails, whatever the index's limit.
     FailsIndex,
-    /// As if it had not failed.
+    /// It does not count.
     Ignored,
-    /// One failure more.
+    /// It counts as one failure.
     Counts,
 }
 

@@ -14,7 +14,7 @@ struct Interval {
 }
 
 impl Indexes {
-    /// The indexes below `completions`; parts that are no interval are skipped.
+    /// The indexes below `completions`; parts that are not intervals are skipped.
     pub(super) fn read(text: &str, completions: i64) -> Self {
         let mut intervals: Vec<Interval> = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -38,7 +38,7 @@ impl Indexes {
         Self(intervals)
     }
 
-    /// These and those.
+    /// The union of both.
     pub(super) fn and(&self, others: &Self) -> Self {
         let mut all: Vec<_> = self.0.iter().chain(&others.0).copied().collect();
         all.sort_by_key(|interval| interval.first);
@@ -69,7 +69,7 @@ impl Indexes {
             .any(|interval| (interval.first..=interval.last).contains(&index))
     }
 
-    /// How many indexes are in both.
+    /// The number of indexes in both.
     pub(super) fn shared(&self, others: &Self) -> i64 {
         let overlap =
             |one: &Interval, other: &Interval| one.last.min(other.last) - one.first.max(other.first) + 1;
@@ -79,7 +79,7 @@ impl Indexes {
             .sum()
     }
 
-    /// The lowest indexes below `completions` that are not in here, `count` at most.
+    /// The lowest missing indexes below `completions`, at most `count`.
     pub(super) fn gaps(&self, count: i64, completions: i64) -> Vec<i64> {
         let mut gaps = Vec::new();
         let mut candidate = 0;

@@ -1,4 +1,4 @@
-//! Creating the pods that a Job lacks and deleting those it has too many of.
+//! Creates a Job's missing pods and deletes surplus ones.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::controllers::pod::{self, PODS};
 use crate::object;
 use crate::status::Status;
 
-/// No sync creates or deletes more.
+/// The maximum number of creations or deletions per sync.
 const LIMIT: usize = 500;
 
-/// Syncs that wait for a backoff wait at least this long.
+/// A sync that waits for a back-off waits at least this long.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What was done to the pods.
+/// The result of creating and deleting pods.
 #[derive(Default)]
 pub(super) struct Managed {
-    /// By how many the active pods changed.
+    /// The change in the number of active pods.
     pub(super) active: i64,
     pub(super) deleted: i64,
     pub(super) deleted_ready: i64,
-    /// The first refusal; the sync still writes the status and then fails with it.
+    /// The first error; the sync still writes the status and then fails with it.
     pub(super) error: Option<Status>,
     pub(super) wait: Option<Duration>,
 }
@@ -72,7 +72,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Deletes pods of a Job that has ended; they keep their finalizer until they are counted.
+    /// Deletes the pods of a finished Job; they keep their finalizer until they are counted.
     pub(super) fn end(&self) -> Managed {
         let mut managed = Managed::default();
         for pod in &self.count.active {
@@ -88,13 +88,13 @@ impl Manager<'_> {
                 .saturating_sub(count.succeeded)
                 .min(spec.parallelism)
                 .max(0),
-            // After a success nothing new starts, and what runs may finish.
+            // After a success no new pod starts, and running pods may finish.
             None if count.succeeded > 0 => size(count.active.len()),
             None => spec.parallelism,
         }
     }
 
-    /// At least so many of the active pods, those with less to lose first; with indexes all that are doubled or invalid.
+    /// At least this many of the active pods, the least valuable first; in an indexed Job all duplicates and invalid ones.
     fn surplus(&self, at_least: i64) -> Vec<Arc<Value>> {
         let (mut surplus, mut rest) = (Vec::new(), self.count.active.clone());
         if let Some(indexed) = &self.spec.indexed {
@@ -192,7 +192,7 @@ impl Manager<'_> {
             })
     }
 
-    /// Creates pods in batches of 1, 2, 4, …, and stops after the first batch with a refusal: the rest would fail too.
+    /// Creates pods in batches of 1, 2, 4, …, and stops after the first batch with an error: the rest would fail too.
     fn create(&self, mut indexes: Vec<Option<i64>>) -> Managed {
         let mut managed = Managed::default();
         let mut batch = 1;
@@ -200,7 +200,7 @@ impl Manager<'_> {
             for index in indexes.drain(..batch.min(indexes.len())) {
                 match self.create_pod(index) {
                     Ok(()) => managed.active += 1,
-                    // Counted as created by the real controller, too: nothing can be in a namespace that goes away.
+                    // The real controller counts these as created, too: the namespace is being deleted.
                     Err(status) if status.is_about_terminating_namespace() => managed.active += 1,
                     Err(status) => managed.refused(status),
                 }
@@ -222,7 +222,7 @@ impl Manager<'_> {
             .as_object()
             .is_none_or(crate::json::Map::is_empty)
         {
-            // Nothing could ever find it again.
+            // No selector could ever match it.
             return Err(Status::internal("unable to create pods, no labels"));
         }
         match self.access.create(PODS, object::namespace(self.job), pod) {

@@ -1,8 +1,7 @@
-//! Jobs: pods that run to their end, as many times as asked.
+//! Jobs: pods that run to completion, as many times as requested.
 //!
-//! One sync reads the Job and its pods, counts ([`count`]), decides whether the Job has come to its end ([`verdict`]), creates
-//! or deletes pods ([`manage`]), and writes down what happened ([`track`]). Only the last two and [`claim`] write; the rest is
-//! pure.
+//! One sync reads the Job and its pods, counts ([`count`]), decides whether the Job is finished ([`verdict`]), creates or deletes pods
+//! ([`manage`]), and records the result ([`track`]). Only the last two and [`claim`] write; the rest is pure.
 
 mod backoff;
 mod claim;
@@ -46,7 +45,7 @@ pub(crate) const JOBS: &str = "jobs.batch";
 const API_VERSION: &str = "batch/v1";
 const KIND: &str = "Job";
 
-/// Changes of pods and statuses are gathered for this long.
+/// Changes of pods and statuses are batched for this long.
 const BATCH: Duration = Duration::from_secs(1);
 
 /// Runs pods to completion.
@@ -157,7 +156,7 @@ impl JobController {
         let mut changed = false;
         let managed = if end.is_some() {
             let managed = manager.end();
-            // Not before every pod is at least on its way out.
+            // Only once every pod is at least being deleted.
             end = end.filter(|_| managed.deleted == size(count.active.len()));
             managed
         } else {
@@ -205,7 +204,7 @@ impl JobController {
     }
 }
 
-/// Notes that the Job was stopped or goes on; time while it is stopped does not count towards its deadline.
+/// Records that the Job was suspended or resumed; suspended time does not count towards its deadline.
 fn suspend_or_resume(status: &mut JobStatus, spec: &JobSpec, job: &Value, access: &dyn Access) -> bool {
     let now = access.now();
     let (reason, message) = if spec.suspended {
@@ -222,7 +221,7 @@ fn suspend_or_resume(status: &mut JobStatus, spec: &JobSpec, job: &Value, access
     changed
 }
 
-/// The Job that manages a pod, if it is still the same one.
+/// The Job that controls a pod, if it is still the same one.
 fn job_of(pod: &Value, access: &dyn Access) -> Option<Arc<Value>> {
     let controller = owner::controller_of(pod).filter(|controller| controller["kind"] == KIND)?;
     let job = access.get(JOBS, object::namespace(pod), controller["name"].as_str()?)?;
@@ -239,7 +238,7 @@ fn concerned_by_pod(before: Option<&Value>, after: Option<&Value>, access: &dyn 
         .collect();
     keys.dedup();
     match after {
-        // An orphan may find somebody who takes it in.
+        // A Job may adopt an orphan.
         Some(pod) if owner::controller_of(pod).is_none() && !object::is_terminating(pod) => {
             let jobs = access.list(JOBS, object::namespace(pod)).into_iter();
             let matching = jobs

@@ -1,4 +1,4 @@
-//! The next pod of a Job.
+//! Builds a new pod of a Job.
 
 use crate::json::{Map, Value, json};
 
@@ -8,12 +8,12 @@ use crate::controllers::edit::add_finalizer;
 use crate::controllers::owner;
 use crate::object;
 
-/// The server makes names from at most so many characters and five random ones.
+/// The server generates names from at most this many characters and five random ones.
 const LONGEST_PREFIX: usize = 58;
 
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// A pod from the Job's template; with an index it knows that index, with failures it carries them on.
+/// A pod from the Job's template, with its index and its failure count, if any.
 pub(super) fn new_pod(job: &Value, index: Option<i64>, failures: Option<IndexFailures>) -> Value {
     let template = &job["spec"]["template"];
     let mut metadata = Map::new();
@@ -65,7 +65,7 @@ fn give_index(pod: &mut Value, job: &str, index: i64) {
     }
 }
 
-/// Sets the variable with the index unless the template does.
+/// Sets the index variable unless the template does.
 fn tell_index(container: &mut Value) {
     let Some(container) = container.as_object_mut() else {
         return;

@@ -1,4 +1,4 @@
-//! Pods that nobody will count any more: their Job is gone, or done with them. They must not keep their finalizer.
+//! Pods that no Job will count any more: their Job is gone or finished. The controller removes their finalizer.
 
 use crate::json::Value;
 
@@ -46,7 +46,7 @@ impl Controller for OrphanController {
     }
 }
 
-/// Whether a change of the pod itself is a reason to look. One with a controller is left alone until it is deleted.
+/// Whether a change of the pod itself requires a check. One with a controller is ignored until it is deleted.
 fn is_left(pod: &Value, access: &dyn Access) -> bool {
     match owner::controller_of(pod) {
         None => true,
@@ -56,7 +56,7 @@ fn is_left(pod: &Value, access: &dyn Access) -> bool {
     }
 }
 
-/// Whether somebody will still count the pod.
+/// Whether a Job will still count the pod.
 fn is_wanted(pod: &Value, access: &dyn Access) -> bool {
     let Some(controller) = owner::controller_of(pod) else {
         return false;

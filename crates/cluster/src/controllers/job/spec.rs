@@ -1,4 +1,4 @@
-//! What a Job asks for, read once.
+//! A Job's spec, parsed once.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use super::failure_policy::FailurePolicy;
 use super::success_policy::SuccessPolicy;
 use crate::controllers::moment;
 
-/// The parts of a Job's spec that decide what happens to its pods.
+/// The parts of a Job's spec that affect its pods.
 pub(super) struct JobSpec {
     pub(super) parallelism: i64,
     pub(super) completions: Option<i64>,
     pub(super) backoff_limit: i64,
     pub(super) active_deadline: Option<Duration>,
     pub(super) suspended: bool,
-    /// Pods with an index each; `None` when all pods are alike.
+    /// The indexes of the pods; `None` if all pods are alike.
     pub(super) indexed: Option<Indexed>,
-    /// A pod that is only being deleted has not failed yet and gets no replacement.
+    /// A pod that is being deleted has not failed yet and gets no replacement.
     pub(super) waits_for_failure: bool,
     /// The kubelet restarts containers, so restarts count as failures.
     pub(super) restarts_in_place: bool,
     pub(super) failure_policy: Option<FailurePolicy>,
 }
 
-/// What only Jobs with indexes have.
+/// The fields of indexed Jobs.
 pub(super) struct Indexed {
     pub(super) completions: i64,
     pub(super) backoff_limit: Option<i64>,
@@ -33,7 +33,7 @@ pub(super) struct Indexed {
 }
 
 impl JobSpec {
-    /// `None` when the completion mode is one that this version does not know.
+    /// `None` if the completion mode is unknown to this version.
     pub(super) fn read(job: &Value) -> Option<Self> {
         let spec = &job["spec"];
         let number = |field: &str| spec[field].as_i64();
@@ -61,13 +61,13 @@ impl JobSpec {
         })
     }
 
-    /// The limit of failures of one index, where each has its own.
+    /// The failure limit of one index, if each has its own.
     pub(super) fn backoff_limit_per_index(&self) -> Option<i64> {
         self.indexed.as_ref()?.backoff_limit
     }
 }
 
-/// Whether another controller looks after the Job.
+/// Whether another controller manages the Job.
 pub(super) fn is_managed_elsewhere(job: &Value) -> bool {
     job["spec"]["managedBy"]
         .as_str()

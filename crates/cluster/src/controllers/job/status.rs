@@ -1,4 +1,4 @@
-//! A Job's status, and the two steps in which it ends.
+//! A Job's status, and the two steps of its end.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::controllers::moment;
 
-/// Where a Job is.
+/// The status of a Job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct JobStatus {
     pub(super) conditions: Vec<Value>,
@@ -23,16 +23,16 @@ pub(super) struct JobStatus {
     pub(super) failed_indexes: Option<String>,
 }
 
-/// Pods that have ended and are noted here, by uid, until their finalizer is gone and a counter has them.
+/// Pods that have ended, by uid, until their finalizer is removed and they are counted.
 ///
-/// Written before the finalizer goes, so that a crash in between counts no pod twice and forgets none.
+/// Written before the finalizer is removed, so that a crash in between neither counts a pod twice nor loses one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Uncounted {
     pub(super) succeeded: Vec<String>,
     pub(super) failed: Vec<String>,
 }
 
-/// What a condition says when it becomes true.
+/// The content of a condition that becomes true.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) kind: ConditionKind,
@@ -40,7 +40,7 @@ pub(super) struct Condition {
     pub(super) message: String,
 }
 
-/// The conditions that end a Job: each final one has an interim one that comes first, while pods still go.
+/// The conditions that end a Job: each final one has an interim one that comes first, while pods are terminating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConditionKind {
     SuccessCriteriaMet,
@@ -171,7 +171,7 @@ impl JobStatus {
             .push(written(kind.name(), true, reason, message, now));
     }
 
-    /// Sets a condition of which there is one at most. Says whether that changed anything; from nothing to false does not.
+    /// Sets a condition, of which there is at most one. Returns whether that changed anything; from missing to false does not.
     pub(super) fn set(
         &mut self,
         kind: &str,
@@ -199,7 +199,7 @@ impl JobStatus {
         }
     }
 
-    /// Moves the noted pods whose finalizer is gone into the counters. Says whether there were any.
+    /// Moves recorded pods whose finalizer is removed into the counters. Returns whether there were any.
     pub(super) fn settle(&mut self, with_finalizer: &BTreeSet<String>) -> bool {
         let settle = |uids: &mut Vec<String>, counter: &mut i64| {
             let before = uids.len();
@@ -239,7 +239,7 @@ fn written(kind: &str, holds: bool, reason: &str, message: &str, now: Timestamp)
     })
 }
 
-/// Whether the Job has ended, one way or the other, and when.
+/// The condition with which the Job has finished, if it has.
 pub(crate) fn finished(job: &Value) -> Option<&Value> {
     let conditions = job["status"]["conditions"].as_array()?;
     conditions

@@ -46,7 +46,7 @@ impl Lab {
         self.fake.get(JOBS, "n", "work").unwrap()["status"].clone()
     }
 
-    /// The pods that run or will.
+    /// The pods that are running or pending.
     fn running(&self) -> Vec<String> {
         let pods = self
             .fake
@@ -68,7 +68,7 @@ impl Lab {
         self.settle();
     }
 
-    /// The conditions that hold: `Complete CompletionsReached`.
+    /// The true conditions: `Complete CompletionsReached`.
     fn conditions(&self) -> Vec<String> {
         let status = self.status();
         let conditions = status["conditions"].as_array().into_iter().flatten();
@@ -80,7 +80,7 @@ impl Lab {
     }
 }
 
-/// A status with its conditions by type only, as in the watch of the real server that these tests were checked against.
+/// A status with its conditions by type only, as in the recorded watch of the real server.
 fn brief(mut status: Value) -> Value {
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
         for condition in conditions {

@@ -1,7 +1,7 @@
-//! Counting pods that have ended, each exactly once, and ending the Job.
+//! Counts ended pods, each exactly once, and finishes the Job.
 //!
-//! The order is what makes it safe: note the pods in the status, then take their finalizer away, then count them. Whatever
-//! is interrupted, the next sync finds a note or a finalizer to go on from.
+//! The order makes it safe: record the pods in the status, then remove their finalizer, then count them. After any interruption, the next
+//! sync finds a record or a finalizer to continue from.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::object;
 use crate::status::Status;
 use crate::store::Key;
 
-/// The status notes no more pods at once.
+/// The maximum number of pods recorded in the status at once.
 const LIMIT: usize = 500;
 
 pub(super) struct Tracker<'a> {
@@ -43,10 +43,10 @@ pub(super) struct Tracker<'a> {
     pub(super) changed: bool,
 }
 
-/// The pods that this sync lets go.
+/// The pods that this sync releases.
 struct Ended {
     pods: Vec<Arc<Value>>,
-    /// There are more, for the next sync.
+    /// Whether there are more, for the next sync.
     is_partial: bool,
 }
 
@@ -91,7 +91,7 @@ impl Tracker<'_> {
         Ok(())
     }
 
-    /// Notes the pods that have ended in the status.
+    /// Records ended pods in the status.
     fn note_ended(&mut self) -> Ended {
         let mut pods = self.count.pods.clone();
         if self.spec.indexed.is_some() {
@@ -128,7 +128,7 @@ impl Tracker<'_> {
         ended
     }
 
-    /// Whether a pod needs its finalizer no longer.
+    /// Whether a pod no longer needs its finalizer.
     fn may_go(&self, pod: &Value) -> bool {
         if object::is_terminating(&self.job) || self.end.is_some() || has_succeeded(pod) {
             return true;
@@ -137,7 +137,7 @@ impl Tracker<'_> {
         has_failed(pod, self.spec) && awaiting.is_none_or(|kept| object::uid(kept) != object::uid(pod))
     }
 
-    /// Pods that a failed Job still had running count as failed, those of a successful one do not count.
+    /// Pods that were running when the Job failed count as failed; those of a successful one do not count.
     fn fails_rest(&self) -> bool {
         self.end
             .as_ref()
@@ -151,7 +151,7 @@ impl Tracker<'_> {
             .is_none_or(|indexed| valid_index(pod, indexed.completions).is_some())
     }
 
-    /// With indexes the index is enough not to count twice.
+    /// In an indexed Job the index alone prevents counting twice.
     fn note_success(&mut self, pod: &Value, new_indexes: &mut Vec<i64>) {
         match (&self.spec.indexed, &self.count.indexes) {
             (Some(indexed), Some(indexes)) => {
@@ -184,7 +184,7 @@ impl Tracker<'_> {
         self.status.failed_indexes = failed;
     }
 
-    /// The interim condition is written before any pod goes; from here on the final one is meant.
+    /// The interim condition is written before any pod is deleted; from here on the final one is meant.
     fn note_interim(&mut self) {
         let Some(end) = self.end.take() else { return };
         let interim = matches!(
@@ -198,7 +198,7 @@ impl Tracker<'_> {
         self.end = Some(end.finally());
     }
 
-    /// Writes the final condition once every pod is counted and none is still stopping.
+    /// Writes the final condition once every pod is counted and none is terminating.
     fn finish(&mut self) -> bool {
         let Some(end) = &self.end else { return false };
         if self.status.uncounted.len() > 0 || self.status.terminating.is_some_and(|pods| pods > 0) {

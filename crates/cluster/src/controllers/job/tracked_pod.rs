@@ -1,4 +1,4 @@
-//! What a Job reads off its pods.
+//! The fields of pods that a Job reads.
 
 use crate::json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn is_tracked(pod: &Value) -> bool {
     object::finalizers(pod).any(|finalizer| finalizer == TRACKING)
 }
 
-/// Which index it works on.
+/// The index of a pod.
 pub(super) fn completion_index(pod: &Value) -> Option<i64> {
     annotation(pod, COMPLETION_INDEX)?
         .parse()
@@ -26,7 +26,7 @@ pub(super) fn completion_index(pod: &Value) -> Option<i64> {
         .filter(|index| *index >= 0)
 }
 
-/// The same, when the Job has that index.
+/// The same, if the Job has that index.
 pub(super) fn valid_index(pod: &Value, completions: i64) -> Option<i64> {
     completion_index(pod).filter(|index| *index < completions)
 }
@@ -35,20 +35,20 @@ pub(super) fn has_succeeded(pod: &Value) -> bool {
     pod::phase(pod) == "Succeeded"
 }
 
-/// Deleted pods count as failed: one whose node is gone never gets to say so.
+/// Deleted pods count as failed: one whose node is gone never reports its end.
 pub(super) fn has_failed(pod: &Value, spec: &JobSpec) -> bool {
     pod::phase(pod) == "Failed"
         || (!spec.waits_for_failure && object::is_terminating(pod) && !has_succeeded(pod))
 }
 
-/// What its failure means to the Job.
+/// The effect of its failure on the Job.
 pub(super) fn meaning(pod: &Value, spec: &JobSpec) -> Meaning {
     spec.failure_policy
         .as_ref()
         .map_or(Meaning::Counts, |policy| policy.meaning(pod))
 }
 
-/// How often an index has failed.
+/// The failure counts of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct IndexFailures {
     pub(super) counted: i64,
@@ -56,7 +56,7 @@ pub(super) struct IndexFailures {
 }
 
 impl IndexFailures {
-    /// Those before this pod, from its annotations.
+    /// The counts before this pod, from its annotations.
     pub(super) fn before(pod: &Value) -> Self {
         let number = |name: &str| annotation(pod, name).and_then(|text| text.parse::<i32>().ok());
         let count = |name: &str| i64::from(number(name).unwrap_or(0).max(0));
@@ -70,7 +70,7 @@ impl IndexFailures {
         self.counted + self.ignored
     }
 
-    /// Those before the pod that replaces a failed one.
+    /// The counts before the replacement of a failed pod.
     pub(super) fn after(failed: &Value, spec: &JobSpec) -> Self {
         let Self { counted, ignored } = Self::before(failed);
         match meaning(failed, spec) {
@@ -85,7 +85,7 @@ impl IndexFailures {
         }
     }
 
-    /// The annotations that carry them to the next pod.
+    /// The annotations that pass the counts to the next pod.
     pub(super) fn annotations(self) -> Vec<(&'static str, String)> {
         let mut annotations = vec![(INDEX_FAILURES, self.counted.to_string())];
         if self.ignored > 0 {

@@ -1,7 +1,7 @@
-//! Whether a Job has come to its end, and why.
+//! Decides whether a Job is finished, and why.
 //!
-//! Several ends can be due at once; the order here is the real controller's. What an earlier sync decided stands, failures
-//! come before successes.
+//! Several reasons can apply at once; the order here is the real controller's. An earlier sync's decision stands, and failures come before
+//! successes.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::status::{Condition, ConditionKind, JobStatus};
 use super::tracked_pod::{has_failed, meaning};
 use crate::controllers::{moment, pod};
 
-/// What is decided before pods are created or deleted.
+/// The decision before pods are created or deleted.
 pub(super) struct Verdict {
     pub(super) end: Option<Condition>,
-    /// When the Job's deadline must be looked at again.
+    /// When the Job's deadline must be checked again.
     pub(super) deadline_in: Option<Duration>,
 }
 
@@ -52,9 +52,9 @@ pub(super) fn verdict(spec: &JobSpec, status: &JobStatus, count: &Count, now: Ti
     Verdict { end, deadline_in }
 }
 
-/// Whether the Job has all the successes it needs, once nothing runs any more.
+/// Whether the Job has all the successes it needs, and no pod is active.
 pub(super) fn is_complete(spec: &JobSpec, count: &Count, active: i64) -> bool {
-    // Without a number of completions the first success is enough, and running pods may finish.
+    // Without `completions` the first success is enough, and running pods may finish.
     active == 0
         && spec
             .completions
@@ -80,7 +80,7 @@ fn failed_by_policy(spec: &JobSpec, count: &Count) -> Option<Condition> {
         })
 }
 
-/// Containers that restart in place do not make failed pods; their restarts are counted instead.
+/// Containers that restart in place do not produce failed pods; their restarts count instead.
 fn has_restarted_too_often(spec: &JobSpec, count: &Count) -> bool {
     if !spec.restarts_in_place {
         return false;

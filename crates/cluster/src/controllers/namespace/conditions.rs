@@ -1,4 +1,4 @@
-//! What a namespace that is being deleted tells about its progress.
+//! The conditions of a namespace that is being deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::access::ResourceInfo;
 use crate::controllers::moment;
 use crate::object;
 
-/// What one round of deleting has found.
+/// The findings of one round of deletions.
 #[derive(Default)]
 pub(super) struct Findings {
     /// `configmaps. has 1 resource instances`, by resource.
@@ -22,7 +22,7 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn note(&mut self, info: &ResourceInfo, left: &[Arc<Value>]) {
         if !left.is_empty() {
-            // The core group is the empty one, and its dot stays.
+            // The core group's name is empty, and its dot stays.
             let dot = if info.resource.contains('.') { "" } else { "." };
             self.remaining
                 .insert(format!("{}{dot}", info.resource), left.len());
@@ -45,7 +45,7 @@ impl Findings {
     }
 }
 
-/// The five conditions: what each is called, its reason and its message while all is well.
+/// The five conditions: type, reason and message without problems.
 const FINE: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -90,7 +90,7 @@ impl Conditions {
         self.0.clone().into()
     }
 
-    /// Says whether anything changed. While pods remain the totals stay untold: the other resources were not looked at.
+    /// Returns whether anything changed. While pods remain the totals are not updated: the other resources were not listed.
     pub(super) fn update(&mut self, findings: &Findings, only_pods: bool, now: Timestamp) -> bool {
         let mut changed = false;
         for (kind, reason, message) in FINE {

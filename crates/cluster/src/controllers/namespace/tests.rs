@@ -1,6 +1,6 @@
-//! Namespaces from their first objects to their last, on the fake server.
+//! Namespaces from creation to deletion, on the fake server.
 
-use super::furnish::{RootCaPublisher, ServiceAccountController};
+use super::bootstrap::{RootCaPublisher, ServiceAccountController};
 use super::*;
 use crate::controllers::fake::Lab;
 

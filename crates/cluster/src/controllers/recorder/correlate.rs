@@ -1,20 +1,20 @@
-//! What becomes of a piece of news: told, counted, told together with others like it, or left out.
+//! Decides whether an event is recorded, counted, aggregated with similar ones, or dropped.
 //!
-//! The rules and numbers are those of client-go's event correlator. Ten different messages for the same reason within
-//! ten minutes are told as one from then on, and one source gets 25 events about an object before it has to wait.
+//! The rules and numbers are those of client-go's event correlator. After ten different messages for the same reason within ten minutes,
+//! further ones are aggregated, and one source may record 25 events about an object before it is rate-limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Each table forgets its first entry when it is full. Upstream forgets the one that was used least recently.
+/// Each table drops its first entry when it is full. Upstream drops the least recently used one.
 const REMEMBERED: usize = 4096;
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 const BURST: f64 = 25.0;
 const SECONDS_PER_EVENT: f64 = 300.0;
 
-/// Something that happened to an object.
+/// An event to record.
 #[derive(Clone, Copy)]
 pub(super) struct News<'a> {
     pub(super) component: &'a str,
@@ -24,16 +24,16 @@ pub(super) struct News<'a> {
     pub(super) message: &'a str,
 }
 
-/// How the news is to be told.
+/// How to record the event.
 #[derive(Debug, PartialEq)]
 pub(super) struct Telling {
     pub(super) message: String,
-    /// The event's name: that of the first of its kind.
+    /// The event's name: that of the first of its series.
     pub(super) name: String,
     pub(super) count: i64,
 }
 
-/// Remembers what has been told.
+/// Remembers recorded events.
 #[derive(Default)]
 pub(super) struct Correlator {
     told: BTreeMap<[String; 5], (String, i64)>,
@@ -42,8 +42,8 @@ pub(super) struct Correlator {
 }
 
 impl Correlator {
-    /// How to tell the news, as an event of this name where it is the first of its kind; `None` when there has been too
-    /// much of it. What is not told is counted all the same.
+    /// How to record the event, under this name if it is the first of its series; `None` if it is rate-limited. A dropped event is counted
+    /// all the same.
     pub(super) fn observe(&mut self, news: News<'_>, name: String, now: Timestamp) -> Option<Telling> {
         let News {
             component,
@@ -78,7 +78,7 @@ impl Correlator {
         if messages.len() < SIMILAR {
             return false;
         }
-        // Upstream drops any one of them, whichever its map yields.
+        // Upstream drops a random one.
         messages.pop_first();
         true
     }

@@ -1,4 +1,4 @@
-//! Whose pods are whose: adopting orphans that match, releasing pods that no longer do.
+//! Ownership of pods: adopts matching orphans, releases pods that no longer match.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::error::{DEFAULT_RETRY, all_of, doing, failure, retry_on_conflict};
 use super::memory::Seen;
 use super::object::{Metadata, Pod, SETS, Set, text};
 
-/// The pods of a set, from one list: this snapshot is what the whole sync acts on. An orphan that could not be adopted
-/// or a pod that could not be released ends the sync.
+/// The pods of a set, from one list: the whole sync acts on this snapshot. An orphan that could not be adopted or a pod that could not be
+/// released ends the sync.
 pub(super) fn pods(
     access: &dyn Access,
     set: &Set,
@@ -71,8 +71,7 @@ fn claim(set: &Set, selector: &LabelSelector, pod: &Pod) -> Claim {
     }
 }
 
-/// Whether the set may still adopt: read again, because a set that is about to be deleted must take nothing with it
-/// (k/k#42639).
+/// Whether the set may still adopt: read again, because a set that is about to be deleted must not take other objects with it (k/k#42639).
 pub(super) fn still_there(access: &dyn Access, set: &Set) -> Result<(), Status> {
     let (namespace, name) = (set.namespace(), set.name());
     match access.get(SETS, namespace, name) {
@@ -90,7 +89,7 @@ pub(super) fn still_there(access: &dyn Access, set: &Set) -> Result<(), Status> 
     }
 }
 
-/// Makes the set the controller of an orphan. `false` when the object is gone.
+/// Makes the set the controller of an orphan. `false` if the object is gone.
 pub(super) fn adopt(
     access: &dyn Access,
     resource: &str,
@@ -107,7 +106,7 @@ pub(super) fn adopt(
     Ok(adopted.is_some())
 }
 
-/// Takes the set out of a pod's owners. A pod that is gone, or that the API server will not have changed, is let be.
+/// Removes the set from a pod's owners. A pod that is gone, or whose update the API server rejects as invalid, is ignored.
 fn release(access: &dyn Access, set: &Set, pod: &Pod) -> Result<(), Status> {
     match rewrite(access, PODS, pod, |owners| {
         owners.retain(|owner| owner["uid"] != set.uid())
@@ -117,7 +116,7 @@ fn release(access: &dyn Access, set: &Set, pod: &Pod) -> Result<(), Status> {
     }
 }
 
-/// Changes the owners of an object as it is now. Upstream sends a patch that carries the UID; this has the same effect.
+/// Changes the owners of an object's current version. Upstream sends a patch with the UID; this has the same effect.
 fn rewrite(
     access: &dyn Access,
     resource: &str,
@@ -143,7 +142,7 @@ fn rewrite(
     })
 }
 
-/// The object with these owners; none are written as an absent field, as Go does.
+/// The object with these owners; an empty list is written as an absent field, as in Go.
 pub(super) fn with_owners(object: &Value, owners: Vec<Value>) -> Value {
     let mut object = object.clone();
     let metadata = map_at(&mut object, "metadata");

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims: made before their pod, never changed but for their owners, never deleted from here.
+//! PersistentVolumeClaims: created before their pod; only their owners are updated, and they are never deleted here.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::ordinal::Ordinal;
 use super::retention::Retention;
 use super::round::Round;
 
-/// The claim's name for one pod.
+/// The name of the claim for one pod.
 pub(super) fn name(set: &Set, template: &Value, ordinal: Ordinal) -> String {
     format!("{}-{}-{ordinal}", template.name(), set.name())
 }
 
-/// The set's claim templates; of two with one name the last counts.
+/// The set's claim templates; of two with the same name the last counts.
 pub(super) fn templates(set: &Set) -> impl Iterator<Item = &Value> {
     let all = set.claim_templates();
     all.iter().enumerate().filter_map(|(index, template)| {
@@ -32,7 +32,7 @@ pub(super) fn templates(set: &Set) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// The claim that a template makes: with the labels that the set selects by, over the template's own.
+/// The claim from a template: with the set's selector labels over the template's own.
 fn build(set: &Set, template: &Value, ordinal: Ordinal) -> Value {
     let mut claim = template.clone();
     map(&mut claim).insert("apiVersion".into(), "v1".into());
@@ -53,14 +53,14 @@ impl Round<'_> {
             .get(CLAIMS, self.set.namespace(), &name(self.set, template, ordinal))
     }
 
-    /// Whether a claim of this pod that is yet to be created still goes with an earlier pod of that name.
+    /// Whether the garbage collector will delete this pod's claim, because it belongs to an earlier pod of that name.
     pub(super) fn has_stale_claim(&self, ordinal: Ordinal, pod: &Pod) -> bool {
         let retention = Retention::new(self.set, pod);
         let claims = templates(self.set).filter_map(|template| self.claim(template, ordinal));
         claims.into_iter().any(|claim| retention.is_stale(&claim))
     }
 
-    /// Makes the claims that are missing. One that is being deleted is an error: its pod would bind to what goes away.
+    /// Creates the missing claims. One that is being deleted is an error: its pod would bind to it.
     pub(super) fn create_claims(&self, ordinal: Ordinal, pod: &Pod) -> Result<(), Status> {
         let mut errors = Vec::new();
         for template in templates(self.set) {
@@ -85,7 +85,7 @@ impl Round<'_> {
         all_of(errors)
     }
 
-    /// Whether every claim that exists has the owners that the retention policy asks for.
+    /// Whether every existing claim has the owners that the retention policy requires.
     pub(super) fn claims_are_kept(&self, ordinal: Ordinal, pod: &Pod) -> bool {
         let templates = self.set.claim_templates();
         if templates.is_empty() {
@@ -98,7 +98,7 @@ impl Round<'_> {
         claims.all(|claim| retention.is_kept_by(&claim))
     }
 
-    /// Gives the claims the owners that the retention policy asks for.
+    /// Sets the claims' owners as the retention policy requires.
     pub(super) fn keep_claims(&self, ordinal: Ordinal, pod: &Pod) -> Result<(), Status> {
         let retention = Retention::new(self.set, pod);
         for template in self.set.claim_templates() {

@@ -1,11 +1,11 @@
-//! Errors that end a sync: refusals of the API server, with what was being tried.
+//! Errors that end a sync: errors of the API server, with the attempted operation.
 
 use std::collections::BTreeSet;
 
 use crate::status::Status;
 
-/// How often a write is tried when other writers are faster, as client-go's DefaultRetry has it and its DefaultBackoff.
-/// Upstream waits between the tries for its cache to catch up; ours has nothing to catch up with.
+/// The number of attempts at a conflict, as in client-go's DefaultRetry and DefaultBackoff. Upstream waits between the attempts for its
+/// cache; there is no cache here.
 pub(super) const DEFAULT_RETRY: usize = 5;
 pub(super) const DEFAULT_BACKOFF: usize = 4;
 
@@ -20,7 +20,7 @@ pub(super) fn failure(message: impl Into<String>) -> Status {
     }
 }
 
-/// The same refusal, with what was being tried.
+/// The same error, with the attempted operation.
 pub(super) fn doing(what: &str, status: Status) -> Status {
     Status {
         message: format!("{what}: {status}"),
@@ -36,7 +36,7 @@ pub(super) fn already_exists(status: &Status) -> bool {
     status.reason == "AlreadyExists"
 }
 
-/// Several errors as one: each message once, in brackets when there is more than one.
+/// Several errors as one: each message once, in brackets if there is more than one.
 pub(super) fn all_of(errors: Vec<Status>) -> Result<(), Status> {
     let mut seen = BTreeSet::new();
     let different: Vec<_> = errors
@@ -62,7 +62,7 @@ pub(super) fn all_of(errors: Vec<Status>) -> Result<(), Status> {
     }
 }
 
-/// Tries a write until no other writer is faster, or too often.
+/// Repeats a write until there is no conflict, or too often.
 pub(super) fn retry_on_conflict<T>(
     tries: usize,
     mut attempt: impl FnMut() -> Result<T, Status>,

@@ -1,10 +1,10 @@
-//! What the last sync has read. Syncs of one set come in rows, and hardly anything changes between two of them: an object
-//! that is still the very same is not read again.
+//! Remembers what the last sync parsed. Successive syncs of one set find few changes: an object that is identical is not parsed again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::json::Value;
 use crate::selector::LabelSelector;
+use parking_lot::Mutex;
 
 use super::object::{Metadata, Pod, Revision, Set};
 
@@ -12,33 +12,33 @@ use super::object::{Metadata, Pod, Revision, Set};
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Seen>);
 
-/// What was read of a set. It says nothing about a set of another UID, or one that selects otherwise.
+/// What was parsed for a set. It does not apply to a set with another UID or selector.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     uid: String,
     written_selector: Value,
-    /// The same as it was read.
+    /// The parsed selector.
     pub(super) selector: Option<Arc<LabelSelector>>,
     pub(super) history: History,
-    /// The pods that were found to be the set's.
+    /// The set's pods.
     pub(super) pods: Vec<Pod>,
 }
 
-/// The revisions of a set, and the objects that they were chosen from.
+/// The revisions of a set, and the objects that they were selected from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) listed: Vec<Arc<Value>>,
-    /// The newest write to any revision when they were listed, where it is known.
+    /// The newest write to any revision when they were listed, if known.
     pub(super) newest: Option<u64>,
     pub(super) revisions: Arc<[Revision]>,
-    /// The template that was last looked for among them, and where it was found.
+    /// The template that was last looked up among them, and its index.
     pub(super) found: Option<(Value, Option<usize>)>,
 }
 
 impl Memory {
-    /// What is known of a set; nothing where another one was synced last.
+    /// What is remembered of a set; nothing if another one was synced last.
     pub(super) fn recall(&self, set: &Set) -> Seen {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.0.lock();
         let seen = std::mem::take(&mut *memory);
         if seen.uid == set.uid() && seen.written_selector.shares(set.selector()) {
             seen
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     pub(super) fn keep(&self, set: &Set, selector: Arc<LabelSelector>, history: History, pods: Vec<Pod>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
+        *self.0.lock() = Seen {
             uid: set.uid().to_owned(),
             written_selector: set.selector().clone(),
             selector: Some(selector),
@@ -59,14 +59,14 @@ impl Memory {
 }
 
 impl Seen {
-    /// The pod that was read from this very object.
+    /// The pod that was parsed from this same object.
     pub(super) fn pod(&self, object: &Arc<Value>) -> Option<&Pod> {
         self.pods.iter().find(|pod| pod.is_read_from(object))
     }
 }
 
 impl History {
-    /// Whether it was chosen from these very objects.
+    /// Whether it was selected from these same objects.
     pub(super) fn is_of(&self, listed: &[Arc<Value>]) -> bool {
         let is_same = |(one, other): (&Arc<Value>, &Arc<Value>)| Arc::ptr_eq(one, other);
         self.listed.len() == listed.len() && self.listed.iter().zip(listed).all(is_same)

@@ -1,19 +1,19 @@
 //! The StatefulSet controller of Kubernetes 1.36, bug for bug.
 //!
-//! In flows a set's name; one list of its pods at the start is the snapshot that the whole sync acts on. Out flow writes
-//! to revisions, claims, pods and the set's status, in upstream's order. What a sync does in between:
+//! In flows a set's name; one list of its pods at the start is the snapshot that the whole sync acts on. Out flow writes to revisions,
+//! claims, pods and the set's status, in upstream's order. The steps of a sync:
 //!
 //! | step | file |
 //! |---|---|
-//! | take orphaned revisions and pods, release pods that no longer match | [`revisions`], [`claim`] |
-//! | find or make the revision of the template | [`revisions`] |
-//! | create, replace and let go of pods and their claims | [`replicas`], [`round`], [`pod`], [`claims`], [`retention`] |
+//! | adopt orphaned revisions and pods, release pods that no longer match | [`revisions`], [`claim`] |
+//! | find or create the revision of the template | [`revisions`] |
+//! | create, replace and scale down pods and their claims | [`replicas`], [`round`], [`pod`], [`claims`], [`retention`] |
 //! | delete outdated pods | [`update`] |
 //! | count and report | [`status`] |
-//! | forget old revisions | [`revisions`] |
+//! | delete old revisions | [`revisions`] |
 //!
-//! Upstream reads from caches, and since 1.36 waits until they have seen its own writes (KEP-5647). Our reads are never
-//! older than our writes, so there is nothing to wait for and nothing to expect.
+//! Upstream reads from caches, and since 1.36 waits until they have seen its own writes (KEP-5647). Our reads are never older than our
+//! writes, so there is nothing to wait for.
 
 mod claim;
 mod claims;
@@ -51,7 +51,7 @@ use self::status::{Report, Tally};
 pub use self::update::MaxUnavailable;
 use super::{Changed, Controller, Next};
 
-/// What differs between versions and their feature gates.
+/// The differences between versions and their feature gates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gates {
     pub(crate) max_unavailable: MaxUnavailable,
@@ -72,8 +72,8 @@ impl StatefulSets {
         }
     }
 
-    /// Does what the set asks for and reports it. The report is written also when the work failed half-way, and the
-    /// work's error is the one that counts.
+    /// Applies the set's spec and writes its status. The status is written even if the work failed half-way, and the work's error is
+    /// returned.
     fn work(&self, access: &dyn Access, set: &Set, pods: &[Pod], chosen: &Chosen) -> Result<Next, Status> {
         let now = access.now();
         let round = Round {
@@ -86,7 +86,7 @@ impl StatefulSets {
             now,
         };
         let (tally, done) = if set.is_terminating() {
-            // Its pods are the garbage collector's now.
+            // The garbage collector deletes its pods.
             (Tally::of(set, chosen, now, pods.iter()), Ok(()))
         } else {
             let replicas = Replicas::sort(&round, pods);
@@ -109,8 +109,8 @@ impl Controller for StatefulSets {
         &[SETS, PODS]
     }
 
-    /// A set concerns itself. A pod concerns the set that controls it, and the one that did; an orphan every set that
-    /// might adopt it. Claims and revisions concern nobody.
+    /// A set affects itself. A pod affects the set that controls it, and the one that did; an orphan affects every set that might adopt it.
+    /// Claims and revisions affect no set.
     fn concerned(&self, change: &Changed, access: &dyn Access) -> Vec<Key> {
         let Changed {
             resource,
@@ -140,7 +140,7 @@ impl Controller for StatefulSets {
             Some(known) => known.clone(),
             None => match LabelSelector::of(set.selector()) {
                 Ok(selector) => Arc::new(selector),
-                // Trying again would not make the selector valid.
+                // A retry would not make the selector valid.
                 Err(_) => return Ok(Next::Wait),
             },
         };
@@ -171,7 +171,7 @@ fn concerned_by_pod(
     access: &dyn Access,
 ) -> Vec<Key> {
     let controller = |pod: Option<&Arc<Value>>| pod.and_then(|pod| set_of(pod, access));
-    // The first we see of a pod may be that it is on its way out: as good as gone.
+    // The first event of a pod may show it terminating: handle it as a deletion.
     let going = |pod: &Arc<Value>| before.is_none() && pod.is_terminating();
     let Some(pod) = after.filter(|pod| !going(pod)) else {
         return controller(after.or(before)).into_iter().collect();
@@ -187,7 +187,7 @@ fn concerned_by_pod(
     keys
 }
 
-/// The set that controls a pod, by name and UID: a new set of the same name is another one.
+/// The set that controls a pod, by name and UID: a new set of the same name is a different one.
 fn set_of(pod: &Value, access: &dyn Access) -> Option<Key> {
     let owner = pod.controller().filter(|owner| owner["kind"] == "StatefulSet")?;
     let set = access.get(SETS, pod.namespace(), text(&owner["name"]))?;

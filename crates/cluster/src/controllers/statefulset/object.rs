@@ -1,7 +1,7 @@
-//! What this controller reads of the objects it handles.
+//! The fields of objects that this controller reads.
 //!
-//! Objects are JSON of any shape. What is absent or of another type reads as its zero value, as it would after Go has
-//! decoded it; in particular an absent counter is 0. Nothing here panics.
+//! Objects are JSON of any shape. A field that is absent or of another type reads as its zero value, as after decoding in Go; in particular
+//! an absent counter is 0. Nothing here panics.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) const SETS: &str = "statefulsets.apps";
 pub(super) const CLAIMS: &str = "persistentvolumeclaims";
 pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 
-/// What every object has.
+/// The metadata of every object.
 pub(super) trait Metadata {
     fn object(&self) -> &Value;
 
@@ -69,7 +69,7 @@ pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A StatefulSet. What a sync asks of every pod and revision again and again is read once.
+/// A StatefulSet. Fields that a sync reads repeatedly are parsed once.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     object: Arc<Value>,
@@ -83,7 +83,7 @@ pub(super) struct Set {
     claim_templates: Value,
 }
 
-/// A pod, as it was when the sync began, or one that is yet to be created. What is asked often is read once.
+/// A pod as it was when the sync began, or one to be created. Fields that a sync reads repeatedly are parsed once.
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     object: Arc<Value>,
@@ -94,10 +94,10 @@ pub(super) struct Pod {
     is_terminating: bool,
 }
 
-/// Where a pod is in its life, as far as it matters here.
+/// The phase of a pod, as far as the controller needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// The API server, which gives every pod a phase, does not know it.
+    /// Not created on the API server, which gives every pod a phase.
     None,
     Pending,
     Running,
@@ -115,7 +115,7 @@ pub(super) struct Revision {
     controller: Option<Value>,
 }
 
-/// A text of an object, shared with it.
+/// A string of an object, shared with it.
 fn shared(value: &Value) -> Arc<str> {
     match value {
         Value::String(text) => text.clone(),
@@ -244,7 +244,7 @@ impl Set {
         &self.object
     }
 
-    /// Whether an owner reference means this set: by kind, name and UID.
+    /// Whether an owner reference names this set: by kind, name and UID.
     pub(super) fn is_named_by(&self, owner: &Value) -> bool {
         owner["kind"] == "StatefulSet" && owner["name"] == self.name() && owner["uid"] == self.uid()
     }
@@ -314,7 +314,7 @@ impl Set {
         self.spec()["updateStrategy"]["type"] == "RollingUpdate"
     }
 
-    /// `None` when there is no such block: defaulting adds one only where the type was left out as well.
+    /// `None` if there is no such block: defaulting adds one only if the type was omitted as well.
     pub(super) fn rolling_update(&self) -> Option<RollingUpdate<'_>> {
         let block = &self.spec()["updateStrategy"]["rollingUpdate"];
         let partition = count(number(&block["partition"]));
@@ -330,7 +330,7 @@ impl Pod {
         Arc::ptr_eq(&self.object, object)
     }
 
-    /// The set's name and the ordinal, read off the pod's own name.
+    /// The set's name and the ordinal, from the pod's own name.
     pub(super) fn parent(&self) -> Option<(&str, Option<Ordinal>)> {
         Ordinal::split(self.name())
     }
@@ -343,7 +343,7 @@ impl Pod {
         &self.revision
     }
 
-    /// Whether the API server knows it.
+    /// Whether it exists on the API server.
     pub(super) fn is_created(&self) -> bool {
         self.phase != Phase::None
     }
@@ -352,7 +352,7 @@ impl Pod {
         self.phase == Phase::Pending
     }
 
-    /// A pod of a set is replaced after both ends.
+    /// Failed or Succeeded. The controller replaces a pod of a set after either.
     pub(super) fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
@@ -361,7 +361,7 @@ impl Pod {
         self.phase == Phase::Running && self.is_ready
     }
 
-    /// When the pod will have been Ready for long enough; `None` when it is not Ready, or nobody knows since when.
+    /// When the pod will have been Ready for long enough; `None` if it is not Ready, or if it is unknown since when.
     pub(super) fn available_from(&self, min_ready: SignedDuration) -> Option<Timestamp> {
         let condition = pod::condition(self, "Ready").filter(|condition| condition["status"] == "True")?;
         moment::read(&condition["lastTransitionTime"])?

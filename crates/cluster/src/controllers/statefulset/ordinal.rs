@@ -1,4 +1,4 @@
-//! Ordinals: which pod of a set a name stands for.
+//! Ordinals: the numbers in pod names.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ impl fmt::Display for Ordinal {
     }
 }
 
-/// The ordinals a set wants: `count` of them from `start` on. Everything inside the controller counts indexes, which
-/// begin at 0 wherever the ordinals do; so does the partition (k/k#128529).
+/// The ordinals of a set: `count` of them from `start` on. The controller counts indexes, which begin at 0 whatever the first ordinal is;
+/// so does the partition (k/k#128529).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ordinals {
     start: i64,
@@ -50,7 +50,7 @@ impl Ordinals {
         Self { start, count }
     }
 
-    /// Where an ordinal stands among the wanted ones; `None` outside.
+    /// The index of an ordinal; `None` if it is outside.
     pub(super) fn index(self, ordinal: Ordinal) -> Option<usize> {
         let index = usize::try_from(ordinal.0.checked_sub(self.start)?).ok()?;
         (index < self.count).then_some(index)

@@ -1,4 +1,4 @@
-//! A pod of a set: what it is made of, and whether one still is what it should be.
+//! A pod of a set: its construction, and whether an existing one still matches.
 
 use crate::json::{Value, json};
 
@@ -12,7 +12,7 @@ const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// The pod that a template makes at an ordinal. The template is a revision's; everything else is the set's as it is now.
+/// Builds the pod of a template at an ordinal. The template is a revision's; everything else comes from the current set.
 pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordinal) -> Pod {
     let mut metadata = json!({
         "generateName": format!("{}-", set.name()),
@@ -31,7 +31,7 @@ pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordina
     put_identity(set, ordinal, &mut pod);
     let spec = map_at(&mut pod, "spec");
     spec.insert("hostname".into(), ordinal.of(set.name()).into());
-    // Whatever the template says: a set without a service takes the subdomain away.
+    // Overrides the template: a set without a service removes the subdomain.
     match set.service_name() {
         "" => spec.remove("subdomain"),
         service => spec.insert("subdomain".into(), service.into()),
@@ -42,7 +42,7 @@ pub(super) fn build(set: &Set, template: &Value, revision: &str, ordinal: Ordina
     Pod::new(pod)
 }
 
-/// Whether name and labels say which pod of the set it is. The index label is written, but not looked at.
+/// Whether name and labels identify the pod of the set. The index label is written, but not checked.
 pub(super) fn has_identity(set: &Set, ordinal: Ordinal, pod: &impl Metadata) -> bool {
     ordinal.is_of(set.name(), pod.name())
         && pod.namespace() == set.namespace()
@@ -59,7 +59,7 @@ pub(super) fn put_identity(set: &Set, ordinal: Ordinal, pod: &mut Value) {
     labels.insert(INDEX_LABEL.into(), ordinal.to_string().into());
 }
 
-/// Whether the pod mounts its claims. Of two volumes with one name the last counts.
+/// Whether the pod mounts its claims. Of two volumes with the same name the last counts.
 pub(super) fn has_storage(set: &Set, ordinal: Ordinal, pod: &Value) -> bool {
     let templates = set.claim_templates();
     if templates.is_empty() {
@@ -77,8 +77,8 @@ pub(super) fn has_storage(set: &Set, ordinal: Ordinal, pod: &Value) -> bool {
     })
 }
 
-/// Puts the claims before the pod's own volumes, in place of those with the same name. Upstream has the claims in any
-/// order; here they keep the set's.
+/// Adds the claims before the pod's own volumes, replacing those with the same name. Upstream adds the claims in random order; here they
+/// keep the set's.
 pub(super) fn put_storage(set: &Set, ordinal: Ordinal, pod: &mut Value) {
     let mut volumes: Vec<Value> = Vec::new();
     for template in claims::templates(set) {

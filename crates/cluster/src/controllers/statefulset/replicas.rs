@@ -1,8 +1,7 @@
-//! The pods a set wants and the pods it has: creating, replacing and letting go, in the order its policy asks for.
+//! Creates, replaces and scales down a set's pods, in the order that its policy requires.
 //!
-//! OrderedReady goes through them one after the other and stops at the first that is not there yet; nothing behind it
-//! happens in this sync, neither scaling down nor updating. Parallel does them all, in batches that grow while nothing
-//! fails, and goes on.
+//! OrderedReady handles one pod after the other and stops at the first that is not ready; nothing after it happens in this sync, neither
+//! scaling down nor updating. Parallel handles all of them, in batches that grow as long as nothing fails, and continues.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,27 +16,27 @@ use super::round::Round;
 use super::status::Tally;
 use super::update;
 
-/// More requests at once would be of no use to upstream, and so batches grow no further.
+/// Upstream gains nothing from more concurrent requests, so batches stop growing here.
 const LARGEST_BATCH: usize = 500;
 
-/// Whether an ordered set may look at its next pod.
+/// Whether an ordered set may handle its next pod.
 #[derive(PartialEq)]
 enum Step {
     On,
     Stop,
 }
 
-/// A set's pods by what becomes of them.
+/// A set's pods, sorted by what happens to them.
 pub(super) struct Replicas<'p> {
     count: usize,
-    /// Those at a wanted ordinal, by index.
+    /// Pods at a wanted ordinal, by index.
     pub(super) living: BTreeMap<usize, &'p Pod>,
-    /// Those outside, the highest ordinal first.
+    /// Pods outside, the highest ordinal first.
     pub(super) condemned: Vec<(Ordinal, &'p Pod)>,
 }
 
 impl<'p> Replicas<'p> {
-    /// Pods whose name has no ordinal are left out: nothing ever happens to them.
+    /// Pods whose name has no ordinal are ignored.
     pub(super) fn sort(round: &Round<'_>, pods: &'p [Pod]) -> Self {
         let ordinals = round.set.ordinals();
         let (mut living, mut condemned) = (BTreeMap::new(), Vec::new());
@@ -67,7 +66,7 @@ impl<'p> Replicas<'p> {
         self.count
     }
 
-    /// The pod at an index: the one that was there when the sync began, or else the one to be created.
+    /// The pod at an index: the existing one in the snapshot, or else the one to be created.
     pub(super) fn at(&self, round: &Round<'_>, index: usize) -> Cow<'p, Pod> {
         match self.living.get(&index) {
             Some(pod) => Cow::Borrowed(pod),
@@ -75,7 +74,7 @@ impl<'p> Replicas<'p> {
         }
     }
 
-    /// How many wanted pods are missing, not Ready for long enough, or on their way out.
+    /// How many wanted pods are missing, not Ready for long enough, or terminating.
     pub(super) fn unavailable(&self, round: &Round<'_>) -> usize {
         self.count
             - self
@@ -85,8 +84,8 @@ impl<'p> Replicas<'p> {
                 .count()
     }
 
-    /// The lowest condemned pod that is unavailable. An ordered set comes to ask only when no wanted pod is, and may then
-    /// take this one away as it is.
+    /// The lowest condemned pod that is unavailable. An ordered set calls this only if every wanted pod is available, and may then delete
+    /// this one.
     fn first_unavailable(&self, round: &Round<'_>) -> Option<&Pod> {
         self.condemned
             .iter()
@@ -97,7 +96,7 @@ impl<'p> Replicas<'p> {
 }
 
 impl Round<'_> {
-    /// Brings the pods closer to what the set wants, and counts down in `tally` what an update takes away.
+    /// Brings the pods closer to the set's spec, and counts down in `tally` the pods that an update deletes.
     pub(super) fn run(&self, replicas: &Replicas<'_>, tally: &mut Tally) -> Result<(), Status> {
         if self.each(replicas.count, |index| self.keep_living(replicas, index))? == Step::Stop
             || self.each(replicas.condemned.len(), |index| {
@@ -111,7 +110,7 @@ impl Round<'_> {
         update::roll(self, replicas, tally)
     }
 
-    /// Does something with each of `count` pods, as the pod management policy has it.
+    /// Calls `work` for each of `count` pods, as the pod management policy requires.
     fn each(
         &self,
         count: usize,
@@ -133,7 +132,7 @@ impl Round<'_> {
         let ordinal = self.set.ordinals().at(index);
         let pod = replicas.at(self, index);
         if pod.has_ended() {
-            // Its successor comes in the sync after it is gone.
+            // Its successor is created in the sync after it is gone.
             if !pod.is_terminating() {
                 self.delete(&pod)?;
             }
@@ -171,8 +170,8 @@ impl Round<'_> {
         Ok(Step::On)
     }
 
-    /// Scales down, highest ordinal first. An ordered set waits for each pod to be gone, and takes away a broken one
-    /// only if nothing below it is broken too.
+    /// Scales down, highest ordinal first. An ordered set waits for each pod to be gone, and deletes an unavailable one only if no pod
+    /// below it is unavailable.
     fn let_go(&self, replicas: &Replicas<'_>, index: usize) -> Result<Step, Status> {
         let (_, pod) = &replicas.condemned[index];
         if pod.is_terminating() {
@@ -192,7 +191,7 @@ impl Round<'_> {
     }
 }
 
-/// Batches of 1, 2, 4, … A batch is finished even when one of its pods fails; the next is then not begun.
+/// Batches of 1, 2, 4, … A batch is completed even if one of its pods fails; the next is then not started.
 fn slow_start(count: usize, mut work: impl FnMut(usize) -> Result<(), Status>) -> Result<(), Status> {
     let (mut from, mut size) = (0, 1);
     while from < count {

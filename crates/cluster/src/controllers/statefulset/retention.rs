@@ -1,16 +1,16 @@
-//! Who owns a claim, and so what the garbage collector takes it away with.
+//! The owners of a claim, which decide when the garbage collector deletes it.
 
 use crate::json::Value;
 
 use super::object::{Metadata, Pod, Set};
 use crate::controllers::owner::controller_reference;
 
-/// A claim's part in the set's retention policy.
+/// The set's retention policy, applied to one claim.
 pub(super) struct Retention<'r> {
     set: Owner<'r>,
     pod: Owner<'r>,
     policy: Policy,
-    /// Whether the pod stands outside the ordinals the set wants.
+    /// Whether the pod is outside the ordinals of the set.
     condemned: bool,
 }
 
@@ -27,7 +27,7 @@ struct Policy {
     delete_when_scaled: bool,
 }
 
-/// Who should be a claim's controller.
+/// The required controller of a claim.
 #[derive(PartialEq)]
 enum Wanted {
     Nobody,
@@ -69,14 +69,13 @@ impl<'r> Retention<'r> {
         }
     }
 
-    /// Whether a claim waits for the garbage collector: it goes with a pod of the same name that was here before. Such a
-    /// claim must not be given to a new pod.
+    /// Whether the garbage collector will delete a claim: it belongs to an earlier pod of the same name. Such a claim must not be given to
+    /// a new pod.
     pub(super) fn is_stale(&self, claim: &Value) -> bool {
         self.policy.delete_when_scaled && self.pod.is_outdated_in(claim)
     }
 
-    /// Whether a controller that is neither the set nor the pod has the claim. Where everything is kept, that is
-    /// nobody's business.
+    /// Whether a controller that is neither the set nor the pod owns the claim. If everything is retained, that does not matter.
     pub(super) fn has_other_controller(&self, claim: &Value) -> bool {
         let Policy {
             delete_with_set,
@@ -94,7 +93,7 @@ impl<'r> Retention<'r> {
             })
     }
 
-    /// Whether the claim's owners are as they should be, or are none of our business.
+    /// Whether the claim's owners are correct, or not ours to change.
     pub(super) fn is_kept_by(&self, claim: &Value) -> bool {
         if self.set.is_outdated_in(claim) || self.pod.is_outdated_in(claim) {
             return true;
@@ -110,7 +109,7 @@ impl<'r> Retention<'r> {
         !half_ours && set == (wanted == Wanted::Set) && pod == (wanted == Wanted::Pod)
     }
 
-    /// The owners the claim should have. Beside another controller we take ourselves out and add nothing.
+    /// The owners that the claim should have. With another controller present, our references are removed and none is added.
     pub(super) fn owners(&self, claim: &Value, set: &Set, pod: &Pod) -> Vec<Value> {
         let foreign = |owner: &&Value| !self.set.is_named_by(owner) && !self.pod.is_named_by(owner);
         let mut owners: Vec<_> = claim.owners().iter().filter(foreign).cloned().collect();
@@ -146,7 +145,7 @@ impl Owner<'_> {
         claim.owners().iter().any(|owner| owner["uid"] == self.uid)
     }
 
-    /// Whether the claim names this owner, but an earlier one of that name.
+    /// Whether the claim names an earlier owner of this name.
     fn is_outdated_in(&self, claim: &Value) -> bool {
         claim
             .owners()

@@ -1,5 +1,4 @@
-//! ControllerRevisions: finding the one for the set's template, making it, putting an old one back to use, and
-//! forgetting the oldest.
+//! ControllerRevisions: finds the one for the set's template, creates it, reuses an old one, and deletes the oldest.
 
 use crate::json::{Value, json};
 use stateward_core::revision;
@@ -15,7 +14,7 @@ use super::error::{DEFAULT_BACKOFF, already_exists, doing, failure, retry_on_con
 use super::memory::{History, Seen};
 use super::object::{Metadata, Pod, REVISIONS, Revision, Set, number, text};
 
-/// Where a strategic merge patch says how it merges.
+/// The directive of a strategic merge patch.
 const DIRECTIVE: &str = "$patch";
 
 /// The revisions a sync works with.
@@ -25,8 +24,8 @@ pub(super) struct Chosen {
     pub(super) collisions: i32,
 }
 
-/// Takes the orphans among these revisions under the set, and says whether there were any. A set that is being deleted
-/// cannot, and its sync ends here.
+/// Adopts the orphans among these revisions, and returns whether there were any. A set that is being deleted cannot adopt, and its sync
+/// ends here.
 pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, revisions: &[Revision]) -> Result<bool, Status> {
     let mut orphans = revisions
         .iter()
@@ -44,7 +43,7 @@ pub(super) fn adopt_orphans(access: &dyn Access, set: &Set, revisions: &[Revisio
     Ok(true)
 }
 
-/// The set's revisions and the orphans it selects, oldest first: by number, then age, then name.
+/// The set's revisions and the orphans that it selects, oldest first: by number, then age, then name.
 pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector, seen: &Seen) -> History {
     let newest = access.newest(REVISIONS);
     if newest.is_some() && newest == seen.history.newest {
@@ -75,7 +74,7 @@ pub(super) fn list(access: &dyn Access, set: &Set, selector: &LabelSelector, see
     }
 }
 
-/// The revision of the set's template, and the one it had before. Makes or renumbers a revision when it has to.
+/// The revision of the set's template, and the current one. Creates or renumbers a revision if needed.
 pub(super) fn choose(access: &dyn Access, set: &Set, history: &mut History) -> Result<Chosen, Status> {
     let newest_equal = match &history.found {
         Some((template, found)) if template.shares(set.template()) => *found,
@@ -100,8 +99,8 @@ pub(super) fn choose(access: &dyn Access, set: &Set, history: &mut History) -> R
         },
     };
 
-    // The name in the status is all that says which revision is current. When the object is gone, the update revision
-    // takes its place: the canary is promoted without a word.
+    // Only the name in the status tells which revision is current. If the object is gone, the update revision takes its place: the canary
+    // is promoted silently.
     let named = text(&set.status()["currentRevision"]);
     let current = history
         .iter()
@@ -115,8 +114,8 @@ pub(super) fn choose(access: &dyn Access, set: &Set, history: &mut History) -> R
     })
 }
 
-/// Deletes the oldest revisions beyond the limit that nothing uses. `chosen` is none when choosing failed: then only
-/// pods protect a revision, and the current one may go.
+/// Deletes the oldest unused revisions beyond the limit. `chosen` is `None` if choosing failed: then only pods protect a revision, and the
+/// current one may be deleted.
 pub(super) fn truncate(
     access: &dyn Access,
     set: &Set,
@@ -139,7 +138,7 @@ pub(super) fn truncate(
     Ok(())
 }
 
-/// The newest of these revisions that holds the set's template.
+/// The newest of these revisions with the set's template.
 fn newest_equal(set: &Set, history: &[Revision]) -> Result<Option<usize>, Status> {
     let template = set.template();
     if reads_back_as_written(template) {
@@ -151,7 +150,7 @@ fn newest_equal(set: &Set, history: &[Revision]) -> Result<Option<usize>, Status
     Ok(history.iter().rposition(|revision| *revision.data() == data.json))
 }
 
-/// Whether a value is the same once it has been written as Go writes it, with every number a float.
+/// Whether a value is unchanged by a round trip through Go, in which every number is a float.
 fn reads_back_as_written(value: &Value) -> bool {
     const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
     match value {
@@ -164,7 +163,7 @@ fn reads_back_as_written(value: &Value) -> bool {
     }
 }
 
-/// Whether a revision's data are exactly the patch that puts this template in place.
+/// Whether a revision's data is exactly the patch that sets this template.
 fn replaces(data: &Value, template: &Value) -> bool {
     let only = |value: &Value, field: &str| {
         value
@@ -178,7 +177,7 @@ fn replaces(data: &Value, template: &Value) -> bool {
         && is_same_template(held, template)
 }
 
-/// Whether two templates are the same, but for what the first says on how to merge it.
+/// Whether two templates are equal, except for the patch directive in the first.
 fn is_same_template(held: &Value, template: &Value) -> bool {
     let (Some(held), Some(template)) = (held.as_object(), template.as_object()) else {
         return held == template;
@@ -186,7 +185,7 @@ fn is_same_template(held: &Value, template: &Value) -> bool {
     held.iter().filter(|(field, _)| *field != DIRECTIVE).eq(template)
 }
 
-/// The pod template that a revision holds, still with the word on how to merge it.
+/// The pod template of a revision, still with its patch directive.
 pub(super) fn template<'r>(set: &'r Set, revision: &'r Revision) -> Result<&'r Value, Status> {
     let data = revision.data();
     if !data.is_object() && !data.is_null() {
@@ -195,14 +194,14 @@ pub(super) fn template<'r>(set: &'r Set, revision: &'r Revision) -> Result<&'r V
             revision.name()
         )));
     }
-    // The data is a patch of the set. Kubernetes only ever writes ones that replace the whole template.
+    // The data is a patch of the set. Kubernetes writes only patches that replace the whole template.
     match &data["spec"]["template"] {
         Value::Null => Ok(set.template()),
         template => Ok(template),
     }
 }
 
-/// What a revision of the set's template holds, as bytes to hash and as JSON to store and compare.
+/// The data of a revision for the set's template, as bytes to hash and as JSON to store and compare.
 struct Data {
     bytes: String,
     json: Value,
@@ -217,13 +216,13 @@ impl Data {
     }
 }
 
-/// Whether putting this revision back would change nothing, although its bytes differ (gate
-/// StatefulSetSemanticRevisionComparison). Upstream also applies defaults first, for revisions of an older Kubernetes.
+/// Whether restoring this revision would change nothing, although its bytes differ (gate StatefulSetSemanticRevisionComparison). Upstream
+/// also applies defaults first, for revisions of an older Kubernetes.
 fn restores(revision: &Revision, set: &Set) -> bool {
     template(set, revision).is_ok_and(|template| is_same_template(template, set.template()))
 }
 
-/// Puts an old revision to use again: a rollback makes no new object, it gives the old one the newest number.
+/// Reuses an old revision: a rollback creates no new object, it gives the old one the newest number.
 fn renumber(access: &dyn Access, revision: &Revision, number: i64) -> Result<Revision, Status> {
     let mut object = (**revision).clone();
     let (namespace, name) = (revision.namespace(), revision.name());
@@ -240,7 +239,7 @@ fn renumber(access: &dyn Access, revision: &Revision, number: i64) -> Result<Rev
     Ok(Revision::new(updated))
 }
 
-/// Makes a revision. A name that other data has taken raises the collision count, and with it the hash, until one is
+/// Creates a revision. If other data has taken its name, the collision count is increased, and with it the hash changes, until a name is
 /// free.
 fn create(
     access: &dyn Access,
@@ -249,7 +248,7 @@ fn create(
     number: i64,
     collisions: &mut i32,
 ) -> Result<Revision, Status> {
-    // The label keeps the hash of the first try, also when the name gets a later one.
+    // The label keeps the hash of the first attempt, even if the name has a later one.
     let mut labels = set.template()["metadata"]["labels"].clone();
     map(&mut labels).insert(
         "controller.kubernetes.io/hash".into(),

@@ -1,4 +1,4 @@
-//! One sync's view of its set, and what it does to single pods: create, put right, delete, and tell of it.
+//! One sync's view of its set, and its operations on single pods: create, correct, delete, and record events.
 
 use crate::json::{Value, json};
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ use super::ordinal::Ordinal;
 use super::pod;
 use super::revisions::Chosen;
 
-/// What one sync has read and decided before it touches a pod.
+/// The state that one sync has read and decided before it changes a pod.
 pub(super) struct Round<'a> {
     pub(super) access: &'a dyn Access,
     pub(super) set: &'a Set,
@@ -36,12 +36,12 @@ impl Round<'_> {
         pod.is_available(self.min_ready(), self.now)
     }
 
-    /// Unavailable for others to lean on: a pod that goes away is, however Ready.
+    /// Whether a pod counts as unavailable: a terminating one does, even if it is Ready.
     pub(super) fn is_unavailable(&self, pod: &Pod) -> bool {
         !self.is_available(pod) || pod.is_terminating()
     }
 
-    /// The pod as it should be created at an index.
+    /// Builds the pod to create at an index.
     pub(super) fn build(&self, index: usize) -> Pod {
         let ordinal = self.set.ordinals().at(index);
         if self.starts_on_current(index) {
@@ -51,7 +51,7 @@ impl Round<'_> {
         }
     }
 
-    /// Which revision a pod comes back as. Without a `rollingUpdate` block the count that the last sync wrote decides.
+    /// Whether a pod is created on the current revision. Without a `rollingUpdate` block the count in the last status decides.
     fn starts_on_current(&self, index: usize) -> bool {
         let stays = match self.set.rolling_update() {
             Some(rolling) => rolling.partition,
@@ -64,7 +64,7 @@ impl Round<'_> {
         index < stays
     }
 
-    /// Creates a pod after its claims. That it exists already says nothing to anybody and is tried again.
+    /// Creates a pod after its claims. If it already exists, no event is recorded and the sync is retried.
     pub(super) fn create(&self, ordinal: Ordinal, pod: &Pod) -> Result<(), Status> {
         if let Err(status) = self.create_claims(ordinal, pod) {
             self.tell("Create", pod, Some(&status));
@@ -84,7 +84,7 @@ impl Round<'_> {
         created
     }
 
-    /// Makes the claims a pending pod waits for.
+    /// Creates the claims that a pending pod waits for.
     pub(super) fn create_missing_claims(&self, ordinal: Ordinal, pod: &Pod) -> Result<(), Status> {
         self.create_claims(ordinal, pod)?;
         self.keep_claims_or_tell(ordinal, pod)
@@ -95,8 +95,7 @@ impl Round<'_> {
             .inspect_err(|status| self.tell("Update", pod, Some(status)))
     }
 
-    /// Gives a pod back its identity, storage and claims. When only the claims were wrong, the pod is written all the
-    /// same, unchanged.
+    /// Restores a pod's identity, storage and claims. If only the claims were wrong, the pod is written all the same, unchanged.
     pub(super) fn put_right(&self, ordinal: Ordinal, pod: &Pod) -> Result<(), Status> {
         let mut pod = pod.clone();
         let mut attempted = false;
@@ -144,7 +143,7 @@ impl Round<'_> {
         updated.map(drop)
     }
 
-    /// Deletes a pod by name. One that is gone already counts as deleted.
+    /// Deletes a pod by name. A missing one counts as deleted.
     pub(super) fn delete(&self, pod: &Pod) -> Result<(), Status> {
         match self
             .access

@@ -1,4 +1,4 @@
-//! What a set reports of itself.
+//! The status of a set.
 
 use crate::json::{Map, Value};
 use jiff::Timestamp;
@@ -11,8 +11,8 @@ use super::error::{DEFAULT_RETRY, retry_on_conflict};
 use super::object::{Metadata, Pod, SETS, Set, number, text};
 use super::revisions::Chosen;
 
-/// The counters, from the pods as they were when the sync began: what it creates or deletes is not in them, but for
-/// what an update counts down.
+/// The counters, from the pods at the beginning of the sync: pods that it creates or deletes are not included, except those that an update
+/// counts down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) replicas: i64,
@@ -44,7 +44,7 @@ impl Tally {
     }
 }
 
-/// A whole new status. Conditions and whatever else was there are not carried over.
+/// A whole new status. Conditions and other fields are not carried over.
 #[derive(Debug)]
 pub(super) struct Report {
     observed_generation: i64,
@@ -55,9 +55,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// An update is complete when as many pods as are wanted are there, updated and Ready. Ready is enough, available is
-    /// not asked for; and none wanted and none there is complete as well: a scale to zero ends every canary
-    /// (k/k#121534).
+    /// An update is complete if as many pods as wanted exist, updated and Ready. They need not be available; and zero wanted and zero
+    /// existing is complete as well: a scale to zero ends every canary (k/k#121534).
     pub(super) fn new(set: &Set, chosen: &Chosen, mut tally: Tally) -> Self {
         let wanted = i64::try_from(set.replicas()).unwrap_or(i64::MAX);
         let complete =
@@ -75,7 +74,7 @@ impl Report {
         }
     }
 
-    /// Writes the status where it says something new; a collision alone is not news.
+    /// Writes the status if it changed; a new collision count alone is not a change.
     pub(super) fn write(&self, access: &dyn Access, set: &Set) -> Result<(), Status> {
         if !self.differs_from(set.status()) {
             return Ok(());
@@ -108,7 +107,7 @@ impl Report {
             || self.update_revision != text(&status["updateRevision"])
     }
 
-    /// As Go writes it: `replicas`, `availableReplicas` and the collision count always, the rest only when not empty.
+    /// Encodes like Go: `replicas`, `availableReplicas` and the collision count always, the rest only if not empty.
     fn to_value(&self) -> Value {
         let Self {
             observed_generation,
@@ -153,7 +152,7 @@ impl Report {
         status.into()
     }
 
-    /// When to look again: as soon as the first of the pods that are Ready has been so for long enough.
+    /// When to sync again: as soon as the first Ready pod has been Ready for long enough.
     pub(super) fn next(&self, set: &Set, pods: &[Pod], now: Timestamp) -> Next {
         let min_ready = set.min_ready();
         if !min_ready.is_positive() || self.tally.ready == self.tally.available {

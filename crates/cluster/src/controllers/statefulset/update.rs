@@ -1,4 +1,4 @@
-//! Rolling update: which outdated pods go next.
+//! Rolling update: the next outdated pods to delete.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use super::replicas::Replicas;
 use super::round::Round;
 use super::status::Tally;
 
-/// What a cluster makes of `maxUnavailable`. The gate MaxUnavailableStatefulSet is a matter of the version.
+/// How a cluster handles `maxUnavailable`. The gate MaxUnavailableStatefulSet depends on the version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaxUnavailable {
     /// One pod at a time: 1.36, and 1.35 from .4 on.
     #[default]
     Off,
-    /// As many at a time as the budget leaves beside all that is broken: 1.35.0 to .3. A Parallel set with as many
-    /// broken pods never heals (k/k#137409).
+    /// As many at a time as the budget leaves after all unavailable pods: 1.35.0 to .3. A Parallel set with as many broken pods never
+    /// recovers (k/k#137409).
     Budget,
-    /// The same, but what is broken in a Parallel set anyway is always replaced: 1.37.
+    /// The same, but broken pods of a Parallel set are always replaced: 1.37.
     BudgetBesideBroken,
 }
 
-/// Deletes outdated pods from the top down to the partition; they come back on the update revision.
+/// Deletes outdated pods from the highest ordinal down to the partition; they are recreated on the update revision.
 pub(super) fn roll(round: &Round<'_>, replicas: &Replicas<'_>, tally: &mut Tally) -> Result<(), Status> {
     let from = round.set.rolling_update().map_or(0, |rolling| rolling.partition);
     let targets = (from.min(replicas.count())..replicas.count())
@@ -41,7 +41,7 @@ pub(super) fn roll(round: &Round<'_>, replicas: &Replicas<'_>, tally: &mut Tally
     }
 }
 
-/// The highest outdated pod goes, unless one above it is unavailable.
+/// The highest outdated pod, unless one above it is unavailable.
 fn one_by_one<'p>(
     round: &Round<'_>,
     targets: impl Iterator<Item = Cow<'p, Pod>>,
@@ -58,7 +58,7 @@ fn one_by_one<'p>(
     Ok(())
 }
 
-/// As many go as the budget leaves. Unavailable pods count wherever they stand, also below the partition.
+/// As many as the budget leaves. Unavailable pods count everywhere, also below the partition.
 fn within_budget<'p>(
     round: &Round<'_>,
     replicas: &Replicas<'_>,
@@ -95,9 +95,8 @@ fn is_outdated(round: &Round<'_>, pod: &Pod) -> bool {
     pod.revision() != round.chosen.update.name() && !pod.is_terminating()
 }
 
-/// Every deletion counts as one of the current revision, whatever the pod was on. When it was on neither revision, as
-/// after a second change of the template, the count goes to -1; the API server refuses such a status and the sync is
-/// tried again, with the pod gone by then (k/k#75498).
+/// Every deletion counts down the current revision, whichever the pod was on. If it was on neither revision, as after a second change of
+/// the template, the count becomes -1; the API server rejects such a status and the sync is retried, with the pod gone by then (k/k#75498).
 fn delete(round: &Round<'_>, pod: &Pod, tally: &mut Tally) -> Result<(), Status> {
     round.delete(pod)?;
     tally.current -= 1;

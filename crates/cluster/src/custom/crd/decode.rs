@@ -1,5 +1,5 @@
-//! Reading the schemas inside a CRD as the typed fields they are: misspelt keywords are dropped and named, empty ones left
-//! out, and values of the wrong type refused.
+//! Decodes the schemas inside a CRD as typed fields: unknown keywords are dropped and reported, empty ones omitted, and values of the wrong
+//! type rejected.
 
 use crate::json::{Map, Value};
 
@@ -7,14 +7,14 @@ use super::structural::list;
 use crate::go;
 use crate::types::Decoded;
 
-/// What a keyword holds, and whether an empty value of it is kept.
+/// The type of a keyword, and whether an empty value of it is kept.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
     /// A text that may be empty.
     SetText,
     Flag,
-    /// A flag that may be false.
+    /// A bool that may be false.
     SetFlag,
     Number,
     Count,
@@ -24,7 +24,7 @@ enum Kind {
     Schema,
     Schemas,
     Named,
-    /// A schema, or several, or a bool. Go reads these with code of their own, which does not tell misspelt keywords.
+    /// A schema, or several, or a bool. Go decodes these with custom code that does not report unknown keywords.
     Lenient,
     Documentation,
     Rules,
@@ -54,7 +54,7 @@ fn kind_of(keyword: &str) -> Option<Kind> {
     })
 }
 
-/// A keyword whose value is of the wrong type, in Go's words.
+/// A keyword with a value of the wrong type, with Go's message.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}")]
 pub(crate) struct WrongKeyword {
@@ -64,7 +64,7 @@ pub(crate) struct WrongKeyword {
     wanted: &'static str,
 }
 
-/// Reads the schemas of a CRD whose other fields have been read already.
+/// Decodes the schemas of a CRD whose other fields have been decoded already.
 pub(crate) fn decode_schemas(crd: &Value) -> Result<Decoded, WrongKeyword> {
     let mut decoded = Decoded {
         value: crd.clone(),
@@ -85,7 +85,7 @@ pub(crate) fn decode_schemas(crd: &Value) -> Result<Decoded, WrongKeyword> {
     Ok(decoded)
 }
 
-/// Where a node is, with and without indexes and names.
+/// The path of a node, with and without indexes and names.
 struct Place {
     path: String,
     go_path: String,
@@ -204,7 +204,7 @@ fn read_keyword(
     })
 }
 
-/// A small struct of texts: what it does not know is dropped, what is empty left out. A rule is always written.
+/// A small struct of strings: unknown fields are dropped, empty ones omitted. A rule is always written.
 fn read_texts(value: &Value, known: &[&str], at: &Place, unknown: &mut Vec<String>) -> Value {
     let mut out = Map::new();
     for (name, value) in value.as_object().into_iter().flatten() {
@@ -227,7 +227,7 @@ mod tests {
         json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
     }
 
-    /// As Kubernetes v1.36.3 answered: inside of items and additionalProperties it does not tell.
+    /// As Kubernetes v1.36.3 answered: inside `items` and `additionalProperties` it does not report them.
     #[test]
     fn misspelt_keywords_are_dropped_and_named() {
         let decoded = decode_schemas(&crd(

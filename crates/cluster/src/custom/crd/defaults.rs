@@ -1,4 +1,4 @@
-//! Defaults have to be values that the schema would accept.
+//! Defaults must be valid for their schema.
 
 use crate::json::Value;
 
@@ -9,14 +9,14 @@ use crate::custom::schema::{Schema, flag};
 use crate::custom::{embedded, fault, value};
 use crate::status::FieldError;
 
-/// What is wrong with the defaults of a schema.
+/// The errors in the defaults of a schema.
 pub(super) fn check(node: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_node(node, at, true, false, &mut errors);
     errors
 }
 
-/// `inside_meta` is true within a resource's own type and metadata, where defaults are judged with the object around them.
+/// `inside_meta` is true within a resource's own type and metadata, where defaults are validated with the whole object.
 fn check_node(node: &Value, at: &str, root: bool, inside_meta: bool, errors: &mut Vec<FieldError>) {
     let resource = root || flag(node, "x-kubernetes-embedded-resource");
     let inside_meta = inside_meta && !resource;

@@ -1,4 +1,4 @@
-//! The expressions of rules: they have to parse, to make sense for their schema, and to give a bool.
+//! The expressions of rules: they must parse, type-check against their schema, and return a bool.
 
 use crate::json::Value;
 
@@ -18,7 +18,7 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// What is wrong with the expressions at one node.
+/// The errors in the expressions at one node.
 pub(super) fn check(node: &Value, at: &str, resource: bool, no_old_self: Option<&str>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if list(node, RULES).next().is_none() {
@@ -84,7 +84,7 @@ fn typed(source: &str, schema: &Schema, resource: bool, optional: bool) -> Resul
     infer(source, &expression, schema, resource, optional)
 }
 
-/// A rule as Go prints the struct it keeps it in.
+/// A rule as Go prints its struct.
 fn as_go_struct(rule: &Value) -> String {
     let quoted = |name: &str| fault::json(&text(rule, name).into());
     let given = |name: &str| fault::json(rule.get(name).unwrap_or(&Value::Null));
@@ -99,7 +99,7 @@ fn as_go_struct(rule: &Value) -> String {
     )
 }
 
-/// What rules say beside their expressions.
+/// The texts of rules other than their expressions.
 pub(super) fn check_texts(node: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (index, rule) in list(node, RULES) {

@@ -1,5 +1,5 @@
-//! A look at the types in a rule: enough to catch fields, names and functions that do not exist, and operators between
-//! types that have none. What it cannot tell it lets pass.
+//! Infers the types in a rule: enough to find fields, names and functions that do not exist, and operators that are not defined for their
+//! operands. Anything it cannot decide is accepted.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::locate::{Locator, Mark};
 use super::types::{Type, has_overload, literal_type, of_schema, spelled};
 use crate::custom::schema::Schema;
 
-/// Functions beside operators and macros, plain and after a dot.
+/// Functions other than operators and macros, plain and after a dot.
 const FUNCTIONS: &str = "\
     add asApproximateFloat asInteger bool bytes charAt cidr compareTo contains containsCIDR containsIP \
     distinct double duration dyn endsWith family find findAll first flatten format getDate \
@@ -21,7 +21,7 @@ const FUNCTIONS: &str = "\
     lastIndexOf lowerAscii major masked matches max min minor or orValue patch prefixLength quantity \
     replace reverse semver sign size slice sort split startsWith string sub substring sum timestamp \
     trim type uint upperAscii url validate value";
-/// Macros that the real server has and the `cel` crate has not. Refused, so that no rule is silently skipped.
+/// Macros of the real server that the `cel` crate lacks. Rejected, so that no rule is silently skipped.
 const MISSING: &[&str] = &[
     "all",
     "exists",
@@ -34,7 +34,7 @@ const MISSING: &[&str] = &[
     "transformMap",
     "transformMapEntry",
 ];
-/// What functions may stand behind: `math.greatest(1, 2)`.
+/// The namespaces of functions: `math.greatest(1, 2)`.
 const NAMESPACES: &[&str] = &["format", "google", "ip", "lists", "optional", "sets", "strings"];
 /// Types are values too.
 const TYPE_NAMES: &[&str] = &[
@@ -52,7 +52,7 @@ const TYPE_NAMES: &[&str] = &[
     "uint",
 ];
 
-/// The type of a rule's expression, or what the compiler has against it.
+/// The type of a rule's expression, or the compiler's errors.
 pub(super) fn infer(
     source: &str,
     expression: &Expression,
@@ -89,9 +89,9 @@ pub(super) fn infer(
 struct Checker<'s> {
     locator: Locator<'s>,
     scope: BTreeMap<String, Type>,
-    /// Where the expression that was looked at last is.
+    /// The offset of the expression that was visited last.
     here: usize,
-    /// Where in the source, and what.
+    /// The offset in the source, and the error.
     faults: Vec<(usize, String)>,
 }
 
@@ -337,7 +337,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a macro became: its range, and the parts of its loop that the author wrote.
+    /// The expansion of a macro: its range, and the parts of its loop that the author wrote.
     fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Type {
         let range = self.expression(&comprehension.iter_range);
         let element = match &range {
@@ -391,7 +391,7 @@ fn restore(scope: &mut BTreeMap<String, Type>, name: String, hidden: Option<Type
     };
 }
 
-/// An operator as it is written; `None` for functions.
+/// The sign of an operator; `None` for functions.
 fn operator_text(name: &str) -> Option<&str> {
     match name {
         "@in" => Some("in"),

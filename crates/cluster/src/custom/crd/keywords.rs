@@ -1,4 +1,4 @@
-//! The keywords of a schema: which may be used, with what, and where.
+//! The keywords of a schema: where they are allowed, and with which values.
 
 use crate::json::Value;
 
@@ -10,14 +10,14 @@ use crate::status::FieldError;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What holds for a node because of where it is.
+/// The constraints on a node from its position.
 #[derive(Clone, Default)]
 struct Surroundings {
     root: bool,
-    /// Why defaults may not be set here.
+    /// Why defaults are not allowed here.
     no_defaults: Option<String>,
     inside_meta: bool,
-    /// The nearest place above where old and new cannot be matched.
+    /// The nearest ancestor where old and new cannot be correlated.
     no_old_self: Option<String>,
     rules_can_be_read: bool,
 }
@@ -29,7 +29,7 @@ struct Found {
     rules: Vec<FieldError>,
 }
 
-/// Everything that is wrong with the keywords of a schema.
+/// The errors in the keywords of a schema.
 pub(super) fn check(node: &Value, at: &str, rules_can_be_read: bool) -> Vec<FieldError> {
     let mut found = Found::default();
     let around = Surroundings {
@@ -42,7 +42,7 @@ pub(super) fn check(node: &Value, at: &str, rules_can_be_read: bool) -> Vec<Fiel
     found.schema
 }
 
-/// Whether a schema says something that no structural schema can.
+/// Whether a schema has a keyword that structural schemas do not allow.
 pub(super) fn has_unsupported(node: &Value) -> bool {
     let set = |name: &str| node.get(name).is_some_and(|value| !value.is_null());
     let here = [
@@ -80,7 +80,7 @@ fn check_node(node: &Value, at: &str, around: &Surroundings, found: &mut Found) 
     check_map_type(node, at, &mut found.schema);
     check_list_type(node, at, &mut found.schema);
     found.schema.extend(expressions::check_texts(node, at));
-    // Rules are read only where the schema below them is sound.
+    // Rules are checked only if the schema below them is valid.
     if found.schema.len() == before && around.rules_can_be_read {
         let resource = around.root || flag(node, "x-kubernetes-embedded-resource");
         found.rules.extend(expressions::check(
@@ -189,7 +189,7 @@ fn check_inner(node: &Value, at: &str, around: &Surroundings, found: &mut Found)
     }
 }
 
-/// A type that another keyword asks for.
+/// Requires a type for another keyword.
 fn demand_type(node: &Value, wanted: &str, because: &str, at: &str, errors: &mut Vec<FieldError>) {
     let detail = format!("must be {wanted} if {because} is specified");
     match text(node, "type").as_str() {
@@ -239,7 +239,7 @@ fn check_list_type(node: &Value, at: &str, errors: &mut Vec<FieldError>) {
                 errors.push(fault::invalid(format!("{at}.items.{name}"), Some(inner), detail));
             }
             "object" if items["x-kubernetes-map-type"] != "atomic" => {
-                // The server shows the item's list type here.
+                // The server prints the item's list type here.
                 errors.push(fault::invalid(
                     format!("{at}.items.x-kubernetes-map-type"),
                     Some(inner),

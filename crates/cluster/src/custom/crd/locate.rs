@@ -1,11 +1,11 @@
-//! Finding the place in a rule that an error is about.
+//! Finds the position of an error in a rule.
 //!
-//! The parser does not say where an expression came from, but expressions are visited in the order they are written: the n-th
-//! field of some name is the n-th such field in the source.
+//! The parser does not report positions, but expressions are visited in source order: the n-th field of some name is the n-th such field in
+//! the source.
 
 use std::collections::BTreeMap;
 
-/// Something that stands in a rule.
+/// A construct in a rule.
 #[derive(Clone, Copy)]
 pub(super) enum Mark<'m> {
     Name(&'m str),
@@ -14,11 +14,11 @@ pub(super) enum Mark<'m> {
     /// At its parenthesis.
     Call(&'m str),
     Operator(&'m str),
-    /// A message that is built, at its brace.
+    /// The construction of a message, at its brace.
     Message(&'m str),
 }
 
-/// A rule's source, and how far each kind of mark was read.
+/// A rule's source, and the progress for each kind of mark.
 pub(super) struct Locator<'s> {
     source: &'s str,
     tokens: Vec<(usize, &'s str)>,
@@ -34,7 +34,7 @@ impl<'s> Locator<'s> {
         }
     }
 
-    /// The offset of the next such mark; of the end when there is none.
+    /// The offset of the next such mark; of the end if there is none.
     pub(super) fn next(&mut self, mark: Mark<'_>) -> usize {
         let (kind, text) = match mark {
             Mark::Name(text) => (0, text),
@@ -70,7 +70,7 @@ impl<'s> Locator<'s> {
         place
     }
 
-    /// An error at an offset, with the line it is in, as the compiler shows it.
+    /// An error at an offset, with its line, in the compiler's format.
     pub(super) fn report(&self, at: usize, what: &str) -> String {
         let before = self.source.get(..at).unwrap_or(self.source);
         let line = before.matches('\n').count();
@@ -90,7 +90,7 @@ pub(in crate::custom) fn shown(source: &str, line: usize, column: usize, what: &
     )
 }
 
-/// Words, operators and brackets, without what stands in quotes.
+/// Words, operators and brackets, without the contents of string literals.
 fn tokens(source: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut at = 0;

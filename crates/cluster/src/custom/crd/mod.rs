@@ -1,14 +1,13 @@
-//! Judging a CRD: what the server says to authors who got something wrong.
+//! Validates CRDs.
 //!
 //! - here: group, names, scope and versions.
-//! - `decode`: reading schemas as the typed fields they are.
+//! - `decode`: decodes schemas as typed fields.
 //! - `version`: subresources, printer columns and selectable fields.
-//! - `structural`: the rules that make a schema structural.
-//! - `keywords`: the rules on each keyword of a schema; `expressions`, `infer`, `types` and `locate` look into CEL.
-//! - `defaults`: defaults have to be valid values.
+//! - `structural`: the rules for structural schemas.
+//! - `keywords`: the rules for each keyword of a schema; `expressions`, `infer`, `types` and `locate` check CEL.
+//! - `defaults`: defaults must be valid values.
 //!
-//! A CRD with one version is judged as if its schema stood at the top of the spec: that is how the server sees it, and
-//! where its errors point.
+//! A CRD with one version is validated as if its schema were at the top of the spec, as on the real server, and errors have those paths.
 
 mod decode;
 mod defaults;
@@ -32,7 +31,7 @@ use crate::status::FieldError;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Everything that is wrong with a new CRD. Its metadata is judged as any other, except for its name.
+/// The errors of a new CRD. Its metadata is validated like any other, except for its name.
 pub(super) fn check(crd: &Value) -> Vec<FieldError> {
     let mut errors = check_name(crd);
     errors.extend(check_spec(&crd["spec"]));
@@ -42,7 +41,7 @@ pub(super) fn check(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Everything that is wrong with a change of a CRD.
+/// The errors of a changed CRD.
 pub(super) fn check_change(crd: &Value, old: &Value) -> Vec<FieldError> {
     let (spec, old_spec) = (&crd["spec"], &old["spec"]);
     let mut errors = check_spec(spec);
@@ -173,7 +172,7 @@ fn check_names(names: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The storage version has to be among the stored ones, and a version that was ever stored has to stay.
+/// The storage version must be among the stored ones, and a version that was ever stored must stay.
 fn check_stored(crd: &Value) -> Vec<FieldError> {
     let versions = crd["spec"]["versions"]
         .as_array()
@@ -216,7 +215,7 @@ fn check_stored(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Groups of the Kubernetes project are not for everyone.
+/// Groups of the Kubernetes project require an approval annotation.
 fn check_approval(crd: &Value) -> Option<FieldError> {
     let group = text(&crd["spec"], "group");
     let is_protected = |domain: &str| group == domain || group.ends_with(&format!(".{domain}"));

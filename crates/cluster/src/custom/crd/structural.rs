@@ -1,4 +1,4 @@
-//! What makes a schema structural: every field has one type, given outside of allOf, anyOf, oneOf and not.
+//! The rules for structural schemas: every field has one type, declared outside of allOf, anyOf, oneOf and not.
 
 use crate::json::{Name, Value};
 
@@ -6,7 +6,7 @@ use crate::custom::schema::{flag, text};
 use crate::custom::{fault, pattern};
 use crate::status::FieldError;
 
-/// Where a node stands.
+/// The position of a node.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Root,
@@ -14,7 +14,7 @@ enum Level {
     Field,
 }
 
-/// Everything that keeps a schema from being structural, in alphabetical order.
+/// The violations of the structural rules, in alphabetical order.
 pub(super) fn check(node: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_node(node, Level::Root, at, &mut errors);
@@ -94,7 +94,7 @@ fn check_node(node: &Value, level: Level, at: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// A resource's type and metadata are what they always are; a schema may only narrow its name.
+/// A resource's type and metadata are fixed; a schema may only restrict its name.
 fn check_meta(node: &Value, level: Level, embedded: bool, at: &str, errors: &mut Vec<FieldError>) {
     let is_resource = level == Level::Root || embedded;
     for name in ["kind", "apiVersion"] {
@@ -153,7 +153,7 @@ fn check_extensions(node: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The branches of a node. Two of them are spared: those that spell out int-or-string.
+/// The branches of a node. Two of them are exempt: those that express int-or-string.
 fn check_values(
     node: &Value,
     spare_any: bool,
@@ -192,7 +192,7 @@ fn check_values(
     }
 }
 
-/// A branch may only restrict values, never say what there is.
+/// A branch may only restrict values, not declare them.
 fn check_branch(node: &Value, spare_any: bool, at: &str, errors: &mut Vec<FieldError>) {
     check_values(node, spare_any, false, at, errors);
     if let items @ Value::Object(_) = &node["items"] {
@@ -244,7 +244,7 @@ fn check_branch(node: &Value, spare_any: bool, at: &str, errors: &mut Vec<FieldE
     }
 }
 
-/// Whatever a branch restricts has to be declared outside of it.
+/// Every field that a branch restricts must be declared outside of it.
 fn check_complete(
     branch: &Value,
     outside: Option<&Value>,

@@ -1,4 +1,4 @@
-//! The types in a rule, as far as a schema tells them.
+//! The types in a rule, as far as a schema declares them.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ pub(super) enum Type {
     Duration,
     List(Box<Type>),
     Map(Box<Type>),
-    /// Fields, as CEL spells them.
+    /// Fields, by their escaped names.
     Object(BTreeMap<String, Type>),
     Optional(Box<Type>),
-    /// Known when it runs.
+    /// Known only at run time.
     Dyn,
 }
 
-/// The type that a schema gives; `None` where rules cannot look.
+/// The type of a schema; `None` if rules cannot access it.
 pub(super) fn of_schema(schema: &Schema, resource: bool) -> Option<Type> {
     if schema.int_or_string {
         return Some(Type::Dyn);
@@ -69,7 +69,7 @@ pub(super) fn of_schema(schema: &Schema, resource: bool) -> Option<Type> {
     })
 }
 
-/// The type of something written out.
+/// The type of a literal.
 pub(super) fn literal_type(literal: &LiteralValue) -> Type {
     match literal {
         LiteralValue::Boolean(_) => Type::Bool,
@@ -82,7 +82,7 @@ pub(super) fn literal_type(literal: &LiteralValue) -> Type {
     }
 }
 
-/// Whether an operator takes these two types.
+/// Whether an operator is defined for these two types.
 pub(super) fn has_overload(operator: &str, left: &Type, right: &Type) -> bool {
     use Type::{Bool, Bytes, Double, Duration, Dyn, Int, List, Null, Optional, String, Timestamp, Uint};
     let numeric = |kind: &Type| matches!(kind, Int | Uint | Double);
@@ -106,7 +106,7 @@ pub(super) fn has_overload(operator: &str, left: &Type, right: &Type) -> bool {
     }
 }
 
-/// A type as the compiler names it.
+/// The compiler's name of a type.
 pub(super) fn spelled(kind: &Type) -> String {
     match kind {
         Type::Bool => "bool".into(),

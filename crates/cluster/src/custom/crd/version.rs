@@ -23,7 +23,7 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 const MOST_SELECTABLE: usize = 8;
-/// What may stand at the root of a schema beside a status, which is validated apart.
+/// The keywords allowed at the root of a schema with a status subresource, whose status is validated separately.
 const WITH_STATUS: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -49,7 +49,7 @@ const WITH_STATUS: [(&str, &str); 22] = [
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// Judges the versions one by one and together.
+/// Validates the versions one by one and together.
 pub(super) fn check_all(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let versions = spec["versions"].as_array().map_or(&[] as &[_], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! From a value to the set of its leaves and items: what a manager owns that applied it.
+//! Collects the leaves and items of a value: the fields that a manager owns after applying it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::fields::FieldSet;
 use super::form::{Form, element_of, fields, form, is_named, items};
 use crate::types::{ListKind, Shape};
 
-/// The paths that `value` mentions.
+/// The paths in `value`.
 pub(crate) fn collect(value: &Value, shape: Shape<'_>) -> FieldSet {
     let mut set = FieldSet::default();
     visit(&mut set, &mut Vec::new(), value, shape);
@@ -46,7 +46,7 @@ fn visit_items(set: &mut FieldSet, path: &mut Vec<Element>, list: &[Value], shap
     }
     for (element, items) in by_element {
         path.push(element);
-        // Of duplicates nobody can own a part.
+        // Parts of duplicate items cannot be owned.
         if let [item] = items.as_slice() {
             visit(set, path, item, shape.element());
         }

@@ -10,7 +10,7 @@ use super::super::fields::FieldSet;
 use super::form::{Form, element_of, fields, forms, items};
 use crate::types::{ListKind, Shape};
 
-/// What a write changed.
+/// The changes of a write.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) removed: FieldSet,
@@ -19,7 +19,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison without what is at or below the dotted paths of `reset`.
+    /// The comparison without paths at or below the dotted paths of `reset`.
     pub(crate) fn without(mut self, reset: &[&str]) -> Self {
         for set in [&mut self.removed, &mut self.modified, &mut self.added] {
             reset.iter().for_each(|path| set.discard_path(path));
@@ -35,16 +35,16 @@ pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Comparison 
     found.comparison
 }
 
-/// The same as bytes that say where what was changed, and nothing of the values: two writes that change the same places in the
-/// same way have the same.
+/// The same as bytes with the changed paths and how each changed, without values: equal for two writes that change the same paths in the
+/// same way.
 pub(crate) fn trace(old: &Value, new: &Value, shape: Shape<'_>) -> Vec<u8> {
     let mut trace = Trace(Vec::with_capacity(1024));
     visit(&mut trace, Some(old), Some(new), shape);
     trace.0
 }
 
-/// Whether two lists have the same items in the same places, as those of a status mostly do: each with a text for the
-/// only key, and no two with the same.
+/// Whether two lists have the same items in the same order, as those of a status mostly do: each with a string as its only key, and without
+/// duplicates.
 fn are_aligned(old: &[Value], new: &[Value], shape: Shape<'_>) -> bool {
     let ListKind::Map([key]) = shape.list() else {
         return false;
@@ -59,7 +59,7 @@ fn are_aligned(old: &[Value], new: &[Value], shape: Shape<'_>) -> bool {
         })
 }
 
-/// How a place was changed.
+/// How a path was changed.
 #[derive(Clone, Copy)]
 enum How {
     Removed,
@@ -67,17 +67,17 @@ enum How {
     Added,
 }
 
-/// Who is told what a write changed, on a walk from place to place.
+/// Receives the changes during a walk.
 trait Witness {
     fn enter(&mut self, element: &Element);
 
     fn leave(&mut self);
 
-    /// Where the walk is, something was changed.
+    /// Something changed at the current path.
     fn note(&mut self, how: How);
 }
 
-/// Puts the places into sets.
+/// Collects the paths into sets.
 #[derive(Default)]
 struct Found {
     at: Vec<Element>,
@@ -103,12 +103,12 @@ impl Witness for Found {
     }
 }
 
-/// Writes the walk down.
+/// Encodes the walk.
 struct Trace(Vec<u8>);
 
 impl Witness for Trace {
     fn enter(&mut self, element: &Element) {
-        // In quotes, so that no name reads as another and what follows it.
+        // Quoted, so that no name is ambiguous with what follows it.
         element.write(&mut self.0);
     }
 
@@ -181,7 +181,7 @@ fn visit_fields(witness: &mut impl Witness, old: Option<&Value>, new: Option<&Va
         let new = new.next_if(|_| order.is_ge());
         let Some((name, _)) = old.or(new) else { return };
         let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
-        // Most of what is written is as it was, and a step there would find nothing.
+        // Most values are unchanged, and need no walk.
         if old != new {
             step(witness, &Element::field(name), old, new, shape.member(name));
         }
@@ -217,7 +217,7 @@ fn visit_items(witness: &mut impl Witness, old: &[Value], new: &[Value], shape: 
             ([] | [_], [] | [_]) => {
                 step(witness, element, old.first().copied(), new.first().copied(), item);
             }
-            // Duplicates are one value, however many there are.
+            // Duplicates are one value, whatever their number.
             ([_, _, ..], [_, _, ..]) => {
                 if old.len() != new.len() || old.iter().zip(new).any(|(old, new)| !same(old, new)) {
                     note(witness, element, How::Modified);

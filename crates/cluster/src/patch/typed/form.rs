@@ -1,4 +1,4 @@
-//! What a value is to ownership: a map, a list or a scalar, and which item of a list is which.
+//! The form of a value for ownership: a map, a list or a scalar, and the identity of list items.
 
 use crate::json::{Name, Value};
 
@@ -13,7 +13,7 @@ pub(super) enum Form {
     Scalar,
 }
 
-/// What a scalar may be.
+/// The scalars that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
     Number,
@@ -22,7 +22,7 @@ pub(super) enum Scalar {
     Any,
 }
 
-/// What the type at one place allows.
+/// The forms that the type allows at one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     map: bool,
@@ -36,7 +36,7 @@ const ANYTHING: Allowed = Allowed {
     scalar: Some(Scalar::Any),
 };
 
-/// What may be at this place.
+/// The forms allowed here.
 pub(super) fn allowed(shape: Shape<'_>) -> Allowed {
     let map = Allowed {
         map: true,
@@ -83,7 +83,7 @@ pub(super) fn allowed(shape: Shape<'_>) -> Allowed {
     }
 }
 
-/// How to walk `value` here. One that does not fit its type is walked as the type says.
+/// How to walk `value` here. A value that does not fit its type is walked as the type says.
 pub(super) fn form(shape: Shape<'_>, value: &Value) -> Form {
     let allowed = allowed(shape);
     match value {
@@ -96,7 +96,7 @@ pub(super) fn form(shape: Shape<'_>, value: &Value) -> Form {
     }
 }
 
-/// The ways to walk two values that are at the same place: one, or both when they differ.
+/// How to walk two values at the same path: one form, or both if they differ.
 pub(super) fn forms(
     shape: Shape<'_>,
     old: Option<&Value>,
@@ -127,7 +127,7 @@ pub(crate) fn is_named(shape: Shape<'_>, name: &str) -> bool {
     }
 }
 
-/// Whether there may be a field or key `name` here.
+/// Whether the field or key `name` is allowed here.
 pub(super) fn declares(shape: Shape<'_>, name: &str) -> bool {
     match shape {
         Shape::Builtin {
@@ -153,12 +153,12 @@ pub(super) fn declares(shape: Shape<'_>, name: &str) -> bool {
     }
 }
 
-/// The fields that every object has, whether its schema says so or not.
+/// The fields that every object has, whether its schema declares them or not.
 fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-/// Which item of the list here `item` is. The list is a set or a map.
+/// The identity of `item` in the list here, which is a set or a map.
 pub(super) fn element_of(list: Shape<'_>, item: &Value) -> Result<Element, String> {
     let keys: Vec<&str> = match list.list() {
         ListKind::Map(keys) => keys.iter().map(String::as_str).collect(),
@@ -203,7 +203,7 @@ pub(super) fn element_of(list: Shape<'_>, item: &Value) -> Result<Element, Strin
     Ok(Element::Key(found))
 }
 
-/// What a key is when the item leaves it out: its default, or zero where Go would write zero.
+/// The value of a key that the item omits: its default, or zero if Go would write zero.
 fn key_default(item: Shape<'_>, key: &str) -> Option<Value> {
     if let Some(default) = item.default_of(key) {
         return Some(default.clone());
@@ -221,12 +221,12 @@ fn key_default(item: Shape<'_>, key: &str) -> Option<Value> {
     }
 }
 
-/// The fields of a value that is walked as a map; null and misfits have none.
+/// The fields of a value that is walked as a map; none for null and other types.
 pub(super) fn fields(value: Option<&Value>) -> Option<&crate::json::Map> {
     value.and_then(Value::as_object)
 }
 
-/// The items of a value that is walked as a list; null and misfits have none.
+/// The items of a value that is walked as a list; none for null and other types.
 pub(super) fn items(value: Option<&Value>) -> Option<&[Value]> {
     value.and_then(Value::as_array).map(Vec::as_slice)
 }

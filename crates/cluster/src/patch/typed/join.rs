@@ -1,4 +1,4 @@
-//! Lays an applied configuration over a live value.
+//! Merges an applied configuration into a live value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use super::super::element::Element;
 use super::form::{Form, element_of, fields, forms, items};
 use crate::types::{ListKind, Shape};
 
-/// `live` with everything that `config` says. Nothing is removed. `None` where neither has anything.
+/// `live` with everything in `config`. Nothing is removed. `None` if neither has anything.
 pub(crate) fn join(live: Option<&Value>, config: Option<&Value>, shape: Shape<'_>) -> Option<Value> {
-    // Where the two are of different forms, the configuration's wins.
+    // If the two have different forms, the configuration's wins.
     match forms(shape, live, config).last()? {
         Form::Scalar => config.or(live).cloned(),
         Form::List => {
@@ -43,8 +43,7 @@ fn join_fields(live: Option<&Map>, config: Option<&Map>, shape: Shape<'_>) -> Ma
     joined.collect()
 }
 
-/// Items that both have come in the order of the configuration, items of one side keep their place relative
-/// to those.
+/// Shared items come in the order of the configuration, items of one side keep their place relative to those.
 fn join_items(live: &[Value], config: &[Value], shape: Shape<'_>) -> Vec<Value> {
     let (left, right) = (Index::of(live, shape), Index::of(config, shape));
     let mut shared = right
@@ -94,10 +93,10 @@ fn join_items(live: &[Value], config: &[Value], shape: Shape<'_>) -> Vec<Value> 
     }
 }
 
-/// The items of a list, in order and by what they are.
+/// The items of a list, in order and by identity.
 struct Index<'v> {
     order: Vec<(Element, &'v Value)>,
-    /// Null for an item that is there more than once: such an item is replaced, not merged.
+    /// Null for a duplicate item: it is replaced, not merged.
     items: BTreeMap<Element, &'v Value>,
 }
 

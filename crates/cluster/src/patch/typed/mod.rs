@@ -1,8 +1,7 @@
-//! Walks over a value along with its shape. Upstream this is structured-merge-diff's `typed` package; the
-//! file names follow its operations.
+//! Walks over a value along with its shape. Upstream this is structured-merge-diff's `typed` package; the file names follow its operations.
 //!
-//! A place in an object is a map, a list or a scalar. Where the type allows several, as inside a custom
-//! object without a schema, the value decides.
+//! A value in an object is a map, a list or a scalar. If the type allows several, as inside a custom object without a schema, the value
+//! decides.
 
 mod collect;
 mod compare;

@@ -1,4 +1,4 @@
-//! Takes paths out of a value.
+//! Removes paths from a value.
 
 use crate::json::Value;
 
@@ -7,8 +7,7 @@ use super::super::fields::FieldSet;
 use super::form::{Form, element_of, form};
 use crate::types::{ListKind, Shape};
 
-/// `value` without the fields and items of `gone`. What is left empty, or could only go as a whole, becomes
-/// null.
+/// `value` without the fields and items of `gone`. A value that becomes empty, or that can only be removed as a whole, becomes null.
 pub(crate) fn remove(value: &Value, gone: &FieldSet, shape: Shape<'_>) -> Value {
     match (form(shape, value), value) {
         (Form::Scalar, scalar) => scalar.clone(),

@@ -1,5 +1,4 @@
-//! Whether an applied configuration fits its type. Upstream checks this before it merges, in words of its
-//! own.
+//! Checks whether an applied configuration fits its type. Upstream checks this before it merges, with messages of its own.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +9,7 @@ use super::form::{Form, Scalar, allowed, declares, element_of, form};
 use crate::go;
 use crate::types::{ListKind, Shape};
 
-/// What does not fit, as one text. Duplicates in sets and lists with keys do not.
+/// The errors, as one text. Duplicates in sets and keyed lists are errors.
 pub(crate) fn validate(value: &Value, shape: Shape<'_>) -> Result<(), String> {
     let mut walk = Walk {
         path: Vec::new(),
@@ -49,7 +48,7 @@ impl Walk {
                         self.error("field not declared in schema".to_owned());
                     }
                     self.path.pop();
-                    // Upstream looks no further in a map once it found such a field.
+                    // Upstream stops checking a map after such a field.
                     if !is_declared {
                         break;
                     }
@@ -89,7 +88,7 @@ impl Walk {
                 ListKind::Atomic => Element::Index(i64::try_from(index).unwrap_or(i64::MAX)),
                 _ => match element_of(shape, item) {
                     Ok(element) => element,
-                    // Without a name for the item there is no telling what is wrong below it.
+                    // Without an identity the errors inside the item have no path.
                     Err(why) => return self.error(format!("element {index}: {why}")),
                 },
             };
@@ -119,7 +118,7 @@ mod tests {
     use crate::types::Kind;
     use rstest::rstest;
 
-    /// Texts of the real server, which puts `failed to create typed patch object (…): ` before them.
+    /// Messages of the real server, which prefixes them with `failed to create typed patch object (…): `.
     #[rstest]
     #[case(json!({"foo": 1}), ".foo: field not declared in schema")]
     #[case(json!({"foo": 1, "spec": 1}), ".foo: field not declared in schema")]

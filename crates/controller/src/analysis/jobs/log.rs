@@ -1,20 +1,20 @@
-//! The end of a failed Job's log, as it may stand in a status: short, in one line, and without what looks like a credential.
+//! The end of a failed Job's log, prepared for a status: short, on one line, with credentials redacted.
 //!
-//! The operator does not know which Secrets a Job's pod has, so it goes by how credentials look.
+//! The operator does not know which Secrets a Job's pod has, so it recognizes credentials by their form.
 
-/// How much of it is shown, in characters.
+/// How many characters of the log are shown.
 pub(super) const SHOWN: usize = 256;
 
-/// Stands for a credential.
+/// Replaces a credential.
 const REDACTED: &str = "*****";
 
-/// The schemes of HTTP authentication: what comes after them is a credential.
+/// HTTP authentication schemes: a credential follows them.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
-/// As many letters and digits without a break are no word.
+/// A run of this many letters and digits is not a natural word.
 const OPAQUE: usize = 32;
 
-/// The end of a log.
+/// The end of a log, redacted.
 pub(super) fn tail(log: &str) -> String {
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut key = false;
@@ -43,25 +43,25 @@ pub(super) fn tail(log: &str) -> String {
     }
 }
 
-/// What of a line is hidden after a word.
+/// What to redact after a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     Nothing,
     /// The next word: `--token abc --verbose`, `Bearer abc`
     Word,
-    /// All of it, from the next word on: `password: correct horse`, where nothing says which word is the last.
+    /// The rest of the line: `password: correct horse`, where the end of the value is unknown.
     Rest,
-    /// All of it, for which the word has a mark: `password:correct horse`
+    /// The rest of the line; the redaction mark is already written: `password:correct horse`
     Marked,
 }
 
-/// A line without credentials.
+/// Redacts the credentials in a line.
 fn redact(line: &str) -> String {
     let mut words = Vec::new();
     let mut hidden = Hidden::Nothing;
     let mut name = false;
     for word in line.split(char::is_whitespace) {
-        // Several spaces are empty words.
+        // Repeated spaces yield empty words.
         if word.is_empty() {
             words.push(String::new());
             continue;
@@ -92,13 +92,13 @@ fn is_assignment(word: &str) -> bool {
     matches!(word, "=" | ":" | ":=" | "=>")
 }
 
-/// Of `[Bearer` and `"Basic` too.
+/// Also matches `[Bearer` and `"Basic`.
 fn is_scheme(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
     SCHEMES.contains(&bare.to_ascii_lowercase().as_str())
 }
 
-/// A word without credentials, and what is hidden after it.
+/// Redacts the credentials in a word, and returns what to redact after it.
 fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
     if hidden != Hidden::Nothing {
         // `Authorization: Bearer abc`, and `password = abc`
@@ -110,7 +110,7 @@ fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
     if is_scheme(word) {
         return (word.to_owned(), Hidden::Word);
     }
-    // Passwords have `@`, `/` and `?` in them: the last `@` ends them.
+    // Passwords may contain `@`, `/` and `?`: the last `@` ends them.
     if let Some((scheme, rest)) = word.split_once("://")
         && let Some((_, host)) = rest.rsplit_once('@')
     {
@@ -124,7 +124,7 @@ fn redact_word(word: &str, hidden: Hidden) -> (String, Hidden) {
     redact_fields(word)
 }
 
-/// `password=abc`, `{"token":"abc","user":"me"}`, `?sig=abc&x=y`: the values of fields that hold credentials.
+/// `password=abc`, `{"token":"abc","user":"me"}`, `?sig=abc&x=y`: redacts the values of credential fields.
 fn redact_fields(word: &str) -> (String, Hidden) {
     let (mut out, mut next) = (String::new(), Hidden::Nothing);
     let mut in_value = false;
@@ -134,7 +134,7 @@ fn redact_fields(word: &str) -> (String, Hidden) {
             Some((at, c)) if "&,;?".contains(c) => field.split_at(at),
             _ => (field, ""),
         };
-        // `password=a,b`: only what has a name is another field.
+        // `password=a,b`: a part without a name belongs to the previous field.
         if in_value && !field.contains(['=', ':']) {
             continue;
         }
@@ -142,7 +142,7 @@ fn redact_fields(word: &str) -> (String, Hidden) {
         match credential(field) {
             Some((name, value)) => {
                 let (mark, value) = value.split_at(1);
-                // Headers have spaces and marks of all kinds in their values.
+                // Header values contain spaces and punctuation.
                 let ends = mark == "=" && !is_header(name);
                 let (value, hidden) = redact_value(mark, value, !ends);
                 out.push_str(name);
@@ -150,7 +150,7 @@ fn redact_fields(word: &str) -> (String, Hidden) {
                 let is_last = fields.peek().is_none();
                 match hidden {
                     Hidden::Marked => return (out, hidden),
-                    // It goes on in this word.
+                    // The value continues in this word.
                     Hidden::Rest if !is_last && (!ends || value != mark) => {
                         if !value.ends_with(REDACTED) {
                             out.push_str(REDACTED);
@@ -180,12 +180,12 @@ fn redact_fields(word: &str) -> (String, Hidden) {
     (out, next)
 }
 
-/// The name of a credential and its value with the mark before it: of `map[headers:map[token:abc` `:abc`.
+/// The name of a credential, and its value with the separator: `:abc` in `map[headers:map[token:abc`.
 fn credential(field: &str) -> Option<(&str, &str)> {
     let mut start = 0;
     for (at, _) in field.match_indices(['=', ':']) {
         let name = &field[start..at];
-        // A host is no name.
+        // A host is not a name.
         if is_name_of_credential(name) && !name.starts_with("//") {
             return Some(field.split_at(at));
         }
@@ -194,10 +194,10 @@ fn credential(field: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The value of a credential with the mark before it, and what is hidden after it: all, where nothing says where it ends.
+/// Redacts the value after a separator, and returns what to redact after it: the rest of the line if the end is unknown.
 fn redact_value(mark: &str, value: &str, is_endless: bool) -> (String, Hidden) {
     if value.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() || is_scheme(value) {
-        // It is in what follows.
+        // The credential follows.
         return (format!("{mark}{value}"), Hidden::Rest);
     }
     let hidden = match quoted(value) {
@@ -229,12 +229,12 @@ fn is_header(name: &str) -> bool {
         .any(|header| name.contains(header))
 }
 
-/// Of `{"token"` and `--db.password` too.
+/// Also matches `{"token"` and `--db.password`.
 fn is_name_of_credential(name: &str) -> bool {
     stateward_redact::is_secret(name)
 }
 
-/// Long runs of letters and digits are keys, tokens or digests.
+/// Redacts long runs of letters and digits: keys, tokens or digests.
 fn without_opaque(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "+/=_-.".contains(c);
     let mut out = String::new();
@@ -246,7 +246,7 @@ fn without_opaque(text: &str) -> String {
         let letters = run.chars().any(|c| c.is_ascii_alphabetic());
         // Paths and host names are long, but their parts are not.
         let longest = run.split(['/', '.', '-', '_']).map(str::len).max().unwrap_or(0);
-        // Base64 has them too, and mixes its letters.
+        // Base64 contains `/` too, and mixes upper and lower case.
         let mixed =
             run.chars().any(|c| c.is_ascii_lowercase()) && run.chars().any(|c| c.is_ascii_uppercase());
         let base64 = run.split(['.', '-', '_']).map(str::len).max().unwrap_or(0);

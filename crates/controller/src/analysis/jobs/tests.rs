@@ -66,14 +66,14 @@ fn a_job_goes_some_time_after_its_end(#[case] spec: Value, #[case] expected: i64
     assert_eq!(job["spec"]["ttlSecondsAfterFinished"], expected);
 }
 
-/// A client whose requests are answered by `answer`, and what was asked for.
+/// A client whose requests are answered by `answer`, and the requests that it received.
 fn client(answer: impl Fn(&str) -> String + Clone + Send + 'static) -> (Client, Arc<Mutex<Vec<String>>>) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = asked.clone();
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let uri = request.uri().to_string();
         let body = answer(&uri);
-        noted.lock().unwrap().push(format!("{} {uri}", request.method()));
+        noted.lock().push(format!("{} {uri}", request.method()));
         future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(
             kube::client::Body::from(body.into_bytes()),
         )))
@@ -104,7 +104,7 @@ fn job(run: &str, status: Value) -> Job {
     serde_json::from_value(job).unwrap()
 }
 
-/// The last lines of the last pod, redacted, shortened from their beginning, and never more read than that needs.
+/// The last lines of the last pod's log, redacted and cut at the start, reading no more than needed.
 #[tokio::test]
 async fn the_end_of_a_failed_jobs_log_is_redacted_and_kept_out_of_the_message() {
     let long = "ä".repeat(log::SHOWN);
@@ -145,7 +145,7 @@ async fn the_end_of_a_failed_jobs_log_is_redacted_and_kept_out_of_the_message() 
     let tail = &done.metadata[LOG_TAIL];
     assert!(tail.ends_with("ä | password=***** | no route to host"), "{tail}");
     assert_eq!(tail.chars().count(), log::SHOWN);
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     let log = asked.iter().find(|asked| asked.contains("/log")).unwrap();
     assert!(log.contains("/pods/it-b/log"), "{log}");
     assert!(
@@ -205,7 +205,7 @@ async fn a_job_that_waits_says_what_for_after_a_moment(
     assert_eq!(words.is_empty(), expected.is_empty(), "{words}");
 }
 
-/// `OwnerReferences` and labels are written by whoever creates an object.
+/// The creator of an object writes its `OwnerReferences` and labels.
 #[rstest]
 #[case::of_the_run(json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun", "name": "run", "uid": "uid", "controller": true}]), true)]
 #[case::by_its_label_alone(json!([]), false)]
@@ -239,7 +239,7 @@ fn names_that_do_not_fit_are_cut_and_stay_apart() {
     }
 }
 
-/// A run whose Job has this pod; how its measurement begins, and what was sent.
+/// Starts a measurement whose Job has this pod; returns the measurement and the requests sent.
 async fn started(allowed: AnalysisJobs, pod: Value) -> (Measurement, Vec<String>) {
     let metric = json!({"name": "smoke", "provider": {"job": {"spec": {"template": {"spec": pod}}}}});
     let created = job("uid", json!({}));
@@ -247,7 +247,7 @@ async fn started(allowed: AnalysisJobs, pod: Value) -> (Measurement, Vec<String>
     let jobs = Jobs::new(client).allowing(allowed);
     let metric = serde_json::from_value(metric).unwrap();
     let begun = jobs.start(&run(), &metric, None, Timestamp::UNIX_EPOCH).await;
-    let asked = asked.lock().unwrap().clone();
+    let asked = asked.lock().clone();
     (begun.unwrap(), asked)
 }
 

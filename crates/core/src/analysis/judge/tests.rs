@@ -37,7 +37,7 @@ fn conditions_judge_as_argos_do(#[case] patch: Value, #[case] number: f64, #[cas
     assert_eq!(phase(patch, Data::Numbers(vec![number])), expected);
 }
 
-/// Rule 13: each of these would be a success to a condition that does not ask about it.
+/// Rule 13: each of these would be a success to a condition that does not check for it.
 #[rstest]
 #[case::empty(Data::Numbers(vec![]))]
 #[case::nothing(Data::Nothing)]
@@ -88,7 +88,7 @@ const BAD: &str = "any(result, # > 9)";
 const ASKS_IF_GOOD: &str = "len(result) == 0 || result[0] < 5";
 const ASKS_IF_BAD: &str = "len(result) > 3 || any(result, # > 9)";
 
-/// Rule 13: a condition asks for itself and for no other.
+/// Rule 13: a check in one condition does not count for the other.
 #[rstest]
 #[case::the_other_one_asks(GOOD, ASKS_IF_BAD, Phase::Error)]
 #[case::the_other_one_asks_and_holds(GOOD, "len(result) == 0", Phase::Failed)]
@@ -105,7 +105,7 @@ fn a_condition_asks_for_itself(#[case] success: &str, #[case] failure: &str, #[c
     assert_eq!(phase(patch, Data::Numbers(vec![])), expected);
 }
 
-/// Rule 13: what is empty or none somewhere in an answer makes nothing good either.
+/// Rule 13: an empty or missing value inside an answer is not a success either.
 #[rstest]
 #[case(json!({"successCondition": "all(result.errors, # < 5)"}), Phase::Error)]
 #[case(json!({"failureCondition": "any(result.errors, # > 5)"}), Phase::Error)]
@@ -192,7 +192,7 @@ fn an_error_quotes_numbers_and_the_condition_only(
     assert!(message.ends_with(expected), "{message}");
 }
 
-/// Whatever a condition makes of it, fails at, or says, the page stays out.
+/// Whatever a condition computes, fails at or reports, the page is not shown.
 #[rstest]
 fn no_message_shows_a_text_that_is_no_json(
     #[values(
@@ -250,7 +250,7 @@ fn no_message_shows_a_text_that_is_no_json(
     }
 }
 
-/// A number that was computed can be a part of the answer, too.
+/// A computed number can be a part of the answer, too.
 #[rstest]
 fn no_message_shows_a_number_of_an_answer(
     #[values(

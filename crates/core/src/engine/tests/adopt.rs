@@ -1,4 +1,4 @@
-//! What is taken on, and what is not (rules 4 and 15).
+//! Which workloads are adopted (rules 4 and 15).
 
 use rstest::rstest;
 
@@ -30,7 +30,7 @@ fn a_workload_in_the_middle_of_a_change_is_stable_on_what_it_comes_from() {
     );
 }
 
-/// Rule 4: it may be over before it is stopped, and then that is no change to undo.
+/// Rule 4: the update may complete before it is stopped, and then there is nothing to undo.
 #[test]
 fn a_change_under_way_is_stopped_before_anything_is_remembered_of_it() {
     let mut world = settled();
@@ -62,7 +62,7 @@ fn a_change_under_way_is_stopped_before_anything_is_remembered_of_it() {
     assert_eq!(notices(&decision), ["RolloutStarted"]);
 }
 
-/// Rule 4: the pods are told by another watch than the workload, and may not be told yet.
+/// Rule 4: pods come from another watch than the workload, and may not be known yet.
 #[test]
 fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
     let mut world = settled();
@@ -74,10 +74,10 @@ fn a_workload_whose_pods_are_not_told_yet_is_not_taken_on() {
     let decision = decide(&world);
     assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
     world.pods(["a", "a", "a", "b", "b"]);
-    assert!(matches!(decide(&world).memory.activity, Activity::Rolling(attempt) if attempt.floor == 2));
+    assert!(matches!(decide(&world).memory.activity, Activity::Rolling(attempt) if attempt.min_updated == 2));
 }
 
-/// Rule 4: Kubernetes knows nothing of what the pods run, so whatever is made again gets the new version.
+/// Rule 4: Kubernetes does not know the version of the pods, so every recreated pod gets the new one.
 #[test]
 fn a_workload_that_was_made_anew_around_its_pods_is_stable_on_what_they_run() {
     let mut world = settled();
@@ -162,7 +162,7 @@ fn a_workload_is_claimed_and_guarded_before_its_plan_is_valid() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
 }
 
-/// As is the version before it: pods that another client lets through go back.
+/// So is the version before it: pods that another client releases are rolled back.
 #[test]
 fn a_version_that_slips_through_without_a_plan_goes_back() {
     let mut world = settled();
@@ -197,7 +197,7 @@ fn a_change_that_is_found_in_the_middle_stops_there_until_the_plan_is_valid() {
     assert_eq!(notices(&adopted), ["RolloutStarted"]);
     world.memory = adopted.memory;
     assert_eq!(decide(&world).action, None);
-    // A pod that another client lets through meanwhile goes back.
+    // A pod that another client releases meanwhile is rolled back.
     world.view().released = 5;
     world.pods(["a", "a", "b", "b", "b"]);
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
@@ -209,7 +209,7 @@ fn a_change_that_is_found_in_the_middle_stops_there_until_the_plan_is_valid() {
     let Activity::Rolling(attempt) = begun.memory.activity else {
         panic!("{:?}", begun.memory.activity)
     };
-    assert_eq!((attempt.step.0, attempt.floor), (0, 2));
+    assert_eq!((attempt.step.0, attempt.min_updated), (0, 2));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_plan_that_becomes_invalid_releases_no_further_pod() {
     // Another client lowers the partition.
     world.view().released = 5;
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(1))));
-    // Before the stop was carried out, pods may have been on their way; a pod that is updated afterwards goes back.
+    // Until the stop takes effect, pods may be on their way; pods updated afterwards are rolled back.
     world.view().released = 1;
     world.memory = decide(&world).memory;
     for released in [5, 1] {
@@ -258,7 +258,7 @@ fn another_workload_of_the_same_name_is_a_new_one() {
     assert_eq!(decision.memory.activity, Activity::Idle);
 }
 
-/// An invalid reference touches nothing and remembers nothing.
+/// An invalid reference changes nothing and records nothing.
 #[rstest]
 #[case::at_rest(settled())]
 #[case::with_pods_astray({

@@ -1,4 +1,4 @@
-//! Analysis in a step and beside the steps (rules 5, 13 and 17).
+//! Analysis in a step, and background analysis (rules 5, 13 and 17).
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -6,38 +6,38 @@ use stateward_api::analysis::Phase as Verdict;
 
 use super::{message, notices, phase, step};
 use crate::engine::fixture::{NOW, plan, revision, rolling, settled, weight};
-use crate::engine::{decide, name_beside, name_of_step};
-use crate::memory::{Activity, Beside};
+use crate::engine::{background_run_name, decide, step_run_name};
+use crate::memory::{Activity, BackgroundRun};
 use crate::plan::{Background, Check, Fingerprint, History, Share, Step, StepIndex};
 use crate::record::next_status;
-use crate::world::{Action, Asked, Phase, Reason, Run, World};
+use crate::world::{Action, Phase, Reason, Run, RunFor, World};
 use stateward_api::rollout::RolloutStatus;
 
 fn check() -> Step {
     Step::Analysis(Check(Fingerprint::of("errors")))
 }
 
-/// At the second of the steps 20 %, analysis, 60 %, with the last pod new and well.
+/// At the second of the steps 20 %, analysis, 60 %, with the last pod updated and available.
 fn analysing() -> World {
     let mut world = rolling(1);
     let steps = plan(vec![weight(20), check(), weight(60)]);
     world.attempt().steps = steps.fingerprint();
-    world.attempt().pausing = false;
-    world.attempt().reached = 1;
+    world.attempt().paused_at_step = false;
+    world.attempt().max_available = 1;
     world.plan = Ok(steps);
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
     world
 }
 
-/// The same with an analysis beside the steps that has begun.
+/// The same with a background analysis that has begun.
 fn accompanied() -> World {
     let mut world = analysing();
     world.plan.as_mut().unwrap().background = Some(Background {
         from: StepIndex(0),
         check: Check(Fingerprint::of("beside")),
     });
-    world.attempt().beside = Beside::Since(NOW);
+    world.attempt().background = BackgroundRun::Since(NOW);
     world
 }
 
@@ -56,12 +56,12 @@ fn run(name: String, phase: Verdict) -> Run {
 }
 
 fn of_step(world: &mut World, phase: Verdict) {
-    let name = name_of_step("db", world.attempt());
+    let name = step_run_name("db", world.attempt());
     world.runs.push(run(name, phase));
 }
 
-fn beside(world: &mut World, phase: Verdict) {
-    let name = name_beside("db", world.attempt()).unwrap();
+fn background(world: &mut World, phase: Verdict) {
+    let name = background_run_name("db", world.attempt()).unwrap();
     world.runs.push(run(name, phase));
 }
 
@@ -69,10 +69,10 @@ fn beside(world: &mut World, phase: Verdict) {
 #[test]
 fn a_step_starts_its_run_once_under_a_name_of_its_own() {
     let mut world = analysing();
-    let Some(Action::StartRun { name, asked }) = decide(&world).action else {
+    let Some(Action::StartRun { name, run_for }) = decide(&world).action else {
         panic!("no run");
     };
-    assert_eq!(asked, Asked::By(StepIndex(1)));
+    assert_eq!(run_for, RunFor::Step(StepIndex(1)));
     assert!(name.starts_with("db-b-1-"), "{name}");
     of_step(&mut world, Verdict::Pending);
     assert_eq!(decide(&world).action, None);
@@ -86,7 +86,7 @@ fn a_step_starts_its_run_once_under_a_name_of_its_own() {
 
 #[rstest]
 #[case::pods_not_ready(|world: &mut World| world.unready(4))]
-#[case::paused_by_hand(|world: &mut World| { world.paused = true; world.attempt().held = true })]
+#[case::paused_by_hand(|world: &mut World| { world.paused = true; world.attempt().paused_by_user = true })]
 #[case::share_not_out(|world: &mut World| world.view().released = 0)]
 fn a_run_does_not_start_before_its_pods_are_well(#[case] change: fn(&mut World)) {
     let mut world = analysing();
@@ -118,13 +118,13 @@ fn a_step_goes_on_only_when_its_run_was_successful(
 fn a_run_that_is_lost_turns_the_version_down(#[case] verdict: Verdict, #[case] word: &str) {
     for (world, add) in [
         (analysing(), of_step as fn(&mut World, Verdict)),
-        (accompanied(), beside),
+        (accompanied(), background),
     ] {
         let mut world = world;
         add(&mut world, verdict);
         world.unready(4);
         let decision = decide(&world);
-        assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+        assert!(matches!(decision.memory.activity, Activity::RollingBack(_)));
         let rejected = decision.memory.rejected.clone().unwrap();
         assert!(rejected.reason.contains(word), "{}", rejected.reason);
         assert!(rejected.reason.contains("1 failed, 0 allowed"));
@@ -164,7 +164,7 @@ fn an_inconclusive_step_is_ended_by_a_person_and_by_nobody_else() {
 #[test]
 fn the_analysis_beside_the_steps_begins_with_its_step_and_is_written_down_first() {
     let mut world = accompanied();
-    world.attempt().beside = Beside::NotYet;
+    world.attempt().background = BackgroundRun::NotYet;
     world.plan.as_mut().unwrap().background.as_mut().unwrap().from = StepIndex(2);
     of_step(&mut world, Verdict::Running);
     assert_eq!(decide(&world).memory, world.memory, "its step is not there yet");
@@ -172,11 +172,11 @@ fn the_analysis_beside_the_steps_begins_with_its_step_and_is_written_down_first(
     let decision = decide(&world);
     assert_eq!(decision.action, None);
     world.memory = decision.memory;
-    assert_eq!(world.attempt().beside, Beside::Since(NOW));
+    assert_eq!(world.attempt().background, BackgroundRun::Since(NOW));
     assert!(matches!(
         decide(&world).action,
         Some(Action::StartRun {
-            asked: Asked::Beside,
+            run_for: RunFor::Background,
             ..
         })
     ));
@@ -185,7 +185,7 @@ fn the_analysis_beside_the_steps_begins_with_its_step_and_is_written_down_first(
 #[test]
 fn doubt_beside_the_steps_stops_them_until_somebody_goes_on() {
     let mut world = accompanied();
-    beside(&mut world, Verdict::Inconclusive);
+    background(&mut world, Verdict::Inconclusive);
     of_step(&mut world, Verdict::Successful);
     let decision = decide(&world);
     assert_eq!(step(&decision), 1);
@@ -196,7 +196,7 @@ fn doubt_beside_the_steps_stops_them_until_somebody_goes_on() {
     let decision = decide(&world);
     world.commands.promote = false;
     world.memory = decision.memory;
-    assert_eq!(world.attempt().beside, Beside::Waived);
+    assert_eq!(world.attempt().background, BackgroundRun::Waived);
     assert_eq!(
         step(&decide(&world)),
         2,
@@ -222,7 +222,7 @@ fn a_run_that_somebody_has_ended_opens_no_step() {
 #[test]
 fn promote_full_leaves_doubt_behind() {
     let mut world = accompanied();
-    beside(&mut world, Verdict::Inconclusive);
+    background(&mut world, Verdict::Inconclusive);
     world.memory = decide(&world).memory;
     world.commands.promote_full = true;
     let decision = decide(&world);
@@ -232,7 +232,7 @@ fn promote_full_leaves_doubt_behind() {
 #[test]
 fn an_analysis_that_was_taken_out_of_the_spec_counts_for_nothing() {
     let mut world = accompanied();
-    beside(&mut world, Verdict::Failed);
+    background(&mut world, Verdict::Failed);
     of_step(&mut world, Verdict::Running);
     world.plan.as_mut().unwrap().background = None;
     let decision = decide(&world);
@@ -299,7 +299,7 @@ fn only_so_many_runs_are_kept_and_the_oldest_go_first() {
 #[test]
 fn a_plan_that_cannot_be_read_ends_no_run_and_still_hears_of_failure() {
     let mut world = accompanied();
-    beside(&mut world, Verdict::Running);
+    background(&mut world, Verdict::Running);
     of_step(&mut world, Verdict::Running);
     world.plan = Err(vec!["the template is gone".into()]);
     let decision = decide(&world);
@@ -308,14 +308,14 @@ fn a_plan_that_cannot_be_read_ends_no_run_and_still_hears_of_failure() {
         (None, Reason::InvalidSpec)
     );
     world.runs[0].phase = Verdict::Failed;
-    assert!(matches!(decide(&world).memory.activity, Activity::Returning(_)));
+    assert!(matches!(decide(&world).memory.activity, Activity::RollingBack(_)));
 }
 
-/// Every step is done, every pod is new, and the guard is up again; with an analysis beside the steps.
+/// Every step is done, every pod is updated, and the guard is up again; with a background analysis.
 fn arrived() -> World {
     let mut world = accompanied();
     world.attempt().step = StepIndex(3);
-    world.attempt().reached = 5;
+    world.attempt().max_available = 5;
     world.view().released = 0;
     world.view().current = revision("b");
     world.pods(["b"; 5]);
@@ -332,7 +332,7 @@ fn a_version_that_was_not_measured_beside_the_steps_is_not_taken_for_good() {
         "{:?}",
         decision.action
     );
-    beside(&mut world, Verdict::Running);
+    background(&mut world, Verdict::Running);
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Progressing, Reason::Analysing));
     assert!(
@@ -355,7 +355,7 @@ fn what_was_not_measured_is_not_what_the_next_one_goes_back_to(
     #[case] expected: &str,
 ) {
     let mut world = arrived();
-    beside(&mut world, Verdict::Running);
+    background(&mut world, Verdict::Running);
     world.runs[0].measured = measured;
     world.view().current_template = Some(Fingerprint::of("b"));
     world.template("c");
@@ -366,9 +366,9 @@ fn what_was_not_measured_is_not_what_the_next_one_goes_back_to(
 #[test]
 fn an_analysis_that_fails_after_the_last_step_still_turns_the_version_down() {
     let mut world = arrived();
-    beside(&mut world, Verdict::Failed);
+    background(&mut world, Verdict::Failed);
     let decision = decide(&world);
-    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+    assert!(matches!(decision.memory.activity, Activity::RollingBack(_)));
     world.memory = decision.memory;
     assert_eq!(decide(&world).action, Some(Action::Restore(Share::ALL)));
 }
@@ -383,7 +383,7 @@ fn a_spec_that_cannot_be_carried_out_does_not_hide_why_a_version_was_turned_down
     assert_eq!(phase(&decision), (Phase::Failed, Reason::InvalidSpec));
     assert_eq!(
         message(&decision),
-        "the template is gone; no pod is released until it is fixed; db-b was turned down (aborted by a user)"
+        "the template is gone; no pod is released until it is fixed; db-b was rejected (aborted by a user)"
     );
     let mut world = crate::engine::fixture::returning(["a", "a", "a", "b", "b"]);
     world.memory.rejected = Some(super::rejection());
@@ -416,7 +416,7 @@ fn a_rollout_tells_of_a_run_once_it_has_begun() {
 #[test]
 fn a_pause_for_want_of_a_verdict_begins_when_the_run_ends() {
     let mut world = accompanied();
-    beside(&mut world, Verdict::Inconclusive);
+    background(&mut world, Verdict::Inconclusive);
     of_step(&mut world, Verdict::Running);
     world.now += SignedDuration::from_mins(5);
     world.runs[0].ended = Some(world.now);

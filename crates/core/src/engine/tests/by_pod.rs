@@ -1,4 +1,4 @@
-//! One pod after the other, with a gate before each and after the last (rules 9, 13, 22 and 23).
+//! Pod by pod, with a gate before each and after the last (rules 9, 13, 22 and 23).
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -6,7 +6,7 @@ use stateward_api::analysis::Phase as Verdict;
 
 use super::{message, notices, phase, step};
 use crate::engine::fixture::{NOW, plan, rolling, settled};
-use crate::engine::{decide, name_of_step};
+use crate::engine::{decide, step_run_name};
 use crate::memory::{Activity, Memory};
 use crate::plan::{OnFailure, Plan, Share, StepIndex, pod_by_pod};
 use crate::world::{Action, Decision, Phase, Reason, Run, World};
@@ -19,7 +19,7 @@ pub(super) fn pods(pods: u32) -> Plan {
     }
 }
 
-/// Five pods, of which so many from the last one down are new and well, at `step`.
+/// Five pods, of which `new` from the last one down are updated and available, at `step`.
 pub(super) fn at(step: u32, new: u32) -> World {
     let mut world = rolling(0);
     world.plan = Ok(pods(5));
@@ -28,9 +28,9 @@ pub(super) fn at(step: u32, new: u32) -> World {
     attempt.step = StepIndex(step);
     attempt.steps = steps;
     attempt.counted = Some(5);
-    attempt.pausing = false;
-    attempt.reached = new;
-    attempt.exposed = new;
+    attempt.paused_at_step = false;
+    attempt.max_available = new;
+    attempt.max_replaced = new;
     world.view().released = new.into();
     let row = |index: u32| if index + new >= 5 { "b" } else { "a" };
     world.pods([row(0), row(1), row(2), row(3), row(4)]);
@@ -38,7 +38,7 @@ pub(super) fn at(step: u32, new: u32) -> World {
 }
 
 pub(super) fn checked(world: &mut World, phase: Verdict) {
-    let name = name_of_step("db", world.attempt());
+    let name = step_run_name("db", world.attempt());
     world.runs = vec![Run {
         measured: true,
         title: "the gate before pod db-3".into(),
@@ -63,7 +63,7 @@ fn a_message_counts_by_pod_as_the_status_does() {
     );
     world.paused = true;
     let held = decide(&world);
-    assert!(matches!(&held.memory.activity, Activity::Rolling(attempt) if attempt.held));
+    assert!(matches!(&held.memory.activity, Activity::Rolling(attempt) if attempt.paused_by_user));
     world.memory = held.memory;
     assert!(
         message(&decide(&world)).starts_with("paused by spec.paused at pod 2 of 5; "),
@@ -72,13 +72,13 @@ fn a_message_counts_by_pod_as_the_status_does() {
     );
 }
 
-/// Rule 22: a slip in the spec or in the workload's name takes the record of the checks with it.
+/// Rule 22: a typo in the spec or in the workload's name deletes the record of the checks.
 #[test]
 fn a_failed_gate_whose_checks_are_not_on_record_any_more_begins_anew() {
     let mut world = at(2, 1);
     checked(&mut world, Verdict::Failed);
-    world.attempt().pausing = true;
-    let is_held = |decision: &Decision| matches!(&decision.memory.activity, Activity::Rolling(attempt) if attempt.pausing);
+    world.attempt().paused_at_step = true;
+    let is_held = |decision: &Decision| matches!(&decision.memory.activity, Activity::Rolling(attempt) if attempt.paused_at_step);
     assert!(is_held(&decide(&world)), "while it is on record");
     world.runs.clear();
     let decision = decide(&world);
@@ -114,7 +114,7 @@ fn a_gate_that_is_passed_releases_one_more_pod(#[case] gate: u32, #[case] new: u
     assert_eq!(decide(&world).action, Some(Action::Release(released)));
 }
 
-/// What was asked says nothing about a pod that was unwell meanwhile.
+/// Checks do not cover a pod that was unavailable in the meantime.
 #[test]
 fn a_pod_that_gets_unwell_begins_the_checks_anew() {
     let mut world = at(2, 1);
@@ -136,7 +136,7 @@ fn a_pod_that_gets_unwell_begins_the_checks_anew() {
 }
 
 #[rstest]
-#[case::unwell(|world: &mut World| world.unready(0))]
+#[case::unavailable_since(|world: &mut World| world.unready(0))]
 #[case::a_while_ago(|world: &mut World| world.now += SignedDuration::from_mins(2))]
 fn a_pod_that_is_not_out_yet_waits_for_fresh_checks(#[case] change: fn(&mut World)) {
     let mut world = at(3, 1);
@@ -179,7 +179,7 @@ fn failed_checks_hold_until_somebody_says_what_to_do() {
         panic!("it rolls");
     };
     assert_eq!(
-        (attempt.step, attempt.entered, attempt.pausing),
+        (attempt.step, attempt.entered, attempt.paused_at_step),
         (StepIndex(2), retried.now, false)
     );
 
@@ -193,10 +193,10 @@ fn failed_checks_turn_the_version_down_where_the_policy_says_so() {
     let mut world = at(2, 1);
     world.plan.as_mut().unwrap().on_failed_check = OnFailure::Abort;
     checked(&mut world, Verdict::Failed);
-    assert!(matches!(decide(&world).memory.activity, Activity::Returning(_)));
+    assert!(matches!(decide(&world).memory.activity, Activity::RollingBack(_)));
 }
 
-/// Kubernetes has taken the new version for its own: a change of the template that comes now must move no pod.
+/// Kubernetes already treats the new version as the current one: another change of the template must not update any pod.
 #[test]
 fn the_last_checks_are_made_behind_the_guard() {
     let mut world = at(10, 5);
@@ -281,17 +281,17 @@ fn left_to_kubernetes_every_pod_is_released_and_nothing_is_remembered() {
 #[test]
 fn a_pause_by_hand_begins_the_checks_anew_when_it_ends() {
     let mut world = at(2, 1);
-    world.attempt().held = true;
+    world.attempt().paused_by_user = true;
     checked(&mut world, Verdict::Running);
     world.now += SignedDuration::from_mins(10);
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
         panic!("it rolls");
     };
-    assert_eq!((attempt.held, attempt.entered), (false, world.now));
+    assert_eq!((attempt.paused_by_user, attempt.entered), (false, world.now));
 }
 
-/// A pod that was lost and came back while no operator looked.
+/// A pod that was lost and came back while no operator was running.
 #[test]
 fn a_pod_that_was_unwell_while_nobody_looked_begins_the_checks_anew() {
     let mut world = at(2, 1);
@@ -341,7 +341,7 @@ fn what_another_operator_left_is_no_wish_of_a_user(
     assert_eq!(decide(&world).memory.setting.as_deref(), Some(expected));
 }
 
-/// A promotion skips the checks of one gate, and nothing but checks.
+/// A promotion skips the checks of one gate, and nothing else.
 #[rstest]
 #[case::before_they_begin(None)]
 #[case::under_way(Some(Verdict::Running))]
@@ -360,7 +360,7 @@ fn a_promotion_passes_the_gate_that_stands(#[case] checks: Option<Verdict>) {
 
     world.view().released = 2;
     world.pods(["a", "a", "a", "b", "b"]);
-    world.attempt().reached = 2;
+    world.attempt().max_available = 2;
     world.runs.clear();
     let decision = decide(&world);
     assert_eq!(step(&decision), 4, "the next gate");
@@ -422,7 +422,7 @@ fn a_promotion_skips_nothing_but_the_checks_that_were_seen(
     assert!(step(&decision) <= 3 && !releases);
 }
 
-/// One that was given before anybody had looked means nothing.
+/// A promotion that was given before the gate was reported is refused.
 #[test]
 fn a_promotion_of_what_was_not_seen_is_refused() {
     let mut world = at(2, 1);
@@ -434,12 +434,12 @@ fn a_promotion_of_what_was_not_seen_is_refused() {
     assert!(notices(&decision).contains(&"CommandRefused"));
 }
 
-/// A failed gate is held until somebody says so, and also then nothing is released while a pod is unwell.
+/// A failed gate is held until a user decides, and even then nothing is released while a pod is unavailable.
 #[test]
 fn a_failed_gate_stays_shut_while_a_pod_is_unwell() {
     let mut world = at(2, 1);
     checked(&mut world, Verdict::Failed);
-    world.attempt().pausing = true;
+    world.attempt().paused_at_step = true;
     world.unready(0);
     world.commands.promote = true;
     let decision = decide(&world);

@@ -1,4 +1,4 @@
-//! What people ask for (rule 10).
+//! User commands (rule 10).
 
 use rstest::rstest;
 
@@ -31,10 +31,10 @@ fn of_two_commands_at_once_the_abort_wins_and_the_other_is_answered() {
     world.commands.promote = true;
     let decision = decide(&world);
     assert_eq!(notices(&decision), ["RolloutAborted", "CommandRefused"]);
-    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+    assert!(matches!(decision.memory.activity, Activity::RollingBack(_)));
 }
 
-/// Rule 10: retry undoes an abort, so the two together must not.
+/// Rule 10: retry undoes an abort, so both together must not.
 #[test]
 fn an_abort_beside_a_retry_is_an_abort() {
     let mut world = rolling(1);
@@ -43,7 +43,7 @@ fn an_abort_beside_a_retry_is_an_abort() {
     world.commands.retry = true;
     let decision = decide(&world);
     assert_eq!(notices(&decision), ["RolloutAborted", "CommandRefused"]);
-    assert!(matches!(decision.memory.activity, Activity::Returning(_)));
+    assert!(matches!(decision.memory.activity, Activity::RollingBack(_)));
 }
 
 /// Rule 10
@@ -73,7 +73,7 @@ fn a_promotion_where_no_pause_stands_is_refused() {
 #[test]
 fn a_full_promotion_waits_for_the_end_of_a_pause_by_hand() {
     let mut world = rolling(1);
-    world.attempt().held = true;
+    world.attempt().paused_by_user = true;
     world.paused = true;
     world.commands.promote_full = true;
     let decision = decide(&world);

@@ -1,4 +1,4 @@
-//! When to stop believing (rules 11 and 12).
+//! When an attempt fails (rules 11 and 12).
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -25,7 +25,7 @@ fn no_progress_for_too_long_fails_and_a_longer_deadline_takes_it_back() {
     assert_eq!(phase(&decide(&world)), (Phase::Progressing, Reason::Stepping));
 }
 
-/// Rule 11: a step that nobody carried out has not used its time.
+/// Rule 11: a step that was not executed has not used its time.
 #[test]
 fn the_operators_absence_and_refused_requests_do_not_count_against_the_deadline() {
     let mut world = rolling(0);
@@ -57,7 +57,7 @@ fn a_pause_does_not_count_against_the_deadline() {
     let mut world = rolling(1);
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     world.now = NOW + SignedDuration::from_hours(24);
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Paused, Reason::StepPaused));
@@ -72,7 +72,7 @@ fn a_pause_does_not_count_against_the_deadline() {
 /// Rule 11
 #[rstest]
 #[case::in_a_pause(rolling(1), Reason::StepPaused)]
-#[case::by_hand({ let mut world = rolling(0); world.attempt().held = true; world.paused = true; world }, Reason::ManuallyPaused)]
+#[case::by_hand({ let mut world = rolling(0); world.attempt().paused_by_user = true; world.paused = true; world }, Reason::ManuallyPaused)]
 fn a_pause_does_not_fail_while_its_pods_are_not_well(#[case] mut world: World, #[case] reason: Reason) {
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
@@ -85,14 +85,14 @@ fn a_pause_does_not_fail_while_its_pods_are_not_well(#[case] mut world: World, #
 #[test]
 fn the_time_of_a_pause_by_hand_is_taken_off_the_deadline() {
     let mut world = rolling(0);
-    world.attempt().held = true;
+    world.attempt().paused_by_user = true;
     world.now = NOW + SignedDuration::from_hours(24);
     let decision = decide(&world);
     assert_eq!(notices(&decision), ["RolloutResumed"]);
     assert_eq!(phase(&decision), (Phase::Progressing, Reason::Stepping));
 }
 
-/// Rule 12: what was broken before is no fault of the new version.
+/// Rule 12: a pod that was already broken is not the new version's fault.
 #[test]
 fn a_broken_old_pod_does_not_fail_the_new_version() {
     let mut world = rolling(0);
@@ -125,17 +125,17 @@ fn a_broken_new_pod_ends_the_step_at_once_unless_it_may_get_well(
         message(&decision)
     );
     assert_eq!(
-        matches!(decision.memory.activity, Activity::Returning(_)),
+        matches!(decision.memory.activity, Activity::RollingBack(_)),
         returns
     );
 }
 
-/// Rule 12: the record says more than is released, and nobody will release it.
+/// Rule 12: the recorded step allows more pods than are released, but they are not released.
 #[test]
 fn a_broken_new_pod_keeps_the_next_share_from_being_released() {
     let mut world = rolling(2);
     world.pods(["a", "a", "a", "a", "b"]);
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     world.view().released = 1;
     assert!(matches!(decide(&world).action, Some(Action::Release(_))));
     world.crash(4);
@@ -149,7 +149,7 @@ fn a_broken_new_pod_keeps_the_next_share_from_being_released() {
     );
 }
 
-/// Pods that return to the old version one `minReadySeconds` after the other take their time.
+/// Pods that return to the old version one `minReadySeconds` after another take their time.
 #[test]
 fn pods_that_go_where_they_belong_are_progress() {
     let mut world = rolling(0);
@@ -159,7 +159,7 @@ fn pods_that_go_where_they_belong_are_progress() {
     world.view().released = 1;
     world.view().min_ready = SignedDuration::from_mins(8);
     world.attempt().progressed = NOW - SignedDuration::from_mins(15);
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     for (index, minutes) in [(0, 60), (1, 60), (3, 7), (4, 60)] {
         world.view().pods[index].ready_since = Some(NOW - SignedDuration::from_mins(minutes));
     }

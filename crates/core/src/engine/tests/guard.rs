@@ -1,4 +1,4 @@
-//! While nothing is rolled (rules 1, 15 and 18).
+//! While no rollout is in progress (rules 1, 15 and 18).
 
 use rstest::rstest;
 
@@ -27,7 +27,7 @@ fn the_guard_is_put_back_where_it_was_taken_down() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::NONE)));
 }
 
-/// Rule 15: the claim travels with the partition, also where that is right already.
+/// Rule 15: the claim is written with the partition, even if the partition is already right.
 #[test]
 fn a_set_that_is_guarded_by_chance_is_claimed() {
     let mut world = settled();
@@ -52,7 +52,9 @@ fn a_pod_astray_at_rest_is_brought_back() {
     let mut world = settled();
     world.pods(["a", "a", "a", "a", "b"]);
     let decision = decide(&world);
-    assert!(matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::PutBack));
+    assert!(
+        matches!(&decision.memory.activity, Activity::RollingBack(back) if back.cause == Cause::TemplateReverted)
+    );
     world.memory = decision.memory;
     assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
 }
@@ -75,7 +77,7 @@ fn nothing_is_decided_on_what_its_controller_has_not_seen() {
     assert_eq!(decision.memory, world.memory);
 }
 
-/// Rule 1: nobody is surprised by an operator that comes back.
+/// Rule 1: a restarted operator must not surprise users.
 #[test]
 fn what_others_rolled_out_to_every_pod_is_taken_on() {
     let mut world = settled();

@@ -1,4 +1,4 @@
-//! One pod after the other, with pods in the way: which are excused, and what turns no version down (rules 11 and 22).
+//! Pod by pod, with unready pods: which are ignored, and what does not reject the version (rules 11 and 22).
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -15,29 +15,29 @@ use crate::world::{Action, Phase, Reason, World};
 #[test]
 fn an_excuse_ends_when_the_pod_is_well() {
     let mut world = at(2, 1);
-    world.attempt().excused = vec![0];
+    world.attempt().ignored_pods = vec![0];
     world.unready(0);
     checked(&mut world, Verdict::Running);
     let decision = decide(&world);
     assert!(notices(&decision).is_empty());
-    assert!(message(&decision).contains("not waiting for pod 0, which was unwell before"));
+    assert!(message(&decision).contains("not waiting for pod 0, which was not Ready before"));
     world.view().pods[0].ready_since = Some(NOW);
     world.count();
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
         panic!("it rolls");
     };
-    assert!(attempt.excused.is_empty());
+    assert!(attempt.ignored_pods.is_empty());
     world.memory = decision.memory;
     world.unready(0);
     assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));
 }
 
-/// A crash loop without a readiness probe is Ready for a moment at every turn.
+/// A crash-looping pod without a readiness probe is Ready for a moment after every restart.
 #[test]
 fn an_excuse_outlasts_a_moment_of_readiness() {
     let mut world = at(2, 1);
-    world.attempt().excused = vec![0];
+    world.attempt().ignored_pods = vec![0];
     world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_secs(2));
     world.view().pods[0].ready_since = Some(NOW - SignedDuration::from_secs(2));
     world.count();
@@ -45,15 +45,15 @@ fn an_excuse_outlasts_a_moment_of_readiness() {
     let Activity::Rolling(attempt) = &decision.memory.activity else {
         panic!("it rolls");
     };
-    assert_eq!(attempt.excused, [0]);
+    assert_eq!(attempt.ignored_pods, [0]);
     assert_eq!(decision.look_again, Some(NOW + SignedDuration::from_secs(8)));
 }
 
-/// A pod that comes again at that place is another one.
+/// A pod that is recreated at that index is another one.
 #[test]
 fn an_excuse_ends_with_the_pod_that_scaling_takes_away() {
     let mut world = at(2, 1);
-    world.attempt().excused = vec![0, 4];
+    world.attempt().ignored_pods = vec![0, 4];
     world.unready(0);
     world.view().replicas = 4;
     world.view().pods.pop();
@@ -62,7 +62,7 @@ fn an_excuse_ends_with_the_pod_that_scaling_takes_away() {
     let Activity::Rolling(attempt) = decide(&world).memory.activity else {
         panic!("it rolls");
     };
-    assert_eq!(attempt.excused, [0]);
+    assert_eq!(attempt.ignored_pods, [0]);
 }
 
 #[rstest]
@@ -81,7 +81,7 @@ fn an_excuse_ends_with_the_pod_that_scaling_takes_away() {
     world.view().pods[0].restarts = 1;
     world.view().pods[0].restarted_at = Some(NOW - SignedDuration::from_hours(1));
 }, &[])]
-fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] excused: &[u32]) {
+fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] ignored_pods: &[u32]) {
     let mut world = settled();
     world.plan = Ok(pods(5));
     world.template("b");
@@ -90,10 +90,10 @@ fn only_a_pod_that_is_broken_is_excused(#[case] befall: fn(&mut World), #[case] 
     let Activity::Rolling(attempt) = &decision.memory.activity else {
         panic!("it rolls");
     };
-    assert_eq!(attempt.excused, excused);
+    assert_eq!(attempt.ignored_pods, ignored_pods);
 }
 
-/// A version that never gets Ready does not hold up its cure for ever.
+/// A version that never becomes Ready does not block its fix forever.
 #[test]
 fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadline() {
     let mut world = at(0, 0);
@@ -111,9 +111,9 @@ fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadlin
     world.now += SignedDuration::from_mins(10);
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
-        panic!("it is not turned down");
+        panic!("it is not rejected");
     };
-    assert_eq!(attempt.excused, [0]);
+    assert_eq!(attempt.ignored_pods, [0]);
     assert!(notices(&decision).contains(&"UnreadyPodsIgnored"));
 
     let mut world = at(2, 1);
@@ -122,12 +122,12 @@ fn before_the_first_pod_an_old_one_that_is_stuck_is_waited_for_until_the_deadlin
     world.now += SignedDuration::from_mins(10);
     let decision = decide(&world);
     assert!(
-        matches!(decision.memory.activity, Activity::Returning(_)),
+        matches!(decision.memory.activity, Activity::RollingBack(_)),
         "it may be the new one's fault"
     );
 }
 
-/// Each pod has as long as the attempt: one that has only just become unwell is no reason to have two down.
+/// Each pod has the whole deadline: one that has only just become unready is no reason to have two down.
 #[test]
 fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
     let mut world = at(0, 0);
@@ -139,12 +139,12 @@ fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
     world.view().pods[1].unready_since = Some(five_seconds_ago);
     let decision = decide(&world);
     let Activity::Rolling(attempt) = &decision.memory.activity else {
-        panic!("it is not turned down");
+        panic!("it is not rejected");
     };
-    assert_eq!(attempt.excused, [0]);
+    assert_eq!(attempt.ignored_pods, [0]);
 }
 
-/// Their own times tell of their last turn only, so it is the other pods that tell for how long they have been in the way.
+/// Their own times cover only the last restart, so the other pods show how long they have been blocking.
 #[rstest]
 #[case::alone(|_: &mut World| {}, &[0])]
 #[case::after_another(|world: &mut World| {
@@ -175,7 +175,7 @@ fn a_pod_that_has_just_become_unwell_is_not_excused_with_the_others() {
 }, &[0])]
 fn crash_loops_that_flap_are_excused_when_nothing_else_was_in_the_way(
     #[case] befall: fn(&mut World),
-    #[case] excused: &[u32],
+    #[case] ignored_pods: &[u32],
 ) {
     let mut world = at(0, 0);
     world.view().ordered = false;
@@ -188,12 +188,12 @@ fn crash_loops_that_flap_are_excused_when_nothing_else_was_in_the_way(
     befall(&mut world);
     world.count();
     let Activity::Rolling(attempt) = decide(&world).memory.activity else {
-        panic!("it is not turned down");
+        panic!("it is not rejected");
     };
-    assert_eq!(attempt.excused, excused);
+    assert_eq!(attempt.ignored_pods, ignored_pods);
 }
 
-/// Rule 11: nothing is new yet, so no version is to blame.
+/// Rule 11: no pod is updated yet, so no version is to blame.
 #[rstest]
 #[case::stuck_in_the_way_of_all_others(|world: &mut World| world.unready(0), Phase::Failed)]
 #[case::never_made(|world: &mut World| world.pods(["a", "", "a", "a", "a"]), Phase::Failed)]
@@ -213,7 +213,7 @@ fn before_the_first_pod_no_version_is_turned_down_for_its_deadline(
     assert_eq!(phase(&decision).0, told);
 }
 
-/// Rule 11: on the old version that pod would be in the way of the return just as well; when it is well, what it held up gets on.
+/// Rule 11: on the old version that pod would block the rollback too; once it is available, the rollout continues.
 #[test]
 fn a_version_that_an_excused_pod_is_in_the_way_of_is_held_and_not_turned_down() {
     let mut world = at(2, 1);
@@ -221,10 +221,10 @@ fn a_version_that_an_excused_pod_is_in_the_way_of_is_held_and_not_turned_down() 
     world.unready(0);
     world.now += SignedDuration::from_mins(10);
     assert!(
-        matches!(decide(&world).memory.activity, Activity::Returning(_)),
+        matches!(decide(&world).memory.activity, Activity::RollingBack(_)),
         "it was well before"
     );
-    world.attempt().excused = vec![0];
+    world.attempt().ignored_pods = vec![0];
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Failed, Reason::DeadlineExceeded));
     assert!(
@@ -237,12 +237,12 @@ fn a_version_that_an_excused_pod_is_in_the_way_of_is_held_and_not_turned_down() 
     world.view().pods[0].ready_since = Some(now);
     world.count();
     let Activity::Rolling(attempt) = decide(&world).memory.activity else {
-        panic!("it is not turned down when the pod is well");
+        panic!("it is not rejected when the pod is well");
     };
-    assert_eq!((attempt.progressed, attempt.excused), (now, vec![]));
+    assert_eq!((attempt.progressed, attempt.ignored_pods), (now, vec![]));
 }
 
-/// Rule 22: Kubernetes has not come to the pod for a while, and things may be different now.
+/// Rule 22: Kubernetes has not replaced the pod for a while, so the checks have expired.
 #[test]
 fn a_released_pod_that_does_not_go_is_taken_back_when_its_checks_are_old() {
     let mut world = at(1, 0);
@@ -263,7 +263,7 @@ fn a_released_pod_that_does_not_go_is_taken_back_when_its_checks_are_old() {
     assert_eq!(step(&decide(&moves)), 1, "it goes");
 }
 
-/// Rule 22: what was checked before a pod was unwell, or before a pause by hand, does not speak for the one that is released.
+/// Rule 22: checks from before a pod was unready, or before a manual pause, do not cover the released pod.
 #[test]
 fn a_released_pod_that_does_not_go_is_taken_back_when_another_was_unwell() {
     let mut world = at(1, 0);
@@ -280,17 +280,17 @@ fn a_released_pod_that_does_not_go_is_taken_back_when_another_was_unwell() {
 #[test]
 fn a_released_pod_that_does_not_go_is_checked_again_after_a_pause_by_hand() {
     let mut world = at(1, 0);
-    world.attempt().held = true;
+    world.attempt().paused_by_user = true;
     assert_eq!(step(&decide(&world)), 0);
     let mut moves = at(1, 0);
-    moves.attempt().held = true;
+    moves.attempt().paused_by_user = true;
     moves.view().released = 1;
     moves.view().pods[4].terminating = true;
     moves.count();
     assert_eq!(step(&decide(&moves)), 1, "it goes");
 }
 
-/// Rule 11: asking again before the same pod is not progress.
+/// Rule 11: repeating the checks before the same pod is not progress.
 #[test]
 fn a_pod_that_is_taken_back_again_and_again_uses_up_the_deadline() {
     let mut world = at(1, 0);
@@ -317,7 +317,7 @@ fn a_pod_that_is_taken_back_again_and_again_uses_up_the_deadline() {
     assert_eq!(attempt.progressed, attempt.entered, "it goes");
 }
 
-/// Rule 11: as long as the old one does not go, or only stops, the new one is not to blame.
+/// Rule 11: as long as the old pod is not replaced, or still terminating, the new version is not to blame.
 #[test]
 fn no_version_is_turned_down_while_no_pod_has_run_it() {
     let mut world = at(1, 0);
@@ -347,7 +347,7 @@ fn no_version_is_turned_down_while_no_pod_has_run_it() {
     world.memory = decision.memory;
     world.now += SignedDuration::from_mins(10);
     assert!(
-        matches!(decide(&world).memory.activity, Activity::Returning(_)),
+        matches!(decide(&world).memory.activity, Activity::RollingBack(_)),
         "it cannot be made on the new version"
     );
 }
@@ -366,19 +366,19 @@ fn no_version_is_turned_down_for_an_old_pod_that_takes_long_to_stop() {
     let Activity::Rolling(attempt) = decide(&world).memory.activity else {
         panic!("the new one has its time");
     };
-    assert_eq!((attempt.exposed, attempt.progressed), (2, world.now));
-    world.attempt().exposed = 2;
+    assert_eq!((attempt.max_replaced, attempt.progressed), (2, world.now));
+    world.attempt().max_replaced = 2;
     assert!(
-        matches!(decide(&world).memory.activity, Activity::Returning(_)),
+        matches!(decide(&world).memory.activity, Activity::RollingBack(_)),
         "that it is made again is not progress"
     );
 }
 
-/// A new pod that is excused is new, and no excuse.
+/// An ignored pod that is updated is not ignored any more.
 #[test]
 fn an_excuse_does_not_cover_the_new_version() {
     let mut world = at(2, 1);
-    world.attempt().excused = vec![4];
+    world.attempt().ignored_pods = vec![4];
     world.unready(4);
     checked(&mut world, Verdict::Running);
     assert!(notices(&decide(&world)).contains(&"ChecksRestarted"));

@@ -1,4 +1,4 @@
-//! The rules, one by one, on worlds made by hand, a file per family. The numbers are those of `docs/design/rules.md`.
+//! The rules, one by one, on hand-made worlds; one file per family. The numbers are those of `docs/design/rules.md`.
 
 mod adopt;
 mod analysis;
@@ -7,9 +7,9 @@ mod command;
 mod deadline;
 mod guard;
 mod in_the_way;
-mod let_go;
 mod pause;
-mod returning;
+mod release_claim;
+mod rollback;
 mod scale;
 mod size;
 mod skip;

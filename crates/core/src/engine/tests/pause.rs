@@ -9,12 +9,12 @@ use crate::memory::Activity;
 use crate::plan::{Share, Step};
 use crate::world::{Action, Phase, Reason, World};
 
-/// In a pause of its second step, with the pod of the first new and well.
+/// In a pause of its second step, with the pod of the first updated and available.
 fn pausing_for(duration: SignedDuration) -> World {
     let mut world = rolling(1);
     world.plan = Ok(plan(vec![weight(20), Step::Pause(Some(duration)), weight(60)]));
     world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
     world
@@ -32,7 +32,7 @@ fn a_timed_pause_lasts_its_time() {
     assert_eq!(step(&decide(&world)), 2);
 }
 
-/// Rule 16: the watch of the pods may be late.
+/// Rule 16: the watch of the pods may lag.
 #[test]
 fn leaving_a_pause_releases_nothing_while_a_released_pod_is_not_available() {
     let mut world = pausing_for(SignedDuration::from_mins(1));
@@ -44,7 +44,7 @@ fn leaving_a_pause_releases_nothing_while_a_released_pod_is_not_available() {
     };
     assert_eq!(decide(&world).action, Some(Action::Release(share)));
     let well = world.clone();
-    // The workload's own status says so first.
+    // The workload's own status reports it first.
     world.view().told.ready -= 1;
     assert_eq!(decide(&world).action, None);
     assert!(message(&decide(&world)).contains("waiting for the workload's status to agree with its pods"));
@@ -63,7 +63,7 @@ fn leaving_a_pause_releases_nothing_while_a_released_pod_is_not_available() {
         "{}",
         message(&decide(&world))
     );
-    // Who asks for everything gets it.
+    // A full promotion releases everything.
     world.commands.promote_full = true;
     world.memory = decide(&world).memory;
     world.commands.promote_full = false;
@@ -76,7 +76,7 @@ fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {
     let mut world = rolling(2);
     world.view().released = 3;
     world.pods(["a", "a", "a", "b", "b"]);
-    world.attempt().reached = 2;
+    world.attempt().max_available = 2;
     world.paused = true;
     world.memory = decide(&world).memory;
     let decision = decide(&world);
@@ -84,7 +84,7 @@ fn a_manual_pause_stops_exposure_in_the_middle_of_a_step() {
     assert_eq!(phase(&decision), (Phase::Paused, Reason::ManuallyPaused));
     world.commands.abort = true;
     assert!(
-        matches!(decide(&world).memory.activity, Activity::Returning(_)),
+        matches!(decide(&world).memory.activity, Activity::RollingBack(_)),
         "abort works while paused"
     );
 }
@@ -96,7 +96,7 @@ fn what_another_client_releases_in_a_manual_pause_goes_back() {
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
     world.paused = true;
-    // Once held, and once the stop is seen to be carried out.
+    // First the pause is recorded, then that the stop took effect.
     (0..2).for_each(|_| world.memory = decide(&world).memory);
     assert_eq!(world.attempt().stopped_at, Some(1));
     for _ in 0..3 {
@@ -104,7 +104,7 @@ fn what_another_client_releases_in_a_manual_pause_goes_back() {
         assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(1))));
         world.view().released = 1;
         world.pods(["a", "a", "a", "b", "b"]);
-        // That there were once so many is written down.
+        // The number of updated pods is recorded.
         world.memory = decide(&world).memory;
         assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-3"));
         world.pods(["a", "a", "a", "a", "b"]);
@@ -131,14 +131,14 @@ fn a_pod_that_is_new_before_a_paused_rollout_begins_goes_back() {
     assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-4"));
 }
 
-/// Rules 10 and 16: that a pod was unwell on the old version does not excuse it on the new one.
+/// Rules 10 and 16: a pod that was unready on the old version is not ignored on the new one.
 #[test]
 fn leaving_a_pause_waits_for_a_pod_that_was_not_ready_before() {
     let mut world = rolling(1);
     world.view().released = 1;
     world.pods(["a", "a", "a", "a", "b"]);
-    world.attempt().excused = vec![4];
-    world.attempt().reached = 1;
+    world.attempt().ignored_pods = vec![4];
+    world.attempt().max_available = 1;
     world.unready(4);
     world.commands.promote = true;
     world.memory = decide(&world).memory;
@@ -149,14 +149,14 @@ fn leaving_a_pause_waits_for_a_pod_that_was_not_ready_before() {
     assert_eq!(decide(&world).action, Some(Action::Release(sixty)));
 }
 
-/// Rule 14: what is new already stays released, so it must be known.
+/// Rule 14: updated pods stay released, so they must be known.
 #[test]
 fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {
     let mut world = rolling(2);
     world.view().released = 3;
     world.pods(["a", "a", "a", "b", "b"]);
-    world.attempt().reached = 2;
-    world.attempt().held = true;
+    world.attempt().max_available = 2;
+    world.attempt().paused_by_user = true;
     world.paused = true;
     world.view().pods.truncate(4);
     assert_eq!(decide(&world).action, None);
@@ -164,7 +164,7 @@ fn a_manual_pause_waits_until_both_watches_tell_of_the_same_pods() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(2))));
 }
 
-/// Rule 11: what is waited for after a pause is named, and not for ever.
+/// Rule 11: after a pause the message says what is waited for, and the deadline applies.
 #[test]
 fn a_pause_that_is_over_says_what_it_waits_for() {
     let minute = SignedDuration::from_mins(1);

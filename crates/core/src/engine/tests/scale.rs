@@ -1,4 +1,4 @@
-//! When the number of pods changes in the middle of a rollout (rule 9).
+//! Scaling in the middle of a rollout (rule 9).
 
 use rstest::rstest;
 
@@ -10,18 +10,18 @@ use crate::memory::{Activity, Attempt};
 use crate::plan::{Share, Step};
 use crate::world::{Action, World};
 
-/// Five pods, the last one new, in the pause behind 20 %, and scaled to `replicas`. The API server has taken it, and nothing else moved.
+/// Five pods, the last one updated, in the pause after 20 %, scaled to `replicas`. Only the spec has changed so far.
 fn scaled(replicas: u32) -> World {
     let mut world = rolling(1);
     world.view().released = 1;
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     world.pods(["a", "a", "a", "a", "b"]);
     world.view().replicas = replicas;
     world.view().released += i64::from(replicas) - 5;
     world
 }
 
-/// Takes note of what is decided until something is to be done, and what that is.
+/// Records decisions until one has an action, and returns that action.
 fn settle(world: &mut World) -> Option<Action> {
     for _ in 0..10 {
         let decision = decide(world);
@@ -48,7 +48,7 @@ fn scaling_up_raises_the_guard_first_and_moves_no_pod() {
     assert_eq!(decision.memory, world.memory);
     assert_eq!(decision.action, Some(Action::Release(Share::NONE)));
     world.view().released = 0;
-    // Which pods are new is not known while the two watches differ.
+    // Which pods are updated is unknown while the two watches differ.
     world.view().told.updated = 2;
     let decision = decide(&world);
     assert_eq!((decision.action, decision.memory == world.memory), (None, true));
@@ -67,7 +67,7 @@ fn scaling_up_raises_the_guard_first_and_moves_no_pod() {
         assert_eq!(decision.memory, world.memory);
         assert!(!message(&decision).contains("scaled up"), "20 % of eight are one");
     }
-    // The next step releases what 60 % of eight allow, and counts the one that is new already.
+    // The next step releases what 60 % of eight allow, and counts the pod that is already updated.
     world.commands.promote = true;
     world.memory = decide(&world).memory;
     world.commands.promote = false;
@@ -114,7 +114,7 @@ fn pods_that_were_created_before_the_guard_was_raised_are_pulled_back() {
     assert_eq!(settle(&mut world), None);
 }
 
-/// In a pause nothing takes its place; a step with a share makes up for it.
+/// In a pause nothing replaces it; a step with a share makes up for it.
 #[test]
 fn a_kept_pod_that_is_lost_comes_back_stable_and_is_made_up_for_by_the_next_step() {
     let mut world = scaled(8);
@@ -136,7 +136,7 @@ fn a_kept_pod_that_is_lost_comes_back_stable_and_is_made_up_for_by_the_next_step
 fn a_step_under_way_goes_on_to_its_new_share() {
     let mut world = scaled(10);
     world.attempt().step.0 = 2;
-    world.attempt().pausing = false;
+    world.attempt().paused_at_step = false;
     world.view().released = 0;
     let sixty = Share::Percent(crate::plan::Weight::new(60).unwrap());
     assert_eq!(settle(&mut world), Some(Action::Release(sixty)));
@@ -145,16 +145,16 @@ fn a_step_under_way_goes_on_to_its_new_share() {
     world.plan = Ok(plan(vec![weight(20), Step::Pause(None), weight(30)]));
     world.attempt().steps = world.plan.as_ref().unwrap().fingerprint();
     world.attempt().step.0 = 2;
-    world.attempt().pausing = false;
+    world.attempt().paused_at_step = false;
     world.view().released = 0;
     assert_eq!(settle(&mut world), Some(Action::Release(Share::Pods(2))));
     world.view().released = 2;
     world.pods(["a", "a", "a", "a", "b", "a", "a", "a", "b", "b"]);
-    world.attempt().reached = 3;
+    world.attempt().max_available = 3;
     let passed = decide(&world);
     assert_eq!(step(&passed), 3);
     assert_eq!(passed.passed_share(&world), Some(Share::Pods(2)));
-    // One that is kept has to be well, as every new one.
+    // A kept pod must be available like every updated one.
     world.crash(4);
     let decision = decide(&world);
     assert_eq!(step(&decision), 2);
@@ -176,7 +176,7 @@ fn scaling_up_again_keeps_what_is_new_by_then() {
         (attempt(&world).kept.clone(), attempt(&world).limit),
         (vec![4], Some(1))
     );
-    // Down again, the share is one of five: the last pod, which is new.
+    // Scaled down again, the share is one of five: the last pod, which is updated.
     world.pods(["a", "a", "a", "a", "b"]);
     world.view().replicas = 5;
     world.view().released = -4;
@@ -209,7 +209,7 @@ fn an_invalid_plan_releases_no_added_pod() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::Pods(0))));
 }
 
-/// In the order in which they run the new version, one pod after the other; `new` as below.
+/// The order in which pods are updated, pod by pod; `kept` as below.
 #[rstest]
 #[case("-----", &[4, 3, 2, 1, 0])]
 #[case("--k--", &[2, 4, 3, 1, 0])]
@@ -229,7 +229,7 @@ fn kept_pods_come_first(#[case] kept: &str, #[case] order: &[u32]) {
     assert_eq!(pods, order);
     assert_eq!(attempt.pod_number(0, replicas), None);
     assert_eq!(attempt.pod_number(replicas + 1, replicas), None);
-    // Releasing one more never reaches a pod that comes later.
+    // Releasing one more never updates a later pod.
     for share in 1..=replicas {
         let first = replicas - engine::release_of(&attempt, share, replicas);
         let later = &order[share as usize..];
@@ -237,7 +237,7 @@ fn kept_pods_come_first(#[case] kept: &str, #[case] order: &[u32]) {
     }
 }
 
-/// `new` is a letter per pod that is kept (`k`) or not (`-`).
+/// `kept` is a letter per pod: kept (`k`) or not (`-`).
 #[rstest]
 #[case("-----", 2, 2)]
 #[case("----k---", 1, 0)]
@@ -255,7 +255,7 @@ fn kept_pods_count(#[case] kept: &str, #[case] share: u32, #[case] released: u32
     let kept = kept.char_indices().filter(|(_, letter)| *letter == 'k');
     world.attempt().kept = kept.map(|(index, _)| index as u32).collect();
     assert_eq!(engine::release_of(world.attempt(), share, replicas), released);
-    world.attempt().floor = share;
+    world.attempt().min_updated = share;
     world.attempt().limit = Some(0);
     assert_eq!(to_release(world.attempt(), &plan(vec![weight(0)]), replicas), 0);
 }

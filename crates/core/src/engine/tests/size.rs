@@ -1,4 +1,4 @@
-//! The number of replicas is the user's to choose: none may cost the operator its memory.
+//! Users choose the number of replicas: none may exhaust the operator's memory.
 
 use rstest::rstest;
 
@@ -15,7 +15,7 @@ fn by_weight(_: u32) -> Plan {
     plan(vec![weight(20)])
 }
 
-/// A new version in the template of a workload that asks for that many replicas and has none.
+/// A new version in the template of a workload that requests `replicas` pods and has none.
 fn begins(replicas: u32, plan: fn(u32) -> Plan) -> World {
     let mut world = settled();
     world.template("b");
@@ -57,5 +57,5 @@ fn as_many_as_there_may_be_are_rolled_out(#[values(by_weight, pods)] plan: fn(u3
     let Activity::Rolling(attempt) = decision.memory.activity else {
         panic!("no rollout begins: {:?}", decision.report);
     };
-    assert!(attempt.excused.len() <= MOST_REPLICAS as usize);
+    assert!(attempt.ignored_pods.len() <= MOST_REPLICAS as usize);
 }

@@ -7,13 +7,13 @@ use stateward_api::rollout::RolloutStatus;
 use super::{by_pod, message, notices, phase, step};
 use crate::engine::decide;
 use crate::engine::fixture::{NOW, plan, rolling, settled, weight};
-use crate::memory::{Activity, Beside, Command, TakenCommand};
+use crate::memory::{Activity, BackgroundRun, Command, TakenCommand};
 use crate::plan::{Check, Fingerprint, OnBrokenPod, OnFailure, Share, Step, StepIndex};
 use crate::record::next_status;
 use crate::workload::Unready;
 use crate::world::{Action, Decision, Phase, Reason, World};
 
-/// At `step` of 20 %, pause, 40 %, analysis, 40 %, with so many pods released and new.
+/// At `step` of 20 %, pause, 40 %, analysis, 40 %, with `released` pods released and updated.
 fn at(step: u32, released: usize) -> World {
     let check = || Step::Analysis(Check(Fingerprint::of("errors")));
     let steps = plan(vec![
@@ -26,7 +26,7 @@ fn at(step: u32, released: usize) -> World {
     let mut world = rolling(step);
     let attempt = world.attempt();
     attempt.steps = steps.fingerprint();
-    attempt.pausing = matches!(steps.step(StepIndex(step)), Some(Step::Pause(_)));
+    attempt.paused_at_step = matches!(steps.step(StepIndex(step)), Some(Step::Pause(_)));
     world.plan = Ok(steps);
     world.view().released = released as i64;
     let row = |index: usize| if index + released >= 5 { "b" } else { "a" };
@@ -43,7 +43,7 @@ fn taken(decision: &Decision) -> &[TakenCommand] {
     }
 }
 
-/// Nothing of what follows is exposed by that.
+/// Skipping exposes no further pod.
 #[rstest]
 #[case::a_share_whose_pod_is_not_ready(0, 1, Some(4), "step 1 of 5 (20 %)")]
 #[case::a_share_that_is_not_released_yet(0, 0, None, "step 1 of 5 (20 %)")]
@@ -102,10 +102,10 @@ fn nothing_is_skipped_past_a_pod_that_is_not_ready(
 }
 
 #[rstest]
-#[case::held(|world: &mut World| { world.paused = true; world.attempt().held = true; }, "spec.paused is true; resume first")]
+#[case::held(|world: &mut World| { world.paused = true; world.attempt().paused_by_user = true; }, "spec.paused is true; resume first")]
 #[case::at_the_end(|world: &mut World| world.attempt().step = StepIndex(5), "all steps are already done")]
 #[case::in_doubt(
-    |world: &mut World| world.attempt().beside = Beside::InDoubt(NOW),
+    |world: &mut World| world.attempt().background = BackgroundRun::InDoubt(NOW),
     "the background analysis came to no verdict, which is not a step; promote goes on without one"
 )]
 #[case::without_a_plan(|world: &mut World| world.plan = Err(vec!["nonsense".into()]), "the spec is not valid")]
@@ -128,7 +128,7 @@ fn without_a_rollout_there_is_nothing_to_skip() {
     assert_eq!((decision.memory, decision.action), (world.memory.clone(), None));
 }
 
-/// One pod after the other: checks can be skipped, and nothing else.
+/// Pod by pod: only checks can be skipped.
 #[rstest]
 #[case::at_a_gate(
     2,
@@ -168,7 +168,7 @@ fn at_a_gate_the_rest_of_its_checks_is_skipped(
     );
 }
 
-/// The new pod crashes, and no deadline and no policy but the user's own word goes past that.
+/// The new pod crashes, and no deadline or policy applies: only a user can continue.
 fn broken() -> World {
     let mut world = rolling(1);
     world.view().released = 1;
@@ -225,7 +225,7 @@ fn not_all_steps_are_skipped_while_a_pod_of_the_new_version_is_broken(
     assert_eq!(decision.action, None);
 }
 
-/// It has been well for a while since, or is an old pod: that is what the new version may cure.
+/// It has been available for a while since, or is an old pod, which the new version may fix.
 #[rstest]
 #[case::recovered(|world: &mut World| {
     let pod = world.view().pods.last_mut().unwrap();
@@ -275,7 +275,7 @@ fn all_steps_are_not_skipped_past_a_pod_that_fails(#[case] befall: fn(&mut World
     assert!(decision.notices[0].message.contains("waiting for pod db-4"));
 }
 
-/// Whoever forced it has not seen these.
+/// The user who forced the promotion has not seen these steps.
 #[test]
 fn steps_that_are_edited_end_a_forced_promotion() {
     let mut world = broken();
@@ -290,7 +290,7 @@ fn steps_that_are_edited_end_a_forced_promotion() {
     assert_eq!(attempt.step.0, 0);
 }
 
-/// Whatever the spec says of broken pods: a user has seen it and says so.
+/// Whatever the spec says about broken pods: a user has decided to continue.
 #[rstest]
 #[case(OnFailure::Hold)]
 #[case(OnFailure::Abort)]
@@ -311,7 +311,7 @@ fn a_forced_promotion_goes_past_a_broken_pod(#[case] policy: OnFailure) {
         "steps 2 to 3 of 3 were skipped, the remaining pods follow to db-b: waiting for pod db-4 to be Ready (CrashLoopBackOff, 3 \
          restarts)"
     );
-    // The deadline ends what comes to nothing.
+    // The deadline ends a promotion that makes no progress.
     world.view().released = 5;
     world.now += SignedDuration::from_mins(11);
     assert_eq!(phase(&decide(&world)), (Phase::Failed, Reason::DeadlineExceeded));
@@ -327,7 +327,7 @@ fn force_alone_asks_for_nothing() {
     assert_eq!(crate::record::commands(&status), Default::default());
 }
 
-/// The history says who has skipped what, and who has turned a version down.
+/// The history says who skipped which steps, and who rejected a version.
 #[test]
 fn the_history_tells_the_commands_of_a_rollout_and_who_gave_them() {
     let mut world = rolling(1);
@@ -379,7 +379,7 @@ fn steps_that_were_edited_were_not_skipped() {
     );
 }
 
-/// One pod after the other, steps are counted by pods.
+/// Pod by pod, steps are counted by pods.
 #[test]
 fn a_skipped_gate_keeps_its_place_when_the_set_is_scaled() {
     let mut world = by_pod::at(4, 2);

@@ -10,7 +10,7 @@ use crate::memory::Activity;
 use crate::plan::{Share, Step, StepIndex};
 use crate::world::{Action, Phase, Reason, World};
 
-/// Rule 8: which pods are excused is seen from the pods, so they must be known.
+/// Rule 8: which pods are ignored follows from the pods, so they must be known.
 #[rstest]
 #[case::a_new_version(settled())]
 #[case::a_third_version(rolling(2))]
@@ -21,7 +21,7 @@ fn a_version_does_not_begin_before_its_pods_are_told(#[case] mut world: World) {
     assert_eq!((decision.report, decision.memory), (None, world.memory.clone()));
 }
 
-/// Rules 3 and 12: what was never written down is not turned down either.
+/// Rules 3 and 12: an attempt that was never recorded is not rejected either.
 #[test]
 fn a_version_that_is_to_be_turned_down_is_written_down_first() {
     let mut world = settled();
@@ -36,7 +36,7 @@ fn a_version_that_is_to_be_turned_down_is_written_down_first() {
     assert_eq!(notices(&decide(&world)), ["RolloutAborted"]);
 }
 
-/// Rules 2 and 3: what a step releases is on record before it is released.
+/// Rules 2 and 3: a step is recorded before it releases pods.
 #[test]
 fn a_new_version_is_written_down_before_anything_is_released() {
     let mut world = settled();
@@ -71,7 +71,7 @@ fn a_step_is_not_passed(#[case] flaw: fn(&mut World), #[case] waits_for: &str) {
     assert!(message(&decision).contains(waits_for), "{}", message(&decision));
 }
 
-/// Rule 3: a crash loop without a readiness probe is Ready for a moment at every turn.
+/// Rule 3: a crash-looping pod without a readiness probe is Ready for a moment after every restart.
 #[test]
 fn a_pod_that_has_just_crashed_is_not_believed() {
     let mut world = rolling(0);
@@ -93,7 +93,7 @@ fn what_slipped_through_is_pulled_back() {
     world.pods(["a", "a", "a", "a", "b", "b", "b", "b", "b", "b"]);
     let twenty = Share::Percent(crate::plan::Weight::new(20).unwrap());
     assert_eq!(decide(&world).action, None, "progress is written down first");
-    world.attempt().reached = 10;
+    world.attempt().max_available = 10;
     assert_eq!(decide(&world).action, Some(Action::Release(twenty)));
     world.view().released = 2;
     assert!(matches!(decide(&world).action, Some(Action::Remove { pod, .. }) if pod == "db-7"));
@@ -131,7 +131,7 @@ fn all_steps_done_every_pod_follows_and_then_it_is_stable() {
     assert_eq!(decide(&world).action, Some(Action::Release(Share::ALL)));
     world.view().released = 5;
     world.pods(["b"; 5]);
-    world.attempt().reached = 5;
+    world.attempt().max_available = 5;
     assert!(silent(&world), "Kubernetes has not turned over yet");
     world.current("b");
     let decision = decide(&world);
@@ -148,7 +148,7 @@ fn all_steps_done_every_pod_follows_and_then_it_is_stable() {
     assert_eq!(decision.memory.stable.as_ref().unwrap().revision, revision("b"));
 }
 
-/// Rule 1: also where a pod is lost just then, the guard stays.
+/// Rule 1: the guard stays, even if a pod is lost at that moment.
 #[test]
 fn a_guard_that_is_up_at_the_end_stays_up() {
     let mut world = rolling(3);
@@ -176,7 +176,7 @@ fn a_broken_stable_version_does_not_hold_up_its_cure(#[case] ordered: bool) {
     world.pods(["a", "a", "a", "a", "b"]);
     world.crash(1);
     assert_eq!(step(&decide(&world)), 0, "one that broke only later counts");
-    world.attempt().excused = vec![1];
+    world.attempt().ignored_pods = vec![1];
     assert_eq!(step(&decide(&world)), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Where the template points (rules 6 to 9).
+//! What the template asks for (rules 6 to 9).
 
 use super::{message, phase, rejection, silent, step};
 use crate::engine::decide;
@@ -8,7 +8,7 @@ use crate::memory::{Activity, Cause};
 use crate::plan::{Fingerprint, Share, StepIndex};
 use crate::world::{Action, Phase, Reason};
 
-/// Rule 6: that the template is stable again was our doing, and does not make a success of it.
+/// Rule 6: the operator restored the stable template itself, so that is not a success.
 #[test]
 fn a_rejected_version_that_we_took_out_stays_rejected() {
     let mut world = returning(["b"; 5]);
@@ -37,7 +37,7 @@ fn a_rejected_version_that_we_took_out_stays_rejected() {
     assert!(silent(&world));
 }
 
-/// Rule 6: somebody who takes a version out and puts it in again means it.
+/// Rule 6: a user who removes a version from the template and applies it again wants it rolled out.
 #[test]
 fn a_rejected_version_that_somebody_took_out_begins_again() {
     let mut world = settled();
@@ -56,7 +56,9 @@ fn a_template_put_back_turns_round_at_once() {
     world.template("a");
     world.pods(["a", "a", "a", "a", "b"]);
     let decision = decide(&world);
-    assert!(matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::PutBack));
+    assert!(
+        matches!(&decision.memory.activity, Activity::RollingBack(back) if back.cause == Cause::TemplateReverted)
+    );
     assert_eq!(decision.memory.rejected, None);
 }
 
@@ -74,7 +76,7 @@ fn a_third_version_begins_at_the_first_step_with_the_same_baseline() {
     world.view().released = 1;
     assert_eq!(decide(&world).action, None, "Kubernetes is about to replace db-4");
     world.pods(["a", "a", "b", "b", "c"]);
-    world.attempt().reached = 1;
+    world.attempt().max_available = 1;
     let Some(Action::Remove { pod, .. }) = decide(&world).action else {
         panic!("the pods of b go back to a");
     };
@@ -96,7 +98,7 @@ fn a_scale_to_zero_does_not_promote() {
     assert_eq!(
         told.message,
         "scaled to zero while db-b was being rolled out, which Kubernetes takes for its end: db-a stays the stable version and \
-         its template is put back; scale up, then apply db-b again to roll it out"
+         its template is restored; scale up, then apply db-b again to roll it out"
     );
     world.memory = decision.memory;
     let decision = decide(&world);
@@ -123,7 +125,7 @@ fn a_scale_to_zero_does_not_promote() {
     world.current("b");
     let decision = decide(&world);
     assert!(
-        matches!(&decision.memory.activity, Activity::Returning(back) if back.cause == Cause::ScaledToZero),
+        matches!(&decision.memory.activity, Activity::RollingBack(back) if back.cause == Cause::ScaledToZero),
         "whoever applies it to no pods skips no gate"
     );
     assert_eq!(decision.memory.stable, at_rest.memory.stable);
@@ -139,7 +141,7 @@ fn a_scale_to_zero_does_not_promote() {
     assert_eq!(decision.memory.withdrawn, None);
 }
 
-/// Rule 4: who changes the template while nobody looks goes on from what was rolled out.
+/// Rule 4: a user who changes the template while no operator runs continues from the version that was rolled out.
 #[test]
 fn a_rollout_that_ended_unseen_is_what_the_next_one_goes_back_to() {
     let mut world = rolling(3);

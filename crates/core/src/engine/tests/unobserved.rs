@@ -1,4 +1,4 @@
-//! What is done before the workload's controller has seen the workload as it is: pods are held back, and nothing else (rules 14 and 16).
+//! Decisions before the workload's controller has observed the workload: releases are revoked, and nothing else is done (rules 14 and 16).
 
 use rstest::rstest;
 
@@ -44,7 +44,7 @@ fn while_pods_return_none_is_released() {
 #[test]
 fn in_a_manual_pause_only_what_is_new_stays_released() {
     let mut world = rolling(2);
-    world.attempt().held = true;
+    world.attempt().paused_by_user = true;
     world.pods(["a", "a", "a", "a", "b"]);
     assert_eq!(unobserved(world, 3), Some(Action::Release(Share::Pods(1))));
 }

@@ -6,7 +6,7 @@ use crate::expr::loops::sort;
 use crate::expr::operators;
 use crate::expr::value::{ListKind, Value};
 
-/// How many.
+/// The length.
 pub(super) fn len(arguments: &[Value]) -> Result<Value, Fault> {
     let length = match argument(arguments, 0) {
         Value::List(list) => list.items.len(),
@@ -32,12 +32,12 @@ fn list(items: Vec<Value>) -> Result<Value, Fault> {
     Value::list(ListKind::Any, items).ok_or_else(Fault::too_deep)
 }
 
-/// Calls one of them.
+/// Calls a function of lists.
 pub(super) fn call(function: Function, arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     use Function as F;
     let first = argument(arguments, 0);
     match function {
-        // Nothing there is no error.
+        // A missing element is no error.
         F::First => Ok(operators::fetch(first, &Value::Int(0)).unwrap_or(Value::Nil)),
         F::Last => Ok(operators::fetch(first, &Value::Int(-1)).unwrap_or(Value::Nil)),
         F::Get => get(first, argument(arguments, 1)),
@@ -139,7 +139,7 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>, budget: &mut Budget) -> Resul
 fn sorted(value: &Value, order: Option<&Value>, budget: &mut Budget) -> Result<Value, Fault> {
     let items = match value {
         Value::List(list) if !matches!(list.kind, ListKind::Pair | ListKind::Pairs) => Some(&list.items),
-        // Go gives an empty list for what it cannot sort.
+        // Go returns an empty list for elements that it cannot sort.
         _ => None,
     };
     let descending = match order {

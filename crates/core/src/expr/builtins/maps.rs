@@ -9,7 +9,7 @@ use crate::expr::budget::{Budget, Fault};
 use crate::expr::operators;
 use crate::expr::value::{ListKind, MapKind, Value};
 
-/// Calls one of them.
+/// Calls a function of maps.
 pub(super) fn call(function: Function, arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     let value = argument(arguments, 0);
     if function == Function::FromPairs {

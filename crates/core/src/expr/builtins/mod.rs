@@ -1,7 +1,7 @@
 //! The functions that expressions can call.
 //!
-//! [`outcome`] checks the types of arguments before there are any; [`call`] does the work. Both follow Go's expr to the
-//! letter, including what it lets through only to fail when it runs.
+//! [`outcome`] checks the types of arguments at compile time; [`call`] runs a function. Both follow Go's expr exactly, including calls that
+//! it accepts at compile time only to fail at run time.
 
 mod lists;
 mod maps;
@@ -16,7 +16,7 @@ pub(super) use time::{call_method, format_duration};
 use super::budget::{Budget, Fault};
 use super::value::Value;
 
-/// A part of a call that does something for every element.
+/// A part of a call that is evaluated for every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Value,
@@ -35,7 +35,7 @@ const FOR_EACH: &[Part] = &[Part::Value, Part::Predicate];
 const MAYBE_FOR_EACH: &[Part] = &[Part::Value, Part::OptionalPredicate];
 const FOR_EACH_AND_MORE: &[Part] = &[Part::Value, Part::Predicate, Part::OptionalValue];
 
-/// The functions that do something for every element.
+/// The functions with a predicate or another part that is evaluated for every element.
 const LOOPS: [(&str, &[Part]); 15] = [
     ("all", FOR_EACH),
     ("none", FOR_EACH),
@@ -57,7 +57,7 @@ const LOOPS: [(&str, &[Part]); 15] = [
 /// A function of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
-    // Of Argo Rollouts.
+    // From Argo Rollouts.
     AsInt,
     AsFloat,
     IsNaN,
@@ -176,10 +176,10 @@ const FUNCTIONS: [(&str, Function); 53] = [
     ("bitnot", Function::BitNot),
 ];
 
-/// Functions of Go's expr that are refused here.
+/// Functions of Go's expr that are rejected here.
 const REFUSED: [&str; 3] = ["toBase64", "fromBase64", "timezone"];
 
-/// The arguments of a function that does something for every element.
+/// The arguments of a function that is evaluated for every element.
 pub(super) fn parts(name: &str) -> Option<(&'static str, &'static [Part])> {
     LOOPS.into_iter().find(|(known, _)| *known == name)
 }
@@ -206,7 +206,7 @@ pub(super) fn exists(name: &str) -> bool {
     parts(name).is_some() || known(name).is_some()
 }
 
-/// What functions can see beside their arguments.
+/// The inputs of a function besides its arguments.
 pub(super) struct Surroundings<'a> {
     pub(super) result: &'a Value,
     pub(super) now: jiff::Timestamp,
@@ -235,7 +235,7 @@ pub(super) fn call(
         F::BitAnd | F::BitOr | F::BitXor | F::BitNand | F::BitShl | F::BitShr | F::BitUshr | F::BitNot => {
             numbers::bits(function, arguments)
         }
-        // These two look at the answer, whatever they are given.
+        // These two read the answer, whatever their arguments.
         F::IsNil => Ok(Value::Bool(around.result.is_nil())),
         F::Default if around.result.is_nil() => Ok(arguments.get(1).cloned().unwrap_or(Value::Nil)),
         F::Default => Ok(around.result.clone()),
@@ -274,12 +274,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The argument with that number, from 0; the checks let no call without it through.
+/// The argument with this index; the checks guarantee that it exists.
 fn argument(arguments: &[Value], index: usize) -> &Value {
     arguments.get(index).unwrap_or(&Value::Nil)
 }
 
-/// The argument with that number as a string.
+/// The argument with this index as a string.
 fn text(arguments: &[Value], index: usize) -> Result<&str, Fault> {
     match argument(arguments, index) {
         Value::Text(text) => Ok(text),

@@ -1,4 +1,4 @@
-//! Functions that give numbers.
+//! Functions that return numbers.
 
 use super::{Function, argument, quoted};
 use crate::expr::ast::Binary;
@@ -64,12 +64,12 @@ pub(super) fn convert(function: Function, arguments: &[Value]) -> Result<Value, 
     }
 }
 
-/// A whole number as Go reads it in decimal: with a sign, and digits only.
+/// A whole number in Go's decimal format: a sign and digits only.
 fn whole_of(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A number as Go reads it in decimal: infinity and not-a-number too. Underscores may stand between digits.
+/// A number in Go's decimal format, including infinity and NaN. Underscores may separate digits.
 fn float_of(text: &str) -> Option<f64> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (if text.starts_with('-') { -1.0 } else { 1.0 }, digits),
@@ -77,7 +77,7 @@ fn float_of(text: &str) -> Option<f64> {
     };
     match digits.to_ascii_lowercase().as_str() {
         "inf" | "infinity" => return Some(sign * f64::INFINITY),
-        // A sign before it is refused.
+        // A sign before it is rejected.
         "nan" => return (digits.len() == text.len()).then_some(f64::NAN),
         _ => {}
     }
@@ -96,7 +96,7 @@ fn float_of(text: &str) -> Option<f64> {
         .replace('_', "")
         .parse::<f64>()
         .ok()
-        // What is too large is refused, too.
+        // A number that is too large is rejected, too.
         .filter(|float| float.is_finite())
         .map(|float| sign * float)
 }
@@ -122,9 +122,9 @@ pub(super) fn aggregate(
     Ok(Value::Float(match function {
         F::Mean => floats.iter().sum::<f64>() / count as f64,
         _ => {
-            // As often as a sort compares.
+            // The number of comparisons of a sort.
             budget.steps(count.saturating_mul(count.ilog2() as usize) / 4)?;
-            // Go puts what is not a number first.
+            // Go sorts NaN first.
             floats.sort_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
             match count % 2 {
                 1 => floats[count / 2],
@@ -162,7 +162,7 @@ fn not_a_number(value: &Value) -> Fault {
     ))
 }
 
-/// The largest or the smallest; nothing of nothing.
+/// The maximum or minimum; nil without elements.
 fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     let operator = if function == Function::Max {
         Binary::Less
@@ -180,7 +180,7 @@ fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Resu
         budget.steps(1)?;
         match argument {
             Value::List(list) if matches!(list.kind, ListKind::Pair | ListKind::Pairs | ListKind::Texts) => {
-                // Go goes through these by another way, which takes what an element gives for a number.
+                // Go evaluates these in another way, which takes the result for an element as a number.
                 for item in &list.items {
                     let value = extreme(function, std::slice::from_ref(item), budget)?;
                     if value.float().is_none() {
@@ -207,7 +207,7 @@ fn extreme(function: Function, arguments: &[Value], budget: &mut Budget) -> Resu
             value if value.float().is_some() || matches!(value, Value::Duration(_)) => {
                 better(&mut best, value, budget)?
             }
-            // Alone, it is what it is.
+            // A single argument is returned as it is.
             value if arguments.len() == 1 => return Ok(value.clone()),
             value => return Err(not_a_number(value)),
         }
@@ -239,7 +239,7 @@ pub(super) fn bits(function: Function, arguments: &[Value]) -> Result<Value, Fau
             "bits cannot be shifted by a negative number",
         ));
     }
-    // Shifted by more than there are, all bits are gone.
+    // Shifting by more than the width removes all bits.
     let by = u32::try_from(y).unwrap_or(u32::MAX);
     Ok(Value::Int(match function {
         F::BitAnd => x & y,

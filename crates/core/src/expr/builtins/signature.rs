@@ -1,9 +1,9 @@
-//! What functions take and give, before there are values.
+//! The types that functions accept and return, for the checks at compile time.
 
 use super::Function;
 use crate::expr::shape::Type;
 
-/// What one argument may be.
+/// The types that one argument may have.
 #[derive(Clone, Copy, Debug)]
 enum Want {
     Any,
@@ -44,7 +44,7 @@ impl Want {
     }
 }
 
-/// The ways a function can be called.
+/// The signatures of a function.
 fn ways(function: Function) -> Option<(&'static [&'static [Want]], Type)> {
     use Function as F;
     use Want::{Any, Float, Floats, List, Text, Texts, Whole};
@@ -84,7 +84,7 @@ fn ways(function: Function) -> Option<(&'static [&'static [Want]], Type)> {
     })
 }
 
-/// What a call of `function` with these arguments gives, or why it cannot be.
+/// The result type of a call of `function` with these arguments, or why it is invalid.
 pub(crate) fn outcome(function: Function, name: &str, types: &[Type]) -> Result<Type, String> {
     if let Some((ways, gives)) = ways(function) {
         let fits = |way: &&&[Want]| {
@@ -230,7 +230,7 @@ fn of_one(function: Function, name: &str, kind: &Type) -> Result<Type, String> {
         F::First | F::Last => ("a list", kind.is_list(), kind.plain().element()),
         F::Keys | F::Values | F::ToPairs => ("a map", kind.is_map(), Type::list()),
         F::FromPairs => ("a list of pairs", kind.is_list(), Type::AnyMap),
-        // What is left: reverse, uniq and flatten.
+        // The remaining functions: reverse, uniq and flatten.
         _ => ("a list", kind.is_list(), Type::list()),
     };
     if kind.is_unknown() {
@@ -245,7 +245,7 @@ fn of_one(function: Function, name: &str, kind: &Type) -> Result<Type, String> {
     Err(format!("{name}() takes {wanted}, and this is {}", kind.name()))
 }
 
-/// The methods of times: what they take and give.
+/// The methods of times, with their argument and result types.
 const TIME: [(&str, &[Type], Type); 18] = [
     ("Unix", &[], Type::Long),
     ("UnixMilli", &[], Type::Long),
@@ -279,7 +279,7 @@ const DURATION: [(&str, &[Type], Type); 8] = [
     ("Abs", &[], Type::Duration),
 ];
 
-/// Methods of Go's times and durations that are refused here.
+/// Methods of Go's times and durations that are rejected here.
 const REFUSED: [&str; 21] = [
     "AddDate",
     "AppendFormat",
@@ -317,7 +317,7 @@ pub(crate) fn method_exists(kind: &Type, name: &str) -> bool {
     methods(kind).iter().any(|(known, _, _)| *known == name) || REFUSED.contains(&name)
 }
 
-/// What a call of a method gives, or why it cannot be.
+/// The result type of a method call, or why it is invalid.
 pub(crate) fn method_outcome(kind: &Type, name: &str, types: &[Type]) -> Result<Type, String> {
     let Some((_, wants, gives)) = methods(kind).iter().find(|(known, _, _)| *known == name) else {
         let known: Vec<_> = methods(kind).iter().map(|(known, _, _)| *known).collect();

@@ -1,4 +1,4 @@
-//! Functions that take or give strings.
+//! Functions that accept or return strings.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::expr::budget::{Budget, Fault};
 use crate::expr::format;
 use crate::expr::value::{ListKind, MapKind, Value};
 
-/// To and from text.
+/// Conversions to and from text.
 pub(super) fn convert(function: Function, arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     let value = argument(arguments, 0);
     match function {
@@ -18,7 +18,7 @@ pub(super) fn convert(function: Function, arguments: &[Value], budget: &mut Budg
         Function::FromJson => {
             let text = text(arguments, 0)?;
             budget.text(text.len())?;
-            // A list or a map takes much more room than it takes to write it down.
+            // A list or a map takes much more memory than its text.
             let nested = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
             budget.elements((text.len() / 2).saturating_add(nested.saturating_mul(64)))?;
             let json: serde_json::Value = serde_json::from_str(text)
@@ -50,7 +50,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What makes strings of strings.
+/// Functions from strings to strings.
 pub(super) fn edit(function: Function, arguments: &[Value], budget: &mut Budget) -> Result<Value, Fault> {
     use Function as F;
     if function == F::Join {
@@ -58,13 +58,13 @@ pub(super) fn edit(function: Function, arguments: &[Value], budget: &mut Budget)
     }
     let first = text(arguments, 0)?;
     budget.steps(first.len() / 16)?;
-    // All of these give at most as much text as they are given, but for those that count for themselves.
+    // All of these return at most as much text as they get, except those that count for themselves.
     let second = || text(arguments, 1);
     let has_second = arguments.len() > 1;
     let plain = match function {
         F::Trim if has_second => {
             let unwanted = second()?;
-            // Every character is looked for among those that are unwanted.
+            // Every character is compared with each unwanted one.
             budget.look_at(first.len().saturating_mul(unwanted.len()))?;
             first.trim_matches(|character| unwanted.contains(character))
         }
@@ -117,7 +117,7 @@ fn cased(text: &str, change: impl Fn(char) -> char, budget: &mut Budget) -> Resu
     Ok(Value::text(text.chars().map(change).collect::<String>()))
 }
 
-/// Go changes characters to single characters only: `ß` has no large one.
+/// Go maps a character to a single one only: `ß` has no upper case.
 fn one(character: char, mut changed: impl Iterator<Item = char>) -> char {
     match (changed.next(), changed.next()) {
         (Some(changed), None) => changed,
@@ -143,7 +143,7 @@ fn split(text: &str, separator: &str, after: bool, most: i64, budget: &mut Budge
                 .chars()
                 .next()
                 .map(|first| first.len_utf8())
-                // The last character is the rest.
+                // The last element is the rest.
                 .filter(|length| *length < rest.len())
                 .map(|length| (length, length)),
             false => rest.find(separator).map(|at| (at, at + separator.len())),
@@ -153,7 +153,7 @@ fn split(text: &str, separator: &str, after: bool, most: i64, budget: &mut Budge
         parts.push(Value::text(&rest[..if after { next } else { end }]));
         rest = &rest[next..];
     }
-    // Nothing has no characters.
+    // An empty text has no characters.
     if !(separator.is_empty() && text.is_empty()) {
         parts.push(Value::text(rest));
     }

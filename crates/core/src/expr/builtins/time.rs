@@ -9,12 +9,12 @@ use crate::expr::budget::Fault;
 use crate::expr::operators;
 use crate::expr::value::{Time, Value};
 
-/// The time that the caller says it is.
+/// The caller's current time.
 pub(super) fn now(now: Timestamp) -> Value {
     Value::Time(Time { at: now, offset: 0 })
 }
 
-/// A duration as Go writes it.
+/// A duration in Go's format.
 pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
     let text = text(arguments, 0)?;
     stateward_api::duration::go(text)
@@ -28,7 +28,7 @@ pub(super) fn duration(arguments: &[Value]) -> Result<Value, Fault> {
         })
 }
 
-/// A time in one of the ways that Go's expr tries.
+/// A time in one of the formats that Go's expr tries.
 pub(super) fn date(arguments: &[Value]) -> Result<Value, Fault> {
     let text = text(arguments, 0)?;
     moment(text).map(Value::Time).ok_or_else(|| {
@@ -45,7 +45,7 @@ pub(super) fn date(arguments: &[Value]) -> Result<Value, Fault> {
 fn moment(text: &str) -> Option<Time> {
     let (date, rest) = match calendar_day(text) {
         Some((date, rest)) => (date, rest),
-        // A clock alone is a moment of the first day of the year 0.
+        // A time without a date is on the first day of the year 0.
         None => (Date::new(0, 1, 1).ok()?, text),
     };
     let alone = rest.len() == text.len();
@@ -93,7 +93,7 @@ fn calendar_day(text: &str) -> Option<(Date, &str)> {
 }
 
 fn clock(text: &str) -> Option<(Clock, &str)> {
-    // Go takes an hour of one digit, too.
+    // Go accepts an hour of one digit, too.
     let (hour, rest) = number(text, 2).or_else(|| number(text, 1))?;
     let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
     let (second, mut rest) = number(rest.strip_prefix(':')?, 2)?;
@@ -133,7 +133,7 @@ fn offset(text: &str) -> Option<i32> {
     i32::try_from(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
-/// A duration as Go writes it.
+/// Formats a duration like Go.
 pub(crate) fn format_duration(nanoseconds: i64) -> String {
     let size = nanoseconds.unsigned_abs();
     let sign = if nanoseconds < 0 { "-" } else { "" };
@@ -195,7 +195,7 @@ fn of_time(time: Time, name: &str) -> Option<Value> {
         "Minute" => Value::Int(i64::from(local.minute())),
         "Second" => Value::Int(i64::from(local.second())),
         "Nanosecond" => Value::Int(i64::from(local.subsec_nanosecond())),
-        // The zero of Go's times is the start of the year 1.
+        // Go's zero time is the start of the year 1.
         "IsZero" => Value::Bool(nanosecond == -62_135_596_800_000_000_000),
         "UTC" => Value::Time(Time { offset: 0, ..time }),
         _ => return None,
@@ -214,7 +214,7 @@ fn with_time(time: Time, name: &str, argument: &Value) -> Option<Value> {
 }
 
 fn of_duration(nanoseconds: i64, name: &str) -> Option<Value> {
-    // Go adds the whole units and the rest, and so must we to come to the same float.
+    // Go adds the whole units and the rest, which must be repeated here to get the same float.
     let float =
         |unit: i64| Value::Float((nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64);
     Some(match name {

@@ -1,7 +1,7 @@
 //! What must hold after every commit. The numbers are those of `docs/design/invariants.md`.
 //!
-//! - [`world`]: sets, pods and rollouts as the commits show them.
-//! - [`set`], [`pod`], [`rollout`], [`told`]: what is checked when one of them is written, and what is asked for.
+//! - [`world`]: sets, pods and rollouts, rebuilt from the commits.
+//! - [`set`], [`pod`], [`rollout`], [`told`]: the checks of each kind of commit, and of requests and events.
 
 mod pod;
 mod rollout;
@@ -22,22 +22,22 @@ use self::told::Told;
 use self::world::{Pod, Rollout, Set};
 use crate::harness::OPERATOR;
 
-/// Reads the commits of a run in their order and says which broke an invariant.
+/// Reads the commits of a run in order and reports which violated an invariant.
 pub(crate) struct Checker {
     cluster: Arc<stateward_cluster::Cluster>,
     commits: Commits,
 }
 
-/// The world as the commits have made it so far.
+/// The state after the commits so far.
 #[derive(Default)]
 struct Replay {
     sets: BTreeMap<String, Set>,
     pods: BTreeMap<String, Pod>,
     /// By resource and name.
     rollouts: BTreeMap<(String, String), Rollout>,
-    /// Runs of analysis, by name.
+    /// AnalysisRuns, by name.
     runs: BTreeMap<String, Phase>,
-    /// Runs and Jobs that we made, by resource and name.
+    /// Runs and Jobs that the operator created, by resource and name.
     made: BTreeSet<(String, String)>,
     told: Told,
     broken: Vec<String>,
@@ -49,7 +49,7 @@ impl Checker {
         Self { cluster, commits }
     }
 
-    /// Everything that was broken in `namespace` so far, by one operator or by several at once.
+    /// Every violation in `namespace` so far, by a single operator (`alone`) or by several at once.
     pub(crate) fn broken(&mut self, namespace: &str, alone: bool) -> Vec<String> {
         let audit = self.cluster.audit();
         let ours = || audit.iter().filter(|entry| entry.user == OPERATOR);
@@ -72,7 +72,7 @@ impl Checker {
     }
 }
 
-/// What these commits have broken, each with whether it is the operator's.
+/// The violations of these commits, each with whether the operator wrote it.
 pub(super) fn broken<'a>(commits: impl Iterator<Item = (&'a Commit, bool)>) -> Vec<String> {
     let mut replay = Replay::default();
     for (commit, by_us) in commits {
@@ -110,11 +110,11 @@ impl Replay {
             .cloned()
             .unwrap_or_default();
         let phase: Phase = serde_json::from_value(phase).unwrap_or_default();
-        // One that is over may have asked to be deleted: 18.
+        // A finished run may be deleted if it has a TTL: 18.
         if phase.is_over() && commit.object.pointer("/spec/ttlStrategy").is_some() {
             self.made.insert(("analysisruns".into(), commit.name.clone()));
         }
-        // What is over is over: 47.
+        // A finished run stays finished: 47.
         if let Some(before) = self.runs.get(&commit.name)
             && before.is_over()
             && *before != phase
@@ -127,7 +127,7 @@ impl Replay {
         self.runs.insert(commit.name.clone(), phase);
     }
 
-    /// The rollout that holds a set.
+    /// The rollout that holds a set's claim.
     fn holder(&self, set: &str) -> Option<&Rollout> {
         let claim = &self.sets.get(set)?.claim;
         self.rollouts
@@ -135,7 +135,7 @@ impl Replay {
             .find(|rollout| rollout.set == set && claim.ends_with(&format!("/{}", rollout.uid)))
     }
 
-    /// The pods of a set that are asked for, stay, and run `revision`.
+    /// The pods within a set's replicas that are not terminating and run `revision`.
     fn on<'r>(&'r self, set: &'r str, revision: &'r str) -> impl Iterator<Item = &'r Pod> {
         let replicas = self.sets.get(set).map_or(0, |set| set.replicas);
         self.pods.values().filter(move |pod| {

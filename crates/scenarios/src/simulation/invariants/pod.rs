@@ -1,4 +1,4 @@
-//! Pods that are made, and pods that we make go.
+//! Pods that are created, and pods that the operator deletes.
 
 use jiff::Timestamp;
 use stateward_cluster::Commit;
@@ -29,7 +29,7 @@ impl Replay {
         }
     }
 
-    /// 1, 9 and 16: which version a pod may be made on.
+    /// 1, 9 and 16: which version a pod may be created on.
     fn check_birth(&mut self, name: &str, pod: &Pod) {
         let (Some(rollout), Some(set)) = (self.holder(&pod.set), self.sets.get(&pod.set)) else {
             return;
@@ -37,15 +37,15 @@ impl Replay {
         let Some(stable) = rollout.stable().filter(|stable| *stable != pod.revision) else {
             return;
         };
-        // Where Kubernetes has forgotten the stable version, the guard gives what it remembers.
+        // If Kubernetes has forgotten the stable version, the guard uses the revision it remembers.
         let known = set.current == stable;
         let revision = &pod.revision;
         let what = match &rollout.memory.activity {
             // Unless a user made room for it.
-            Activity::Returning(back) => {
+            Activity::RollingBack(back) => {
                 let guarded = set.partition >= set.replicas && set.current != back.from.as_str();
                 (guarded && back.from.as_str() == revision)
-                    .then(|| format!("9: pod {name} was made on {revision} after that was turned down"))
+                    .then(|| format!("9: pod {name} was made on {revision} after that was rejected"))
             }
             _ if set.unanswered || !known => None,
             Activity::Rolling(attempt) => {
@@ -67,7 +67,7 @@ impl Replay {
         }
     }
 
-    /// 19: a pod that serves is removed only while all others are there and have been Ready for long enough.
+    /// 19: a serving pod is deleted only while all others exist and have been Ready for long enough.
     fn check_removal(&mut self, name: &str, pod: &Pod, after: &Pod) {
         let Some(set) = self.sets.get(&pod.set) else {
             return;

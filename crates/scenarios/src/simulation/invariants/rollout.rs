@@ -1,10 +1,10 @@
-//! What we write down about a rollout.
+//! What the operator records about a rollout.
 
 use stateward_api::analysis::Phase;
 use stateward_cluster::Commit;
 use stateward_core::memory::{Activity, Attempt, Rejection};
-use stateward_core::name_of_step;
 use stateward_core::plan::Step;
+use stateward_core::step_run_name;
 
 use super::Replay;
 use super::world::Rollout;
@@ -38,7 +38,7 @@ impl Replay {
         self.rollouts.insert(key, rollout);
     }
 
-    /// 31: a status is about the spec that it was decided on.
+    /// 31: a status refers to the spec that it was decided on.
     fn check_generation(&mut self, name: &str, after: &Rollout) {
         let conditions = &after.status.conditions;
         let about = conditions.iter().map(|condition| condition.observed_generation);
@@ -51,8 +51,8 @@ impl Replay {
         }
     }
 
-    /// 2: a step follows the one before it, and only where its pods are new and have been Ready for long enough; none is
-    /// left out. 7: a pause lasts its time, or ends when somebody says so.
+    /// 2: a step follows the one before it, and only once its pods are updated and have been Ready for long enough; none is left out. 7: a
+    /// pause lasts its time, or ends when a user ends it.
     fn check_steps(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let (Some(old), Some(new), Some(plan)) = (before.attempt(), after.attempt(), &before.plan) else {
             return;
@@ -64,7 +64,7 @@ impl Replay {
         if promoted {
             return;
         }
-        // One pod after the other goes back to the gate before it, or finds its place again after scaling.
+        // A PhasedRollout may go back to the previous gate, or finds its place again after scaling.
         if plan.by_pod && (new.step < old.step || new.counted != old.counted) {
             return;
         }
@@ -75,7 +75,7 @@ impl Replay {
             ));
         }
         match plan.step(old.step) {
-            // A user may skip the step that stands. One pod after the other that is the checks of a gate, and nothing else.
+            // A user may skip the current step. In a PhasedRollout that is the checks of a gate, and nothing else.
             Some(_) if before.commands.skip && !plan.by_pod => {}
             Some(Step::Share(_)) => self.check_gate(name, before, old, new),
             // A user may end a pause while the set is being scaled: its pods passed their gate before.
@@ -90,10 +90,10 @@ impl Replay {
             Some(Step::Analysis(_)) if (before.commands.promote || before.commands.skip) && plan.by_pod => {
                 self.check_gate(name, before, old, new);
             }
-            Some(Step::Analysis(_)) if before.commands.promote && old.pausing => {}
+            Some(Step::Analysis(_)) if before.commands.promote && old.paused_at_step => {}
             Some(Step::Analysis(_)) if let Some((threshold, checks)) = &before.checks => {
-                let gate = name_of_step(name, old);
-                // The last of them is written down together with what follows from it.
+                let gate = step_run_name(name, old);
+                // The last check is recorded together with its consequence.
                 let missing = threshold - checks.consecutive_successful_checks;
                 if checks.gate != gate || missing > 1 {
                     self.breaks(format!(
@@ -103,7 +103,7 @@ impl Replay {
                 }
             }
             Some(Step::Analysis(_)) => {
-                let run = name_of_step(name, old);
+                let run = step_run_name(name, old);
                 if self.runs.get(&run) != Some(&Phase::Successful) {
                     self.breaks(format!(
                         "46: {name} left the analysis at step {} though its run {run} is {:?}",
@@ -136,7 +136,7 @@ impl Replay {
         }
     }
 
-    /// Whether a rollout had come to its end before its template was changed again: Kubernetes knows of it.
+    /// Whether a rollout had completed before its template changed again: Kubernetes' status shows it.
     fn ended_unseen(&self, before: &Rollout, after: &Rollout) -> bool {
         let (Some(old), Some(new)) = (before.attempt(), after.attempt()) else {
             return false;
@@ -148,7 +148,7 @@ impl Replay {
             && current == Some(old.target.as_str())
     }
 
-    /// 14: another version begins at the first step, and the baseline stays what it was.
+    /// 14: another version begins at the first step, and the stable version stays the same.
     fn check_target(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let (Some(old), Some(new)) = (before.attempt(), after.attempt()) else {
             return;
@@ -170,7 +170,7 @@ impl Replay {
         }
     }
 
-    /// 5: what is turned down is what was being rolled.
+    /// 5: only the version being rolled out is rejected.
     fn check_rejection(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let Some(rejected) = &after.memory.rejected else {
             return;
@@ -188,9 +188,9 @@ impl Replay {
         }
     }
 
-    /// 10: a way back ends with every pod on the stable version and Ready, and that version is what it was.
+    /// 10: a rollback ends with every pod Ready on the stable version, and that version is unchanged.
     fn check_arrival(&mut self, name: &str, before: &Rollout, after: &Rollout) {
-        let (Activity::Returning(_), Activity::Idle) = (&before.memory.activity, &after.memory.activity)
+        let (Activity::RollingBack(_), Activity::Idle) = (&before.memory.activity, &after.memory.activity)
         else {
             return;
         };
@@ -206,12 +206,12 @@ impl Replay {
         self.check_all_on("10", name, after);
     }
 
-    /// 11: a version becomes the stable one only when every pod runs it and is Ready, and 12: never by scaling to nothing.
+    /// 11: a version becomes stable only when every pod runs it and is Ready, and 12: never by scaling to zero.
     fn check_stable(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let (Some(old), Some(new)) = (before.stable(), after.stable()) else {
             return;
         };
-        // Another workload, or one without pods, is taken on as it is; this is about the end of a rollout.
+        // Another workload, or one without pods, is adopted as it is; this check is about the end of a rollout.
         let rolled = before
             .attempt()
             .is_some_and(|attempt| attempt.target.as_str() == new);
@@ -228,7 +228,7 @@ impl Replay {
         self.check_all_on("11", name, after);
     }
 
-    /// 30: a status says that all is well only when every pod runs the stable version and is Ready.
+    /// 30: a status reports success only when every pod runs the stable version and is Ready.
     fn check_phase(&mut self, name: &str, before: &Rollout, after: &Rollout) {
         let healthy = |rollout: &Rollout| {
             let conditions = &rollout.status.conditions;

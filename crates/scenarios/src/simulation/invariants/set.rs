@@ -1,4 +1,4 @@
-//! What we write to a set.
+//! What the operator writes to a set.
 
 use serde_json::Value;
 use stateward_cluster::Commit;
@@ -7,11 +7,11 @@ use stateward_core::memory::Activity;
 use super::Replay;
 use super::world::Set;
 
-/// Where a set tells who holds it.
+/// The annotation with a set's claim.
 const CLAIM: &str = "stateward.dev/managed-by";
-/// Keeps the partition of users beyond a rollout that was left in the middle.
+/// Keeps the user's partition when a rollout is deleted before its end.
 const LEFT: &str = "stateward.dev/left";
-/// That of sts-plus-operator.
+/// The claim annotation of sts-plus-operator.
 const PEER_CLAIM: &str = "sts.plus/phasedRollout";
 
 impl Replay {
@@ -48,7 +48,7 @@ impl Replay {
             self.check_fields(name, &set, before);
             self.check_claim(name, &set, before);
         }
-        // What is written to let go of a set is the user's, not ours.
+        // A write that releases a set restores the user's partition, so these checks do not apply.
         if let Some(before) = before.filter(|_| !set.claim.is_empty()) {
             self.check_observed(name, &set, &before);
             self.check_identity(name, &set);
@@ -56,7 +56,7 @@ impl Replay {
         }
     }
 
-    /// 2: we never release more than the recorded step allows, and 6: no more while paused by hand.
+    /// 2: the operator never releases more than the recorded step allows, and 6: no more during a manual pause.
     fn check_release(&mut self, name: &str, set: &Set, before: &Set) {
         let Some(rollout) = self.holder(name).filter(|rollout| !rollout.suspended).cloned() else {
             return;
@@ -74,15 +74,15 @@ impl Replay {
                         attempt.step.0
                     ));
                 }
-                if attempt.held {
+                if attempt.paused_by_user {
                     self.breaks(format!(
                         "6: {released} pods of {name} released while paused, {was} before"
                     ));
                 }
             }
-            // The way back of a version that Kubernetes took for the stable one goes over the template.
-            (Activity::Returning(_), _) => {}
-            // The object goes after an abort, and the stable template is put in the place of the rejected one.
+            // The rollback of a version that Kubernetes took for the stable one goes through the template.
+            (Activity::RollingBack(_), _) => {}
+            // The object is deleted after an abort, and the stable template replaces the rejected one.
             (Activity::Idle, _)
                 if rollout.deleting
                     && set.object["spec"]["template"] != before.object["spec"]["template"] => {}
@@ -92,11 +92,11 @@ impl Replay {
         }
     }
 
-    /// 17: we write the partition and the claim, and on a way back the template. Nothing else.
+    /// 17: the operator writes the partition and the claim, and during a rollback the template. Nothing else.
     fn check_fields(&mut self, name: &str, set: &Set, before: &Set) {
-        // On the way back, and when the object goes after one.
+        // During a rollback, and when the object is deleted after one.
         let restores = self.holder(name).is_some_and(|rollout| {
-            matches!(rollout.memory.activity, Activity::Returning(_))
+            matches!(rollout.memory.activity, Activity::RollingBack(_))
                 || rollout.deleting && rollout.memory.rejected.is_some()
         });
         let theirs = |set: &Set| {
@@ -111,7 +111,7 @@ impl Replay {
             if let Some(annotations) = annotations.as_object_mut() {
                 annotations.remove(CLAIM);
                 annotations.remove(LEFT);
-                // What another operator has left goes with the object that it names.
+                // The other operator's annotation goes with the object that it names.
                 annotations.remove(PEER_CLAIM);
             }
             if annotations.as_object().is_some_and(serde_json::Map::is_empty) {
@@ -124,7 +124,7 @@ impl Replay {
         }
     }
 
-    /// 25: a set is taken only from somebody who is gone.
+    /// 25: a claim is taken only from an object that is gone.
     fn check_claim(&mut self, name: &str, set: &Set, before: &Set) {
         if before.claim.is_empty() || set.claim.is_empty() || before.claim == set.claim {
             return;
@@ -138,7 +138,7 @@ impl Replay {
         }
     }
 
-    /// 26: we write only to a set whose controller has seen what it is asked for, unless the write only takes pods back.
+    /// 26: the operator writes only to a set whose controller has observed its spec, unless the write only takes pods back.
     fn check_observed(&mut self, name: &str, set: &Set, before: &Set) {
         let template = |set: &Set| set.object["spec"]["template"].clone();
         let takes_back = set.partition > before.partition && template(set) == template(before);
@@ -150,7 +150,7 @@ impl Replay {
         }
     }
 
-    /// 27: what is remembered of a set is not put to another of the same name.
+    /// 27: what the operator remembers of a set is never used for another of the same name.
     fn check_identity(&mut self, name: &str, set: &Set) {
         let remembered = self
             .holder(name)
@@ -162,7 +162,7 @@ impl Replay {
 }
 
 impl Set {
-    /// Takes over what the commit before has led to.
+    /// Carries over the state of the previous commit.
     fn follow(&mut self, before: &Self, by_us: bool) {
         let share = |set: &Self| (set.replicas, set.partition);
         let template = |set: &Self| set.object["spec"]["template"].clone();
@@ -180,7 +180,7 @@ impl Set {
         }
     }
 
-    /// We have written, at a step that allows so many pods.
+    /// Records our write, at a step that allows this many pods.
     fn grant(&mut self, allowed: i64) {
         self.granting = Some((self.generation, allowed));
         self.granted = self.granted.max(allowed);

@@ -1,4 +1,4 @@
-//! Every invariant bites: a story that keeps them all, and one small untruth each that breaks just one.
+//! Tests that every invariant can fail: a history that keeps them all, with one change each that violates just one.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use stateward_core::memory::Activity;
 
 use super::Replay;
 
-/// Commits as they follow one another, beginning with five Ready pods on `a` that a rollout at rest holds.
+/// A history of commits, beginning with five Ready pods on `a` held by a rollout at rest.
 struct Story {
     replay: Replay,
     revision: u64,
@@ -81,7 +81,7 @@ impl Story {
         self.commit("statefulsets.apps", "db", self.set.clone(), by_us, false);
     }
 
-    /// Its controller sees what is asked for.
+    /// The controller observes the spec.
     fn observe(&mut self) {
         let generation = self.set["metadata"]["generation"].clone();
         self.set(OTHERS, json!({"status": {"observedGeneration": generation}}));
@@ -92,7 +92,7 @@ impl Story {
         self.set(by_us, json!({"spec": {"updateStrategy": strategy}}));
     }
 
-    /// We set the partition and the controller sees it.
+    /// The operator sets the partition and the controller observes it.
     fn release(&mut self, partition: i64) {
         self.partition(US, partition);
         self.observe();
@@ -109,7 +109,7 @@ impl Story {
         );
     }
 
-    /// A Ready pod that is new.
+    /// A Ready pod on this revision.
     fn pod(&mut self, index: i64, revision: &str) {
         self.pod_since(index, revision, Some(0));
     }
@@ -142,14 +142,14 @@ impl Story {
         self.commit("pods", &name, pod, US, false);
     }
 
-    /// A new template, and the first step on record.
+    /// A new template, with the first step recorded.
     fn start(&mut self) {
         self.set(OTHERS, json!({"spec": {"template": {"image": "b"}}}));
         self.observe();
         self.step(0, 0);
     }
 
-    /// A step on record, entered at that second.
+    /// A recorded step, entered at that second.
     fn step(&mut self, step: i64, entered: i64) {
         let pausing = step == 1 || step == 2;
         let conditions = json!([{"reason": "CanaryPauseStep", "startTime": at(entered)}]);
@@ -163,7 +163,7 @@ impl Story {
         );
     }
 
-    /// All the way to an analysis, which is the second step here.
+    /// All steps up to an analysis, which is the second step here.
     fn analyse(&mut self) {
         self.rollout["spec"]["strategy"]["canary"]["steps"][1] = json!({"analysis": {}});
         self.start();
@@ -173,18 +173,18 @@ impl Story {
         self.status(US, json!({"controllerPause": null, "pauseConditions": null}));
     }
 
-    /// The run of the step that is on record.
+    /// The run of the recorded step.
     fn run(&mut self, phase: &str) {
         let status = serde_json::from_value(self.rollout["status"].clone()).unwrap();
         let Activity::Rolling(attempt) = stateward_core::record::memory(&status).activity else {
             panic!("nothing is rolled");
         };
-        let name = stateward_core::name_of_step("db", &attempt);
+        let name = stateward_core::step_run_name("db", &attempt);
         let run = json!({"metadata": {"name": name}, "status": {"phase": phase}});
         self.commit("analysisruns.argoproj.io", &name, run, US, false);
     }
 
-    /// All the way into the pause.
+    /// All steps up to the pause.
     fn pause(&mut self) {
         self.start();
         self.release(4);
@@ -213,7 +213,7 @@ impl Story {
         );
     }
 
-    /// All the way back.
+    /// A complete rollback.
     fn go_back(&mut self) {
         self.abort();
         self.release(5);
@@ -243,7 +243,7 @@ impl Story {
     }
 }
 
-/// A moment, in seconds.
+/// A timestamp, in seconds.
 fn at(second: i64) -> String {
     jiff::Timestamp::from_second(1_800_000_000 + second)
         .unwrap()
@@ -503,7 +503,7 @@ fn one_untruth_breaks_one_invariant(#[case] number: &str, #[case] tell: fn(&mut 
     assert_eq!(numbers, [number], "{:?}", story.replay.broken);
 }
 
-/// A PhasedRollout that leaves a gate with so many good checks on record for `gate`.
+/// A PhasedRollout that leaves a gate with this many successful checks recorded for `gate`.
 fn leaves_gate(step: i32, promoted: bool, gate: Option<&str>, successes: i32) -> Vec<String> {
     let mut story = Story::begin();
     let mut object = json!({
@@ -524,7 +524,7 @@ fn leaves_gate(step: i32, promoted: bool, gate: Option<&str>, successes: i32) ->
     let Activity::Rolling(attempt) = stateward_core::record::memory(&status).activity else {
         panic!("it rolls");
     };
-    let own = stateward_core::name_of_step("db", &attempt);
+    let own = stateward_core::step_run_name("db", &attempt);
     object["status"]["rollingPodStatus"] =
         json!({"partition": 5, "gate": gate.unwrap_or(&own), "consecutiveSuccessfulChecks": successes});
     let resource = "phasedrollouts.sts.plus";

@@ -1,4 +1,4 @@
-//! Requests and events: what we ask for, and what we tell.
+//! Requests and events of the operator.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::world::text;
 #[derive(Default)]
 pub(super) struct Told {
     events: BTreeMap<String, Vec<(String, String)>>,
-    /// Several operators at once may each tell what they see; leases are there to keep them from it.
+    /// Several operators at once may each record the same event; leases are there to prevent that.
     several: bool,
 }
 
@@ -23,14 +23,14 @@ impl Told {
         }
     }
 
-    /// An object was written, by whomever: from here on the same may be told again.
+    /// An object was written, by any client: from here on the same event may be recorded again.
     pub(super) fn rollout(&mut self, uid: &str) {
         self.events.remove(uid);
     }
 }
 
 impl Replay {
-    /// 36: what happened is told once, however often we die over it.
+    /// 36: an event is recorded once, however often the operator crashes around it.
     pub(super) fn apply_event(&mut self, commit: &Commit, by_us: bool) {
         if !by_us || commit.deleted || self.told.several {
             return;
@@ -49,8 +49,8 @@ impl Replay {
         }
     }
 
-    /// 18: we never delete what holds a user's data, nor anything but pods that we did not make. 19: we name the very pod that is to go. 29: we write nothing that changes
-    /// nothing.
+    /// 18: the operator never deletes what holds a user's data, and of the objects that it did not create only pods. 19: it names the UID of
+    /// the pod to delete. 29: it sends no write that changes nothing.
     pub(super) fn check_request(&mut self, entry: &Entry) {
         let Entry {
             verb,

@@ -1,4 +1,4 @@
-//! Objects with just what the invariants ask about.
+//! Objects with just the fields that the invariants need.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use stateward_core::plan::{Plan, pod_by_pod};
 use stateward_core::world::{Commands, NoWorkload};
 use stateward_core::{phasedrollout, record, rolloutplugin};
 
-/// PhasedRollouts, as commits name them.
+/// The resource of PhasedRollouts in commits.
 pub(super) const PHASED: &str = "phasedrollouts.sts.plus";
 
 /// A set.
@@ -28,11 +28,11 @@ pub(super) struct Set {
     /// The revision that Kubernetes gives to pods outside the share.
     pub(super) current: String,
     pub(super) object: Shown,
-    /// Somebody else has moved the share, and our answer is not in force yet.
+    /// Another client has changed the partition, and our reaction is not in force yet.
     pub(super) unanswered: bool,
-    /// The most pods that a recorded step allowed when we last wrote a share that may still be in force.
+    /// The most pods that a recorded step allowed at our last write of a partition that may still be in force.
     pub(super) granted: i64,
-    /// Our last write: its generation, and what its step allowed.
+    /// Our last write: its generation, and the pods that its step allowed.
     pub(super) granting: Option<(i64, i64)>,
 }
 
@@ -58,7 +58,7 @@ impl Set {
         }
     }
 
-    /// Pods released, from the last one down.
+    /// Pods released, from the highest ordinal down.
     pub(super) fn released(&self) -> i64 {
         (self.replicas - self.partition).max(0)
     }
@@ -69,12 +69,12 @@ impl Set {
 pub(super) struct Pod {
     pub(super) uid: String,
     pub(super) set: String,
-    /// Its place in the set, from 0.
+    /// Its index in the set, from 0.
     pub(super) index: i64,
     pub(super) revision: String,
     pub(super) ready_since: Option<Timestamp>,
     pub(super) leaving: bool,
-    /// When it was asked to leave.
+    /// When its deletion was requested.
     pub(super) asked_to_leave: Option<Timestamp>,
 }
 
@@ -108,7 +108,7 @@ impl Pod {
         }
     }
 
-    /// Ready for as long as its set asks, at that time.
+    /// Ready for at least the set's `minReadySeconds` at that time.
     pub(super) fn available(&self, min_ready: SignedDuration, then: Timestamp) -> bool {
         let at = self.ready_since.map(|since| since.saturating_add(min_ready));
         at.is_some_and(|at| at.is_ok_and(|at| at <= then))
@@ -130,9 +130,9 @@ pub(super) struct Rollout {
     pub(super) plan: Option<Plan>,
     pub(super) status: RolloutStatus,
     pub(super) deleting: bool,
-    /// The set is left to Kubernetes.
+    /// Whether the set is left to Kubernetes.
     pub(super) suspended: bool,
-    /// Of a PhasedRollout: how many checks in a row it wants, and those of its gate.
+    /// Of a PhasedRollout: how many checks in a row it requires, and those of its gate.
     pub(super) checks: Option<(i32, RollingPodStatus)>,
 }
 
@@ -192,16 +192,16 @@ impl Rollout {
     pub(super) fn attempt(&self) -> Option<&Attempt> {
         match &self.memory.activity {
             Activity::Rolling(attempt) => Some(attempt),
-            Activity::Idle | Activity::Returning(_) => None,
+            Activity::Idle | Activity::RollingBack(_) => None,
         }
     }
 
-    /// The pods that the recorded step allows to be new.
+    /// The pods that the recorded step allows to be updated.
     pub(super) fn allowed(&self, replicas: i64) -> Option<i64> {
         let (attempt, plan) = self.attempt().zip(self.plan.as_ref())?;
         let replicas = u32::try_from(replicas).unwrap_or(0);
         let share = plan.share_at(attempt.step).of(replicas);
-        Some(share.max(attempt.floor.min(replicas)).into())
+        Some(share.max(attempt.min_updated.min(replicas)).into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is told. Every line is said when a watch has shown it.
+//! The scenarios. Every line is printed after a watch has shown it.
 
 mod operator_killed;
 mod phased;
@@ -30,7 +30,7 @@ struct Story<'o> {
     patience: Duration,
 }
 
-/// From the beginning to the end.
+/// Runs a scenario.
 pub(super) async fn tell<'o>(
     scenario: Scenario,
     scene: Scene,
@@ -47,7 +47,7 @@ pub(super) async fn tell<'o>(
         patience,
     };
     story.teller.line(&format!(
-        "an embedded Kubernetes in this process: its pods are played, the operator is real, time runs {} times as fast",
+        "an embedded Kubernetes in this process: its pods are simulated, the operator is real, time runs {} times as fast",
         story.scene.speed
     ))?;
     story.teller.line("")?;
@@ -61,7 +61,7 @@ pub(super) async fn tell<'o>(
 }
 
 impl Story<'_> {
-    /// A set of so many pods that are well.
+    /// Creates a StatefulSet and waits for Ready pods.
     async fn a_database(&mut self, pods: i32) -> Result<()> {
         self.scene.create_set(pods, FIRST).await?;
         self.teller
@@ -71,7 +71,7 @@ impl Story<'_> {
         self.teller.tell("they are Ready")
     }
 
-    /// Steps for it, and the guard that follows.
+    /// Creates a rollout, and waits for the guard.
     async fn a_plan(&mut self, steps: Value, in_words: &str) -> Result<()> {
         self.scene.create_rollout(steps).await?;
         self.teller
@@ -86,7 +86,7 @@ impl Story<'_> {
         ))
     }
 
-    /// What to try next.
+    /// Suggests what to try next.
     fn farewell(&mut self, told: Scenario, took: Duration) -> Result<()> {
         let (elapsed, program) = (self.teller.elapsed(), self.program);
         let wall = took.as_secs_f64();
@@ -101,7 +101,7 @@ impl Story<'_> {
                 ("demo --scenario phased", phased),
             )
         } else {
-            // What is set there is the stage of the versions.
+            // The interactive cluster has the objects of this scenario.
             (
                 "a database and its steps for your own kubectl",
                 ("demo", "a good version and a bad one"),
@@ -132,7 +132,7 @@ impl Story<'_> {
         self.teller.tell(&format!("pod {pod} is Ready on {version}"))
     }
 
-    /// Types one of our own commands, as a person would.
+    /// Runs one of our own commands as a user would type it.
     async fn run(&mut self, line: &str, expected: Exit) -> Result<()> {
         #[derive(Parser)]
         struct Line {
@@ -167,14 +167,14 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Waits for something to be seen.
+    /// Waits for a condition.
     async fn until(&mut self, what: &str, check: impl Fn(&Sight) -> bool) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         while !check(&self.sight) {
             match tokio::time::timeout_at(deadline, self.sight.look()).await {
                 Ok(looked) => looked?,
                 Err(_) => bail!(
-                    "not as told: {what} was expected within {:?}, but {}",
+                    "not as expected: {what} was expected within {:?}, but {}",
                     self.patience,
                     self.sight.in_words()
                 ),
@@ -184,7 +184,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// The rollout as it stands, where there is a place for it.
+    /// Draws the current state of the rollout, if there is a picture.
     fn show(&mut self) -> Result<()> {
         if !self.teller.out.is_live() {
             return Ok(());
@@ -195,13 +195,13 @@ impl Story<'_> {
         self.teller.show(&picture)
     }
 
-    /// Lets time pass, and sees to it that this stays so.
+    /// Lets time pass, and checks that a condition continues to hold.
     async fn stays(&mut self, time: Duration, what: &str, check: impl Fn(&Sight) -> bool) -> Result<()> {
         let until = Instant::now() + self.scene.clock.on_the_timer(time);
         loop {
             ensure!(
                 check(&self.sight),
-                "not as told: {what} was to stay so, but {}",
+                "not as expected: {what} was to stay so, but {}",
                 self.sight.in_words()
             );
             match tokio::time::timeout_at(until, self.sight.look()).await {
@@ -215,14 +215,14 @@ impl Story<'_> {
     fn expect_versions<const N: usize>(&self, expected: [&str; N]) -> Result<()> {
         ensure!(
             self.sight.versions() == expected,
-            "not as told: the pods were to run {}, but {}",
+            "not as expected: the pods were to run {}, but {}",
             expected.join(" "),
             self.sight.in_words()
         );
         Ok(())
     }
 
-    /// Who the pods are.
+    /// The UIDs of the pods.
     fn pods(&self) -> BTreeMap<String, String> {
         let pods = self.sight.pods.iter();
         pods.map(|(name, pod)| (name.clone(), pod.uid.clone())).collect()

@@ -1,4 +1,4 @@
-//! The operator is killed in the middle, and nothing is lost.
+//! The operator is killed during a rollout, and no state is lost.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ impl Story<'_> {
         let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}]);
         self.a_plan(
             steps,
-            "20 % first, then a pause until somebody has looked, 60 %, the rest",
+            "20 % first, then a pause until a user has looked, 60 %, the rest",
         )
         .await?;
         self.teller.typed("kill -9 $(pidof stateward)")?;
@@ -26,7 +26,7 @@ impl Story<'_> {
         })
         .await?;
         self.teller
-            .tell("a minute later: nobody decides, so no pod has moved")?;
+            .tell("a minute later: no decision was made, so no pod has changed")?;
         self.scene.start_operator();
         self.teller
             .tell("the operator is back, and knows all from the object's status")?;

@@ -1,4 +1,4 @@
-//! One pod at a time, with Prometheus asked before each.
+//! One pod at a time, with a Prometheus query before each.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Somebody scales the set while it waits in a pause.
+//! The StatefulSet is scaled while the rollout is paused.
 
 use anyhow::Result;
 use serde_json::json;
@@ -12,7 +12,7 @@ impl Story<'_> {
         let steps = json!([{"setWeight": 40}, {"pause": {}}]);
         self.a_plan(
             steps,
-            "40 % first, then a pause until somebody has looked, then the rest",
+            "40 % first, then a pause until a user has looked, then the rest",
         )
         .await?;
         self.set_image(GOOD).await?;
@@ -36,7 +36,7 @@ impl Story<'_> {
         self.scene.scale(7).await?;
         self.until("seven pods, db-2 and at most one more of them new", |sight| {
             let versions = sight.versions();
-            // Kubernetes may create db-3 before the guard is raised.
+            // Kubernetes may create db-3 before the partition is raised.
             let new = versions.iter().filter(|version| **version == GOOD).count();
             sight.ready() == 7 && versions.get(2) == Some(&GOOD) && new <= 2 && sight.partition == Some(7)
         })

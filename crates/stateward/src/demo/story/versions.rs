@@ -13,7 +13,7 @@ impl Story<'_> {
         let steps = json!([{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}]);
         self.a_plan(
             steps,
-            "20 % first, then a pause until somebody has looked, 60 %, the rest",
+            "20 % first, then a pause until a user has looked, 60 %, the rest",
         )
         .await?;
         self.a_good_version().await?;
@@ -100,7 +100,7 @@ impl Story<'_> {
             );
         }
         self.teller.tell(&format!(
-            "the other four were never touched, and {BROKEN} stays out until the template changes or somebody says retry"
+            "the other four were never touched, and {BROKEN} stays rejected until the template changes or a user retries it"
         ))?;
         self.run("status db", Exit::Failed).await?;
         self.teller.answer("(exit code 2, for scripts)")

@@ -210,7 +210,7 @@ fn of_two_pods_with_the_same_index_the_one_with_more_to_lose_stays() {
     assert_eq!(lab.indexes(), ["0", "1"]);
 }
 
-/// The statuses below are those that a real v1.36.3 went through.
+/// The statuses below were observed on a real v1.36.3.
 #[test]
 fn the_failures_of_an_index_are_counted_once_its_replacement_runs() {
     let mut lab = indexed(json!({

@@ -1,4 +1,4 @@
-//! Objects that no API server would let through: nothing panics over them.
+//! Objects that no API server would accept must not cause a panic.
 
 use crate::json::{Map, Value};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The object with these fields over its own, one level down.
+/// The object with these fields merged over its own, one level deep.
 fn overlaid(mut object: Value, over: &Value) -> Value {
     let empty = Map::new();
     for part in ["metadata", "spec", "status", "data"] {

@@ -9,14 +9,14 @@ pub(super) fn template(image: &str) -> Value {
     json!({"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "main", "image": image}]}})
 }
 
-/// The name of the revision that `image` makes in the set `db`.
+/// The name of the revision for `image` in the set `db`.
 pub(super) fn revision_of(image: &str) -> String {
     RevisionName::of("db", &(&template(image)).into(), 0)
         .as_str()
         .to_owned()
 }
 
-/// A StatefulSet on image `v1`, as defaulting leaves it.
+/// A StatefulSet on image `v1`, with defaults.
 pub(super) struct SetBuilder(Value);
 
 pub(super) fn set(name: &str) -> SetBuilder {
@@ -105,7 +105,7 @@ impl SetBuilder {
         self.spec("persistentVolumeClaimRetentionPolicy", policy)
     }
 
-    /// Its current revision is that of this image.
+    /// Sets its current revision to that of this image.
     pub(super) fn current(mut self, image: &str) -> Self {
         self.0["status"]["currentRevision"] = revision_of(image).into();
         self

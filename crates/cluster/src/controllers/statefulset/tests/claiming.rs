@@ -1,4 +1,4 @@
-//! Whose pods are whose.
+//! Ownership of pods.
 
 use crate::json::json;
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! What a pod is made of, and what is put right when somebody changes it.
+//! The construction of a pod, and what the controller restores after an external change.
 
 use crate::json::json;
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! An API server in a few lines: enough of it to judge what a sync writes.
+//! A minimal API server, to check what a sync writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,7 +70,7 @@ impl Lab {
         self
     }
 
-    /// A refused write: `create pods db-1`.
+    /// Rejects a write: `create pods db-1`.
     pub(super) fn refuse(self, write: &str, status: Status) -> Self {
         self.state().refused.insert(write.to_owned(), status);
         self
@@ -99,7 +99,7 @@ impl Lab {
         StatefulSets::new(self.gates).sync(&Key::new("lab", "db"), self)
     }
 
-    /// What one sync that succeeds wrote, without its status.
+    /// The writes of one successful sync, without its status.
     pub(super) fn synced(&self) -> Vec<String> {
         self.sync().unwrap();
         let writes = std::mem::take(&mut self.state().writes);
@@ -145,7 +145,7 @@ impl Lab {
             .collect()
     }
 
-    /// The numbers of the set's revisions, by image.
+    /// The revision numbers of the set's revisions, by image.
     pub(super) fn revisions(&self) -> Vec<(String, i64)> {
         let image = |revision: &Value| {
             text(&revision["data"]["spec"]["template"]["spec"]["containers"][0]["image"]).to_owned()
@@ -187,8 +187,8 @@ impl Lab {
         self.state().now += time;
     }
 
-    /// One sync after the other, with a kubelet in between: terminating pods go, pending ones become Ready unless their
-    /// image is `bad`. Ends when nothing moves.
+    /// Repeats syncs, with a kubelet in between: terminating pods are removed, pending ones become Ready unless their image is `bad`. Ends
+    /// when nothing changes.
     pub(super) fn settle(&self) {
         for _ in 0..100 {
             let result = self.sync();
@@ -200,7 +200,7 @@ impl Lab {
         panic!("no end after 100 syncs");
     }
 
-    /// Whether any pod moved.
+    /// Returns whether any pod changed.
     fn kubelet(&self) -> bool {
         let before = self.state().version;
         let mut moved = false;
@@ -221,7 +221,7 @@ impl Lab {
         moved || self.state().version != before
     }
 
-    /// A lab whose set has come to rest.
+    /// A lab whose set is at rest.
     pub(super) fn settled(set: SetBuilder) -> Self {
         let lab = Self::new().with(set);
         lab.settle();

@@ -1,6 +1,6 @@
-//! The controller from outside: a set and its pods in, the writes of one sync or the settled end out.
+//! The controller from outside: in flow a set and its pods, out flow the writes of one sync or the final state.
 //!
-//! One file per part of the behaviour. `lab` is an API server in a few lines, `build` has the objects.
+//! One file per part of the behaviour. `lab` is a minimal API server, `build` has the objects.
 
 mod any_shape;
 mod build;

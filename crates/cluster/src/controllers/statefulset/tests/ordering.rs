@@ -1,4 +1,4 @@
-//! In which order pods are created, replaced and let go.
+//! The order in which pods are created, replaced and deleted.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Who owns a claim: four policies, and owners that are none of our business.
+//! The owners of a claim: four policies, and foreign owners.
 
 use crate::json::Value;
 use rstest::rstest;
@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::build::{ClaimBuilder, SetBuilder, claim, revision};
 use super::*;
 
-/// Who owns a claim, `StatefulSet` or `Pod`.
+/// The owners of a claim, `StatefulSet` or `Pod`.
 fn owners(lab: &Lab, claim: &str) -> Vec<String> {
     let claim = lab.object("persistentvolumeclaims", claim);
     let owners = claim["metadata"]["ownerReferences"]
@@ -61,7 +61,7 @@ fn a_claim_goes_with_what_the_policy_names(
     }
 }
 
-/// The pod is written too, though nothing about it changes.
+/// The pod is written too, although it does not change.
 #[test]
 fn a_changed_policy_changes_the_owners_and_writes_the_pod() {
     let lab = Lab::settled(keeping("Retain", "Retain").replicas(1));

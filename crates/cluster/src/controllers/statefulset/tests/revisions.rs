@@ -1,4 +1,4 @@
-//! ControllerRevisions: made, put to use again, forgotten.
+//! ControllerRevisions: created, reused, deleted.
 
 use crate::json::json;
 use rstest::rstest;
@@ -72,7 +72,7 @@ fn of_two_equal_revisions_the_newer_is_put_back() {
     assert_eq!(lab.status("updateRevision"), "db-new");
 }
 
-/// Its bytes differ, what it restores does not.
+/// Its bytes differ, but it restores the same template.
 #[test]
 fn the_newest_revision_is_kept_when_putting_it_back_would_change_nothing() {
     let data = json!({"spec": {"template": template("v1")}});
@@ -189,7 +189,7 @@ fn history_is_cut_also_when_the_pods_failed() {
     assert_eq!(lab.revisions(), [("v2".to_owned(), 2)]);
 }
 
-/// With no revision chosen, only pods protect one from being forgotten.
+/// Without a chosen revision, only pods protect one from deletion.
 #[test]
 fn a_refused_revision_can_cost_the_current_one() {
     let lab = Lab::new()

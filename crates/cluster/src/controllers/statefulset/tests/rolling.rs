@@ -1,4 +1,4 @@
-//! Which revision a pod gets, and which outdated pod goes next.
+//! The revision of a new pod, and the next outdated pod to delete.
 
 use crate::json::{Value, json};
 use rstest::rstest;
@@ -7,7 +7,7 @@ use super::super::MaxUnavailable::{self, Budget, BudgetBesideBroken};
 use super::build::{PodBuilder, SetBuilder, revision};
 use super::*;
 
-/// A set on its way from `v1` to `v2`.
+/// A set in an update from `v1` to `v2`.
 fn halfway(set: SetBuilder) -> Lab {
     Lab::new()
         .with(set.image("v2").current("v1"))
@@ -123,8 +123,7 @@ fn after_a_revert_of_a_broken_template(#[case] parallel: bool, #[case] last: &st
     assert_eq!(lab.images(), ["v1", last]);
 }
 
-/// Created on the current revision because the last status says so, and deleted as outdated in the same sync: a second
-/// way to a count of -1.
+/// Created on the current revision because of the last status, and deleted as outdated in the same sync: another cause of a count of -1.
 #[test]
 fn without_a_block_a_parallel_set_may_delete_what_it_has_just_created() {
     let lab = halfway(
@@ -221,7 +220,7 @@ fn unavailable_pods_below_the_partition_take_from_the_budget(
     assert_eq!(lab.synced(), ["delete pods db-2"]);
 }
 
-/// k/k#137409 and its cure.
+/// k/k#137409 and its fix.
 #[rstest]
 #[case(Budget, "bad")]
 #[case(BudgetBesideBroken, "v1")]

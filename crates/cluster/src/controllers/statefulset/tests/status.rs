@@ -1,4 +1,4 @@
-//! What a set reports, and when it is looked at again.
+//! The status of a set, and when the set is synced again.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn a_status_is_written_only_when_it_says_something_new() {
     let lab = Lab::settled(set("db").replicas(1));
     lab.sync().unwrap();
     assert_eq!(lab.writes(), [] as [&str; 0]);
-    // The spec changes in a way that moves nothing: the generation alone is news.
+    // A spec change that affects no pod: only the generation changes.
     lab.edit(|spec| spec["revisionHistoryLimit"] = 5.into());
     lab.sync().unwrap();
     assert_eq!(lab.writes(), ["update statefulsets.apps/status db"]);
@@ -135,8 +135,7 @@ fn scaling_down_counts_nothing_off() {
     assert_eq!(lab.status("currentReplicas"), 2);
 }
 
-/// Every pod on the second revision, none on the first, and a third template: the pod deleted is counted off a revision
-/// that nobody is on.
+/// Every pod on the second revision, none on the first, and a third template: the deleted pod is counted off a revision that no pod runs.
 #[test]
 fn a_third_template_over_a_broken_second_one_survives_a_count_of_minus_one() {
     let lab = Lab::settled(set("db").replicas(2).parallel());
@@ -160,7 +159,7 @@ fn a_third_template_over_a_broken_second_one_survives_a_count_of_minus_one() {
             .contains("status.currentReplicas: Invalid value: -1"),
         "{refused}"
     );
-    // By then the revision is made and the pod is on its way out; only the report is lost.
+    // By then the revision exists and the pod is terminating; only the status is lost.
     assert_eq!(lab.revisions().last().unwrap(), &("v3".to_owned(), 3));
     assert_eq!(lab.status("updateRevision"), revision_of("v2"));
     assert_eq!(lab.object("pods", "db-1")["metadata"]["deletionTimestamp"], NOW);

@@ -1,4 +1,4 @@
-//! Which sets a change wakes.
+//! The sets that a change triggers.
 
 use std::sync::Arc;
 
