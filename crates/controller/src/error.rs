@@ -72,6 +72,18 @@ impl Error {
         }
     }
 
+    /// Whether the request is refused however often it is sent.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::NameTaken(_) | Self::NoTemplate(_) => true,
+            Self::Api {
+                cause: kube::Error::Api(status),
+                ..
+            } => matches!(status.code, 400 | 403 | 422),
+            _ => false,
+        }
+    }
+
     /// The kind of error, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

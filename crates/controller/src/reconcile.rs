@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action as Next;
 use kube::{Client, ResourceExt};
@@ -45,6 +45,9 @@ const VERIFY_WAIT: Duration = Duration::from_secs(1);
 
 /// How long to wait for the watch to report why a pod could not be removed.
 const A_MOMENT: Duration = Duration::from_millis(100);
+
+/// How long to wait before the copies of former stable templates are deleted again.
+const DELETE_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many failures in a row are reported to users.
 const SOME_FAILURES: u32 = 3;
@@ -324,7 +327,8 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             notices.extend(record::stall(recorded, &decision));
             notices.extend(news.flatten());
             context.tell(&object, &notices, world.now).await;
-            if !is_current(&seen, &target, context).await? {
+            // The last attempt writes anyway: otherwise the status would wait for as long as pods keep changing.
+            if pass + 1 < WRITES_PER_TURN && !is_current(&seen, &target, context).await? {
                 continue;
             }
             object = write_status(&object, &new, &seen, &target, context).await?;
@@ -370,13 +374,24 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             context.set_last_error(&uid, None);
             continue;
         }
+        let mut delete_again = None;
         if recorded.former_template_copies {
-            stable_template::delete_former(&object, recorded.stable_template_copy.as_deref(), context)
-                .await?;
-            let mut new = old.clone();
-            K::record_mut(&mut new).former_template_copies = false;
-            object = write_status(&object, &new, &seen, &target, context).await?;
-            continue;
+            let stable = record::memory(recorded).stable;
+            let named = recorded.stable_template_copy.as_deref();
+            match stable_template::delete_former(&object, named, stable.as_ref(), context).await {
+                Ok(true) => {
+                    let mut new = old.clone();
+                    K::record_mut(&mut new).former_template_copies = false;
+                    object = write_status(&object, &new, &seen, &target, context).await?;
+                    continue;
+                }
+                Ok(false) => {}
+                // The rollout does not wait for it.
+                Err(error) => {
+                    tracing::warn!(%error, "a copy of a former stable template stays; will try again");
+                    delete_again = world.now.saturating_add(DELETE_AGAIN).ok();
+                }
+            }
         }
         let due = context.checks.start_due(&object, world.now);
         let uncontested = contested.map(|(_, until)| until);
@@ -386,6 +401,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
                 .into_iter()
                 .chain(due)
                 .chain(uncontested)
+                .chain(delete_again)
                 .min()
             {
                 Some(moment) => at(&context.clock, moment),
@@ -492,9 +508,12 @@ async fn release_claim<K: Rollout>(
         world.can_restore = match stable_template::read(object, stable, context).await {
             Ok(_) => true,
             Err(Error::NoTemplate(_)) => match stable {
-                Some(stable) => stable_template::recover(object, stable, target, context)
-                    .await?
-                    .is_some(),
+                Some(stable) => match stable_template::recover(object, stable, target, context).await {
+                    Ok(copy) => copy.is_some(),
+                    // A copy that cannot be created must not keep the object from being deleted.
+                    Err(error) if error.is_refusal() => false,
+                    Err(error) => return Err(error),
+                },
                 None => false,
             },
             Err(error) => return Err(error),

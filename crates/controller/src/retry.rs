@@ -90,6 +90,8 @@ pub(crate) fn retry_error_after(error: &kube::Error, attempt: usize, who: &str) 
         kube::Error::Api(status) => {
             let asked = status.details.as_ref().map(|details| details.retry_after_seconds);
             let asked = asked.filter(|seconds| *seconds > 0);
+            // Not every 429 has details, and the error does not have the header.
+            let asked = asked.or((status.code == 429).then_some(1));
             let asked = asked.map(|seconds| Duration::from_secs(seconds.into()));
             wait_after(StatusCode::from_u16(status.code).ok()?, asked, wait, attempt)
         }

@@ -48,10 +48,7 @@ pub(crate) async fn recover<K: Rollout>(
             None => Ok(None),
         };
     }
-    let is_stable = |copy: &&ControllerRevision| {
-        let template = stable_copy::template(&json!(copy), &owner(object));
-        template.is_some_and(|template| context.plugin.fingerprint(&Snapshot(template)) == stable.template)
-    };
+    let is_stable = |copy: &&ControllerRevision| is_copy_of(copy, stable, object, context);
     Ok(there.iter().find(is_stable).map(ResourceExt::name_any))
 }
 
@@ -78,19 +75,37 @@ pub(crate) async fn read<K: Rollout>(
     found.ok_or_else(|| Error::NoTemplate(revision()))
 }
 
-/// Deletes every copy except the one that the status names.
+/// Deletes every copy except the one that the status names, and returns whether it did. If that copy does not exist, or is not of the
+/// stable template, the status was edited, and another copy may be the one that a rollback needs.
 pub(crate) async fn delete_former<K: Rollout>(
     object: &K,
     named: Option<&str>,
+    stable: Option<&Stable>,
     context: &Context<K>,
-) -> Result<(), Error> {
-    // Without a name it is unknown which copies are former ones.
-    let Some(named) = named else { return Ok(()) };
+) -> Result<bool, Error> {
+    let (Some(named), Some(stable)) = (named, stable) else {
+        return Ok(false);
+    };
     let there = list(object, context).await?;
-    for copy in there.iter().filter(|copy| copy.name_any() != named) {
+    let (kept, former): (Vec<_>, Vec<_>) = there.iter().partition(|copy| copy.name_any() == named);
+    if !kept.iter().any(|copy| is_copy_of(copy, stable, object, context)) {
+        return Ok(false);
+    }
+    for copy in former {
         delete(object, copy, context).await?;
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Whether a copy is complete, and of this stable template.
+fn is_copy_of<K: Rollout>(
+    copy: &ControllerRevision,
+    stable: &Stable,
+    object: &K,
+    context: &Context<K>,
+) -> bool {
+    let template = stable_copy::template(&json!(copy), &owner(object));
+    template.is_some_and(|template| context.plugin.fingerprint(&Snapshot(template)) == stable.template)
 }
 
 async fn delete<K: Rollout>(

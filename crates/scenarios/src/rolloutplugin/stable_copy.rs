@@ -18,6 +18,7 @@ scenarios![
     an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollout,
     a_copy_cannot_be_changed,
     a_copy_that_was_deleted_is_made_again_to_release_the_workload,
+    who_may_only_write_the_status_has_no_copy_deleted,
 ];
 
 fn revisions(cluster: &Cluster) -> Api<ControllerRevision> {
@@ -234,4 +235,25 @@ async fn a_copy_that_was_deleted_is_made_again_to_release_the_workload(cluster: 
     db.expect_rest(["v1"; 3]).await?;
     db.set_image("v3").await?;
     db.expect_rest(["v3"; 3]).await
+}
+
+/// Neither by naming another copy nor by requesting the deletion of former ones.
+async fn who_may_only_write_the_status_has_no_copy_deleted(cluster: &mut Cluster) -> Outcome {
+    cluster.with_operator().await?;
+    let (db, rollout) = at_full_weight(cluster).await?;
+    let name = expect_one_copy(cluster, &rollout, "v1").await?;
+    for named in [json!("another"), json!(null)] {
+        rollout
+            .overwrite(json!({"stableTemplateCopy": named, "formerTemplateCopies": true}))
+            .await?;
+        db.expect_no_move().await?;
+        let kept = copies(cluster).await?;
+        cluster.expect(
+            &format!("the copy of v1 is still there: {kept:?}"),
+            kept == [(name.clone(), "v1".to_owned())],
+        )?;
+    }
+    rollout.abort().await?;
+    rollout.expect_message("go on with another version").await?;
+    db.expect_rest(["v1"; 3]).await
 }
