@@ -90,11 +90,12 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of individual fields, by name.
-const LIMITS: [(&str, i64); 26] = [
+const LIMITS: [(&str, i64); 32] = [
     // The args of several templates are merged.
     ("args", 1_000),
     // One entry for every pod that a workload may have.
     ("excusedPods", 5_000),
+    ("ignoredPods", 5_000),
     ("keptPods", 5_000),
     ("pods", 5_000),
     // Twice as many as are kept.
@@ -103,6 +104,8 @@ const LIMITS: [(&str, i64); 26] = [
     ("abortedRevision", 253),
     ("currentRevision", 253),
     ("currentStepHash", 253),
+    ("fromRevision", 253),
+    ("originalPartition", 253),
     ("phase", 253),
     ("reason", 253),
     ("returning", 253),
@@ -112,6 +115,9 @@ const LIMITS: [(&str, i64); 26] = [
     ("stableTemplateCopy", 253),
     ("stableTemplateHash", 253),
     ("step", 253),
+    ("stepsHash", 253),
+    ("templateCopy", 253),
+    ("templateHash", 253),
     ("updateRevision", 253),
     ("updatedRevision", 253),
     ("withdrawnRevision", 253),

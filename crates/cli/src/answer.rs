@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
+use stateward_api::rollout::RolloutStatus;
+use stateward_core::memory::{Activity, BackgroundRun};
+use stateward_core::record::memory;
 
 use crate::command::Command;
 use crate::rollout::{Rollout, parse};
@@ -55,7 +58,7 @@ impl Command {
         let same_step = after.current_step_index == before.current_step_index
             && after.current_step_started_at == before.current_step_started_at;
         // An inconclusive background analysis is resolved without moving the rollout.
-        let waived = after.background_waived && !before.background_waived;
+        let waived = is_waived(&after) && !is_waived(&before);
         let taken = match self {
             // A gate may start again without moving the rollout.
             Self::Promote => {
@@ -72,6 +75,10 @@ impl Command {
         };
         Some(if taken { Answer::Taken } else { Answer::Refused })
     }
+}
+
+fn is_waived(status: &RolloutStatus) -> bool {
+    matches!(memory(status).activity, Activity::Rolling(attempt) if attempt.background == BackgroundRun::Waived)
 }
 
 fn version(object: &Rollout) -> u64 {
@@ -130,11 +137,14 @@ mod tests {
     use super::*;
     use crate::fixtures::{aborted, at_rest, paused, returning, stepping};
     use rstest::rstest;
-    use stateward_api::rollout::RolloutStatus;
 
     fn with(mut object: Rollout, change: impl FnOnce(&mut RolloutStatus)) -> Rollout {
         change(object.status.as_mut().unwrap());
         object
+    }
+
+    fn waive(status: &mut RolloutStatus) {
+        status.state.rollout.as_mut().unwrap().background_waived = true;
     }
 
     #[rstest]
@@ -146,11 +156,18 @@ mod tests {
     }), Some(Answer::Taken))]
     #[case::back_at_the_pause(Command::Promote, paused(), paused(), Some(Answer::Refused))]
     #[case::another_revision(Command::Promote, paused(), with(stepping(), |now| now.updated_revision = Some("db-3".into())), Some(Answer::Refused))]
-    #[case::without_a_verdict_beside_the_steps(Command::Promote, with(paused(), |seen| seen.background_paused = true), with(paused(), |now| {
-        now.background_paused = false;
-        now.background_waived = true;
-    }), Some(Answer::Taken))]
-    #[case::long_without_one(Command::Promote, with(paused(), |seen| seen.background_waived = true), with(paused(), |now| now.background_waived = true), Some(Answer::Refused))]
+    #[case::without_a_verdict_beside_the_steps(
+        Command::Promote,
+        paused(),
+        with(paused(), waive),
+        Some(Answer::Taken)
+    )]
+    #[case::long_without_one(
+        Command::Promote,
+        with(paused(), waive),
+        with(paused(), waive),
+        Some(Answer::Refused)
+    )]
     #[case::at_a_gate(Command::Promote, stepping(), with(stepping(), |now| now.promote = true), None)]
     #[case::that_begins_anew(Command::Promote, stepping(), with(stepping(), |now| now.current_step_started_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Refused))]
     #[case::skip(Command::Skip, stepping(), with(stepping(), |now| now.current_step_index = Some(1)), Some(Answer::Taken))]

@@ -380,7 +380,9 @@ const LONGEST_USER: usize = 255;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{aborted, at_rest, broken, paused, replaced, returning, stepping, unseen};
+    use crate::fixtures::{
+        aborted, at_rest, at_step, broken, paused, replaced, returning, stepping, unseen, with_state,
+    };
     use rstest::rstest;
 
     fn held() -> Rollout {
@@ -416,9 +418,7 @@ mod tests {
 
     /// After the last step.
     fn past_its_steps() -> Rollout {
-        let mut object = stepping();
-        object.status.as_mut().unwrap().current_step_index = Some(4);
-        object
+        at_step(stepping(), 4)
     }
 
     #[rstest]
@@ -655,10 +655,10 @@ mod tests {
             "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
             "metadata": {"name": "web", "namespace": "prod", "uid": "u-2"},
             "spec": {"targetRef": "web", "check": {"query": {"expr": "errors", "url": "prometheus:9090"}}},
-            "status": {
+            "status": with_state(json!({
                 "phase": "Rolling", "message": "on its way", "currentStepIndex": step, "currentStepHash": "h",
-                "currentStepStartedAt": "2026-01-01T00:06:50Z", "stepReplicas": 3, "updatedRevision": "web-2",
-            },
+                "currentStepStartedAt": "2026-01-01T00:06:50Z", "replicas": 3, "updatedRevision": "web-2",
+            })),
         });
         let object: stateward_api::phasedrollout::PhasedRollout = serde_json::from_value(object).unwrap();
         object.into()
@@ -738,8 +738,7 @@ mod tests {
             Command::Abort.moved_on(&paused(), &other).unwrap(),
             "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
         );
-        let mut later = paused();
-        later.status.as_mut().unwrap().current_step_index = Some(3);
+        let later = at_step(paused(), 3);
         assert_eq!(
             Command::Promote.moved_on(&paused(), &later).unwrap(),
             "rolloutplugin db has moved on to step 4 of 4; nothing was changed"

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
-use stateward_api::rollout::TakenCommand;
+use stateward_api::rollout::{AttemptState, RolloutStatus, TakenCommand};
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::rollout::Rollout;
@@ -33,9 +33,41 @@ pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
                 {"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}},
             ]}},
         },
-        "status": status,
+        "status": with_state(status),
     });
     serde_json::from_value(object).unwrap()
+}
+
+/// A status with the state that the operator would have recorded with it.
+pub(crate) fn with_state(mut status: Value) -> Value {
+    if let Some(began) = status.get("currentStepStartedAt").cloned() {
+        let rollout = json!({
+            "revision": status["updatedRevision"], "stepIndex": status["currentStepIndex"],
+            "stepsHash": status["currentStepHash"], "stepReplicas": status["replicas"], "stepStartedAt": began,
+            "progressedAt": began, "pausedAtStep": status["controllerPause"].as_bool().unwrap_or_default(),
+        });
+        status["state"] = json!({"workloadUid": "w-1", "rollout": rollout});
+    }
+    status
+}
+
+/// A status with a rollout in progress: what it remembers of it.
+pub(crate) fn attempt(rollout: &mut Rollout) -> &mut AttemptState {
+    let status = rollout.status.as_mut().unwrap();
+    status.state.rollout.as_mut().unwrap()
+}
+
+/// The same rollout at another step.
+pub(crate) fn at_step(mut rollout: Rollout, step: i32) -> Rollout {
+    attempt(&mut rollout).step_index = step;
+    rollout.status.as_mut().unwrap().current_step_index = Some(step);
+    rollout
+}
+
+/// The status of a rollout that has ended.
+pub(crate) fn ended(status: &mut RolloutStatus) {
+    status.current_step_started_at = None;
+    status.state.rollout = None;
 }
 
 /// A PhasedRollout for this number of pods at this step.
@@ -47,13 +79,12 @@ pub(crate) fn phased(pods: i32, step: i32) -> Rollout {
             "targetRef": "web",
             "check": {"successThreshold": 3, "query": {"expr": "errors", "url": "prometheus:9090"}},
         },
-        "status": {
+        "status": with_state(json!({
             "observedGeneration": 1, "phase": "Rolling", "message": "step 1 of 5: 1 of 3 in a row succeeded",
             "currentStepIndex": step, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:09:40Z",
-            "stepReplicas": pods, "replicas": pods,
-            "stableRevision": "web-1", "currentRevision": "web-1", "updatedRevision": "web-2",
+            "replicas": pods, "stableRevision": "web-1", "currentRevision": "web-1", "updatedRevision": "web-2",
             "rollingPodStatus": {"status": "WaitForChecks", "partition": pods, "consecutiveSuccessfulChecks": 1},
-        },
+        })),
     });
     let object: PhasedRollout = serde_json::from_value(object).unwrap();
     object.into()
@@ -77,9 +108,10 @@ pub(crate) fn paused() -> Rollout {
 
 /// At the first step, from `db-1` to `db-2`.
 pub(crate) fn stepping() -> Rollout {
-    let mut object = paused();
+    let mut object = at_step(paused(), 0);
+    attempt(&mut object).paused_at_step = false;
     let status = object.status.as_mut().unwrap();
-    (status.current_step_index, status.step) = (Some(0), Some("1/4".into()));
+    status.step = Some("1/4".into());
     status.controller_pause = false;
     status.pause_conditions.clear();
     (status.phase, status.reason) = ("Progressing".into(), "RolloutPluginProgressing".into());
@@ -131,7 +163,10 @@ pub(crate) fn returning() -> Rollout {
             "message": "queue-2 was rejected (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
             "currentStepIndex": 0, "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
             "abortedAt": "2026-01-01T00:08:50Z",
-            "returning": "Aborted", "returningFrom": "queue-2", "returningSince": "2026-01-01T00:08:50Z",
+            "state": {
+                "rollback": {"fromRevision": "queue-2", "cause": "Aborted", "startedAt": "2026-01-01T00:08:50Z"},
+                "rejected": {"revision": "queue-2", "rejectedAt": "2026-01-01T00:08:50Z", "message": "aborted by a user"},
+            },
             "stableRevision": "queue-1", "currentRevision": "queue-1", "updatedRevision": "queue-2",
             "replicas": 5, "updatedReplicas": 1, "readyReplicas": 4, "availableReplicas": 4,
         }),
@@ -142,7 +177,7 @@ pub(crate) fn returning() -> Rollout {
 pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
-    (status.returning, status.returning_from, status.returning_since) = (None, None, None);
+    status.state.rollback = None;
     status.reason = "RolledBack".into();
     status.message = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
     object

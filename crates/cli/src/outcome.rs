@@ -203,7 +203,7 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, aborted, at_rest, commands, paused, returning, stepping};
+    use crate::fixtures::{NOW, aborted, at_rest, attempt, commands, paused, returning, stepping};
     use rstest::rstest;
     use serde_json::json;
 
@@ -264,8 +264,7 @@ mod tests {
         );
         assert_eq!(skips("db-7", &rollout), None);
         let mut rolling = paused();
-        let status = rolling.status.as_mut().unwrap();
-        status.taken_commands = commands(&[("skip", 0, 1, Some("alice"))]);
+        attempt(&mut rolling).taken_commands = commands(&[("skip", 0, 1, Some("alice"))]);
         assert_eq!(
             skips("db-2", &rolling).as_deref(),
             Some("step 1 skipped by alice")

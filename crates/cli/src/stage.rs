@@ -148,6 +148,11 @@ impl<'o> Stage<'o> {
         }
     }
 
+    /// Whether pods are being rolled back.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        matches!(self.activity, Activity::RollingBack(_))
+    }
+
     /// The phase, even without a status.
     pub(crate) fn phase(&self) -> &str {
         match self.status.phase.as_str() {

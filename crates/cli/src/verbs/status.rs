@@ -138,7 +138,7 @@ impl Verdict {
         }
         let (exit, ended) = match stage.phase() {
             "Successful" => (Exit::Done, true),
-            "Failed" => (Exit::Failed, stage.status.returning.is_none()),
+            "Failed" => (Exit::Failed, !stage.is_rolling_back()),
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };

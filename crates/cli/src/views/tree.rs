@@ -280,7 +280,9 @@ fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, commands, paused, phased, pods, returning, set, unseen};
+    use crate::fixtures::{
+        NOW, at_step, attempt, commands, ended, paused, phased, pods, returning, set, unseen,
+    };
     use rstest::rstest;
     use serde_json::json;
 
@@ -395,7 +397,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
     fn at_rest_after_a_rollout_its_steps_are_behind_it() {
         let mut rollout = paused();
         let status = rollout.status.get_or_insert_default();
-        status.current_step_started_at = None;
+        ended(status);
         let past = |outcome: &str| {
             let past = json!([{"revision": "db-2", "outcome": outcome, "endedAt": NOW}]);
             serde_json::from_value(past).unwrap()
@@ -432,14 +434,14 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         #[case] expected: &[&str],
     ) {
         let mut rollout = paused();
-        let status = rollout.status.get_or_insert_default();
         match step {
             Some(step) => {
-                status.current_step_index = Some(step);
-                status.taken_commands = commands(taken);
+                rollout = at_step(rollout, step);
+                attempt(&mut rollout).taken_commands = commands(taken);
             }
             None => {
-                status.current_step_started_at = None;
+                let status = rollout.status.get_or_insert_default();
+                ended(status);
                 let past = json!([{"revision": "db-2", "outcome": "Successful", "endedAt": NOW}]);
                 status.history = serde_json::from_value(past).unwrap();
                 status.history[0].taken_commands = commands(taken);

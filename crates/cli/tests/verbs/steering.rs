@@ -466,7 +466,10 @@ async fn a_template_that_was_just_changed_never_passes_for_rolled_out() {
 async fn machines_get_the_whole_object() {
     let world = World::with_operator().await;
     let json: serde_json::Value = serde_json::from_str(&world.run("get db -o json").await.out).unwrap();
-    assert!(json["status"]["stableTemplateCopy"].is_string(), "{json}");
+    assert!(
+        json["status"]["state"]["stable"]["templateCopy"].is_string(),
+        "{json}"
+    );
     assert_eq!(json["metadata"]["managedFields"], serde_json::Value::Null);
     let list: serde_json::Value = serde_json::from_str(&world.run("get -A -o json").await.out).unwrap();
     assert_eq!(

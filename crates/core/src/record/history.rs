@@ -2,7 +2,7 @@
 
 use stateward_api::rollout::{PastRollout, RolloutEnd, RolloutStatus};
 
-use super::status::taken_commands;
+use super::state::write_commands;
 use crate::memory::{Activity, Cause};
 use crate::world::{Decision, World};
 
@@ -112,7 +112,7 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
         outcome,
         message,
         ended_at: world.now,
-        taken_commands: taken_commands(&attempt.commands),
+        taken_commands: write_commands(&attempt.commands),
     })
 }
 

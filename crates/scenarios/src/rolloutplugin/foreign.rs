@@ -277,7 +277,7 @@ async fn a_settled_world_is_not_written_to(cluster: &mut Cluster) -> Outcome {
     stands_at(&db, 3).await?;
     rollout
         .eventually("former templates are deleted", |status| {
-            match status.former_template_copies {
+            match status.state.former_template_copies {
                 true => Err("they are not".into()),
                 false => Ok(()),
             }

@@ -156,7 +156,7 @@ async fn a_new_version_during_a_return_just_starts(cluster: &mut Cluster) -> Out
     let (db, rollout) = paused_at(cluster, 5, 80).await?;
     rollout.abort().await?;
     rollout
-        .eventually("pods return", |status| match status.returning {
+        .eventually("pods return", |status| match status.state.rollback {
             Some(_) => Ok(()),
             None => Err(String::new()),
         })
@@ -312,9 +312,17 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
     rollout
         .expect_event("RolloutStarted", "takes the place of")
         .await?;
-    // Until then the status may still be that of v4.
     db.expect_rest(["v2", "v5"]).await?;
-    rollout.expect_step(1, "Paused").await?;
+    let requested = db.get().await?.status.and_then(|status| status.update_revision);
+    rollout
+        .eventually("the pause of v5, not of v4", |status| {
+            if status.updated_revision == requested && status.phase == "Paused" {
+                Ok(())
+            } else {
+                Err(format!("{:?}", status.updated_revision))
+            }
+        })
+        .await?;
     db.set_image("v2").await?;
     rollout
         .expect_event("TemplateReverted", "returning every pod")
