@@ -281,7 +281,7 @@ mod tests {
                 .filter(|(_, field)| long(field))
                 .map(|(name, _)| name.as_str())
                 .collect();
-            assert_eq!(long, ["abortedReason", "message"], "{kind}");
+            assert_eq!(long, ["abortedReason", "message", "summary"], "{kind}");
         }
     }
 

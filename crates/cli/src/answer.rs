@@ -1,34 +1,24 @@
-//! The operator's answer to a command: it takes the command out of the object and carries it out, or gives the reason for a refusal in an
-//! event.
+//! The operator's answer to a command: it removes the command from the object, and records in the same write whether it carried it out.
 
-use std::time::Duration;
-
-use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Event;
-use kube::Api;
+use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
-use stateward_api::rollout::RolloutStatus;
-use stateward_core::memory::{Activity, BackgroundRun};
-use stateward_core::record::memory;
+use kube::runtime::watcher::{DefaultBackoff, watch_object};
+use stateward_api::rollout::{CommandReceipt, CommandResult};
 
 use crate::command::Command;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// The operator carried out the command.
     Taken,
-    /// The operator refused the command.
-    Refused,
+    /// The operator refused the command; the receipt says why.
+    Refused(Option<CommandReceipt>),
     /// The object was deleted.
     Gone,
 }
-
-/// How long after the answer the event with the reason may arrive.
-const REASON_WITHIN: Duration = Duration::from_secs(2);
 
 impl Command {
     /// The answer in `now`, where `written` is the object with the command. `None` if there is no answer yet.
@@ -54,31 +44,21 @@ impl Command {
         if pending {
             return None;
         }
-        let same_revision = after.updated_revision == before.updated_revision;
-        let same_step = after.current_step_index == before.current_step_index
-            && after.current_step_started_at == before.current_step_started_at;
-        // An inconclusive background analysis is resolved without moving the rollout.
-        let waived = is_waived(&after) && !is_waived(&before);
-        let taken = match self {
-            // A gate may start again without moving the rollout.
-            Self::Promote => {
-                same_revision && (after.current_step_index != before.current_step_index || waived)
-            }
-            Self::Skip => same_revision && after.current_step_index != before.current_step_index,
-            Self::PromoteFull { .. } => same_revision && (!same_step || waived),
-            Self::Abort => after.aborted_revision == before.updated_revision,
-            Self::Retry => {
-                let again = before.current_step_started_at.is_some() && same_revision && !same_step;
-                after.restarted_at != before.restarted_at || again
-            }
-            Self::Pause | Self::Resume => true,
+        let Some(receipt) = after.last_command.filter(|_| self.is_to_status()) else {
+            return Some(match self.is_to_status() {
+                // Another client has removed the command.
+                true => Answer::Refused(None),
+                false => Answer::Taken,
+            });
         };
-        Some(if taken { Answer::Taken } else { Answer::Refused })
+        let ours = receipt.verb == self.name() && before.last_command.as_ref() != Some(&receipt);
+        Some(match receipt.result {
+            CommandResult::Accepted if ours => Answer::Taken,
+            CommandResult::Refused if ours => Answer::Refused(Some(receipt)),
+            // It was given at the same time and came first.
+            CommandResult::Accepted | CommandResult::Refused => Answer::Refused(None),
+        })
     }
-}
-
-fn is_waived(status: &RolloutStatus) -> bool {
-    matches!(memory(status).activity, Activity::Rolling(attempt) if attempt.background == BackgroundRun::Waived)
 }
 
 fn version(object: &Rollout) -> u64 {
@@ -109,84 +89,76 @@ pub(crate) async fn wait(
     }
 }
 
-/// The operator's reason for a refusal, if its event arrives in time and can be read.
-pub(crate) async fn reason(command: Command, written: &Rollout, session: &Session<'_>) -> Option<String> {
-    let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
-    let fields = format!(
-        "involvedObject.uid={},reason=CommandRefused",
-        written.uid().unwrap_or_default()
-    );
-    let told = watcher(events, watcher::Config::default().fields(&fields)).applied_objects();
-    let mut reasons = std::pin::pin!(told.try_filter_map(|event| async {
-        let about = event.involved_object.resource_version;
-        let later = about
-            .and_then(|version| version.parse::<u64>().ok())
-            .is_some_and(|at| at >= version(written));
-        let prefix = format!("{}: ", command.verb());
-        let reason = event
-            .message
-            .and_then(|message| message.strip_prefix(&prefix).map(str::to_owned));
-        Ok(reason.filter(|_| later))
-    }));
-    let first = tokio::time::timeout(REASON_WITHIN, reasons.next()).await;
-    first.ok().flatten().and_then(Result::ok)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{aborted, at_rest, paused, returning, stepping};
+    use crate::fixtures::{NOW, aborted, paused, returning, stepping};
     use rstest::rstest;
+    use serde_json::json;
+    use stateward_api::rollout::RolloutStatus;
 
     fn with(mut object: Rollout, change: impl FnOnce(&mut RolloutStatus)) -> Rollout {
         change(object.status.as_mut().unwrap());
         object
     }
 
-    fn waive(status: &mut RolloutStatus) {
-        status.state.rollout.as_mut().unwrap().background_waived = true;
+    /// The operator has answered.
+    fn answered(object: Rollout, verb: &str, result: &str) -> Rollout {
+        let receipt = json!({"verb": verb, "result": result, "message": "why", "at": NOW});
+        with(object, |now| {
+            now.last_command = serde_json::from_value(receipt).unwrap()
+        })
     }
+
+    const FULL: Command = Command::PromoteFull { force: false };
 
     #[rstest]
     #[case::pending(Command::Promote, paused(), with(paused(), |now| now.pause_conditions.clear()), None)]
-    #[case::next_step(Command::Promote, paused(), with(paused(), |now| {
-        now.current_step_index = Some(2);
-        now.controller_pause = false;
-        now.pause_conditions.clear();
-    }), Some(Answer::Taken))]
-    #[case::back_at_the_pause(Command::Promote, paused(), paused(), Some(Answer::Refused))]
-    #[case::another_revision(Command::Promote, paused(), with(stepping(), |now| now.updated_revision = Some("db-3".into())), Some(Answer::Refused))]
-    #[case::without_a_verdict_beside_the_steps(
+    #[case::accepted(
         Command::Promote,
         paused(),
-        with(paused(), waive),
-        Some(Answer::Taken)
+        answered(stepping(), "promote", "Accepted"),
+        Some(true)
     )]
-    #[case::long_without_one(
+    #[case::refused(
         Command::Promote,
-        with(paused(), waive),
-        with(paused(), waive),
-        Some(Answer::Refused)
+        paused(),
+        answered(paused(), "promote", "Refused"),
+        Some(false)
+    )]
+    #[case::answered_before(
+        Command::Promote,
+        answered(paused(), "promote", "Accepted"),
+        answered(paused(), "promote", "Accepted"),
+        Some(false)
+    )]
+    #[case::removed_by_another_client(Command::Promote, paused(), paused(), Some(false))]
+    #[case::an_abort_came_first(
+        Command::Promote,
+        paused(),
+        answered(returning(), "abort", "Accepted"),
+        Some(false)
     )]
     #[case::at_a_gate(Command::Promote, stepping(), with(stepping(), |now| now.promote = true), None)]
-    #[case::that_begins_anew(Command::Promote, stepping(), with(stepping(), |now| now.current_step_started_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Refused))]
-    #[case::skip(Command::Skip, stepping(), with(stepping(), |now| now.current_step_index = Some(1)), Some(Answer::Taken))]
     #[case::skip_pending(Command::Skip, stepping(), with(stepping(), |now| now.skip_current_step = true), None)]
-    #[case::skip_refused(Command::Skip, stepping(), stepping(), Some(Answer::Refused))]
-    #[case::full(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
-    #[case::full_pending(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.promote_full = true), None)]
-    #[case::abort(Command::Abort, with(returning(), |now| now.aborted_revision = None), returning(), Some(Answer::Taken))]
-    #[case::abort_at_rest(Command::Abort, at_rest(), at_rest(), Some(Answer::Refused))]
-    #[case::retry(Command::Retry, aborted(), with(aborted(), |now| now.restarted_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Taken))]
-    #[case::retry_refused(Command::Retry, aborted(), aborted(), Some(Answer::Refused))]
-    #[case::pause(Command::Pause, stepping(), stepping(), Some(Answer::Taken))]
+    #[case::full(FULL, paused(), answered(paused(), "promote", "Accepted"), Some(true))]
+    #[case::full_pending(FULL, paused(), with(paused(), |now| now.promote_full = true), None)]
+    #[case::abort(
+        Command::Abort,
+        stepping(),
+        answered(returning(), "abort", "Accepted"),
+        Some(true)
+    )]
+    #[case::retry_pending(Command::Retry, aborted(), with(aborted(), |now| now.restart = true), None)]
+    #[case::pause(Command::Pause, stepping(), stepping(), Some(true))]
     fn an_answer_is_read_off_the_object(
         #[case] command: Command,
         #[case] seen: Rollout,
         #[case] now: Rollout,
-        #[case] expected: Option<Answer>,
+        #[case] expected: Option<bool>,
     ) {
-        assert_eq!(command.answer(&seen, &seen, &now), expected);
+        let answer = command.answer(&seen, &seen, &now);
+        assert_eq!(answer.map(|answer| answer == Answer::Taken), expected);
     }
 
     #[test]

@@ -42,6 +42,12 @@ impl Command {
         }
     }
 
+    /// The verb without flags.
+    pub(crate) fn name(self) -> &'static str {
+        let verb = self.verb();
+        verb.split(' ').next().unwrap_or(verb)
+    }
+
     /// The past participle: `rolloutplugin.argoproj.io/db promoted`.
     pub(crate) fn done(self) -> &'static str {
         match self {
@@ -64,7 +70,7 @@ impl Command {
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
         let message = || hint::message(&stage, program);
-        let plain = || hint::without_commands(&message()).to_owned();
+        let plain = || stage.summary().to_owned();
         let hint = |verb: &str| hint::command(verb, &stage, program);
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
@@ -80,7 +86,7 @@ impl Command {
         match (self, &stage.activity) {
             (Self::Resume, _) if paused => Ok(()),
             (Self::Resume, Activity::Rolling(attempt)) if attempt.awaits_a_word() => because(&format!(
-                "is paused by a step and not by spec.paused; go on with: {}",
+                "is paused by a step and not by spec.paused; continue with: {}",
                 hint("promote")
             )),
             (Self::Resume, _) => because("is not paused"),
@@ -102,7 +108,7 @@ impl Command {
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
             (Self::Pause, _) if object.left_alone => because(
-                "is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first",
+                "is left to Kubernetes by spec.skipCheck, which would continue regardless; set that to false first",
             ),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
             // Pauses the next rollout at its start: a workload can be frozen before it is changed.
@@ -140,7 +146,7 @@ impl Command {
             }
             (Self::PromoteFull { force: false }, Activity::Rolling(_)) if stage.is_broken() => {
                 because(&format!(
-                    "has a new version that is broken ({}); go back with: {}, or skip the remaining steps all the same with: {}",
+                    "has a new version that is broken ({}); roll back with: {}, or skip the remaining steps regardless with: {}",
                     plain(),
                     hint("abort"),
                     hint("promote --full --force")
@@ -148,7 +154,7 @@ impl Command {
             }
             // Do not suggest what would make it worse.
             (Self::Promote, Activity::Rolling(_)) if stage.is_broken() => because(&format!(
-                "cannot go on ({}); go back with: {}",
+                "cannot continue ({}); roll back with: {}",
                 plain(),
                 hint("abort")
             )),
@@ -163,7 +169,7 @@ impl Command {
                 hint("skip")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_in_doubt() => because(&format!(
-                "waits for a decision about the background analysis, which is not a step; go on with: {}",
+                "waits for a decision about the background analysis, which is not a step; continue with: {}",
                 hint("promote")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_by_pod() && !stage.is_at_gate() => {
@@ -259,7 +265,7 @@ impl Command {
                     hint::command("resume", &stage, program)
                 ),
                 None => format!(
-                    "{name} rolls nothing now; its next rollout will stand at its start until: {} resume {name}",
+                    "{name} rolls nothing now; its next rollout will wait at its start until: {} resume {name}",
                     invocation::about(program, object)
                 ),
             },
@@ -275,7 +281,7 @@ impl Command {
         let name = object.name_any();
         match self {
             Self::Pause => format!(
-                "the rollout of {asked}, which no operator has looked at yet, will stand at its start until: {} resume {name}",
+                "the rollout of {asked}, which no operator has looked at yet, will wait at its start until: {} resume {name}",
                 invocation::about(program, object)
             ),
             _ => {
@@ -451,12 +457,12 @@ mod tests {
     #[case(
         Command::Promote,
         broken(),
-        "rolloutplugin db cannot go on (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2"
+        "rolloutplugin db cannot continue (pod db-4 is broken on db-2: CrashLoopBackOff); roll back with: stateward abort db --revision db-2"
     )]
     #[case(
         Command::PromoteFull { force: false },
         broken(),
-        "rolloutplugin db has a new version that is broken (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2, or skip the remaining steps all the same with: stateward promote db --full --force --revision db-2"
+        "rolloutplugin db has a new version that is broken (pod db-4 is broken on db-2: CrashLoopBackOff); roll back with: stateward abort db --revision db-2, or skip the remaining steps regardless with: stateward promote db --full --force --revision db-2"
     )]
     #[case(
         Command::Skip,
@@ -531,7 +537,7 @@ mod tests {
     #[case(
         Command::Pause,
         left_alone(),
-        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first"
+        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would continue regardless; set that to false first"
     )]
     #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
     #[case(Command::Pause, frozen(), "rolloutplugin cache is paused already")]
@@ -543,7 +549,7 @@ mod tests {
     #[case(
         Command::Resume,
         paused(),
-        "rolloutplugin db is paused by a step and not by spec.paused; go on with: stateward promote db --revision db-2"
+        "rolloutplugin db is paused by a step and not by spec.paused; continue with: stateward promote db --revision db-2"
     )]
     #[case(Command::Resume, at_rest(), "rolloutplugin cache is not paused")]
     #[case(
@@ -599,7 +605,7 @@ mod tests {
     #[case(
         Command::Pause,
         at_rest(),
-        "cache rolls nothing now; its next rollout will stand at its start until: stateward resume cache"
+        "cache rolls nothing now; its next rollout will wait at its start until: stateward resume cache"
     )]
     #[case(Command::Resume, held(), "db goes on with db-2, step 1 of 4")]
     #[case(

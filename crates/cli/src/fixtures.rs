@@ -96,7 +96,9 @@ pub(crate) fn paused() -> Rollout {
         "db",
         json!({
             "observedGeneration": 1, "phase": "Paused", "reason": "RolloutPluginPaused",
-            "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
+            "message": "step 2 of 4: paused; continue with: kubectl stateward promote db -n prod --revision db-2",
+            "summary": "step 2 of 4: paused",
+            "commands": [{"verb": "promote", "revision": "db-2", "effect": "continue"}],
             "currentStepIndex": 1, "step": "2/4", "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
             "controllerPause": true,
             "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:06:50Z"}],
@@ -104,6 +106,22 @@ pub(crate) fn paused() -> Rollout {
             "replicas": 5, "updatedReplicas": 1, "readyReplicas": 5, "availableReplicas": 5,
         }),
     )
+}
+
+/// A verb, its arguments, the revision that it is for, and its effect.
+pub(crate) type Suggested<'s> = (&'s str, &'s [&'s str], Option<&'s str>, &'s str);
+
+/// The same rollout with this message, and these commands at its end.
+pub(crate) fn suggesting(mut rollout: Rollout, summary: &str, commands: &[Suggested<'_>]) -> Rollout {
+    let status = rollout.status.get_or_insert_default();
+    status.summary = summary.to_owned();
+    let command = |(verb, arguments, revision, effect): &Suggested<'_>| json!({"verb": verb, "arguments": arguments, "revision": revision, "effect": effect});
+    status.commands = serde_json::from_value(commands.iter().map(command).collect()).unwrap();
+    status.message = summary.to_owned();
+    let commands =
+        crate::views::hint::suggested(&status.commands.clone(), &rollout, "kubectl stateward -n prod");
+    rollout.status.get_or_insert_default().message += &commands;
+    rollout
 }
 
 /// At the first step, from `db-1` to `db-2`.
@@ -115,8 +133,11 @@ pub(crate) fn stepping() -> Rollout {
     status.controller_pause = false;
     status.pause_conditions.clear();
     (status.phase, status.reason) = ("Progressing".into(), "RolloutPluginProgressing".into());
-    status.message = "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready".into();
-    object
+    suggesting(
+        object,
+        "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready",
+        &[],
+    )
 }
 
 /// At the first step, with a new pod that crashes.
@@ -124,7 +145,6 @@ pub(crate) fn broken() -> Rollout {
     let mut object = stepping();
     let status = object.status.as_mut().unwrap();
     status.phase = "Failed".into();
-    status.message = "pod db-4 is broken on db-2: CrashLoopBackOff; go back with: kubectl stateward abort db -n prod --revision db-2".into();
     let stalled = json!([{
         "type": "Stalled", "status": "True", "reason": "PodBroken", "message": "", "lastTransitionTime": NOW,
     }]);
@@ -132,7 +152,8 @@ pub(crate) fn broken() -> Rollout {
     let crashing =
         json!([{"name": "db-4", "revision": "db-2", "ready": false, "reason": "CrashLoopBackOff"}]);
     status.pods = serde_json::from_value(crashing).unwrap();
-    object
+    let abort = ("abort", [].as_slice(), Some("db-2"), "roll back");
+    suggesting(object, "pod db-4 is broken on db-2: CrashLoopBackOff", &[abort])
 }
 
 /// Commands that a rollout of four steps carried out.
@@ -179,8 +200,8 @@ pub(crate) fn aborted() -> Rollout {
     let status = object.status.as_mut().unwrap();
     status.state.rollback = None;
     status.reason = "RolledBack".into();
-    status.message = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
-    object
+    let summary = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template to roll out another";
+    suggesting(object, summary, &[("retry", &[], Some("queue-2"), "retry it")])
 }
 
 /// A finished rollback after which the stable template had to be restored.

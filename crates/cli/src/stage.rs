@@ -186,6 +186,14 @@ impl<'o> Stage<'o> {
         }
     }
 
+    /// The message without commands, even without a status.
+    pub(crate) fn summary(&self) -> &str {
+        match self.status.summary.as_str() {
+            "" => self.message(),
+            summary => summary,
+        }
+    }
+
     /// The message, even without a status.
     pub(crate) fn message(&self) -> &str {
         match self.status.message.as_str() {

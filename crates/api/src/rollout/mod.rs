@@ -25,9 +25,21 @@ pub struct RolloutStatus {
     /// A one-word reason, the same as in the conditions. It distinguishes a revision that was rolled back from a broken one that is held.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What the rollout waits for, and which command moves it on.
+    /// What the rollout waits for, and which commands move it on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The message without the commands.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    /// What the rollout waits for. Absent if it waits for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    /// The commands that move the rollout on, the most likely one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<SuggestedCommand>,
+    /// The last command and the operator's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_command: Option<CommandReceipt>,
     /// The index of the current step, from 0. Equal to the number of steps when all steps are done and while no rollout is in progress; 0
     /// after an abort. Absent before the workload is managed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +154,73 @@ pub struct RolloutStatus {
     /// What an earlier version remembered.
     #[serde(flatten)]
     pub former: Box<FormerState>,
+}
+
+/// What a rollout waits for.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingFor {
+    /// `Pod`, `Workload`, `Pause`, `AnalysisRun`, `Checks`, `User` or `Spec`.
+    pub kind: String,
+    /// Its name, if it has one. A pod that does not exist yet is named by its index, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A one-word reason: that of the pod, or that of the rollout.
+    pub reason: String,
+    /// Since when the rollout has waited for it.
+    pub since: Timestamp,
+}
+
+/// A command that moves a rollout on.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SuggestedCommand {
+    /// The verb: `promote`, `abort`, `retry` or `resume`.
+    pub verb: String,
+    /// Its arguments, such as `--full`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// The revision that it is meant for. Absent if it is not about a revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// What it does: `continue`, `roll back`.
+    pub effect: String,
+}
+
+/// The operator's answer to a command.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandReceipt {
+    /// The verb: `promote`, `skip`, `abort` or `retry`.
+    pub verb: String,
+    /// Its arguments, such as `--full`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// The revision that it was given for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The user who issued it, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Whether the operator carried it out.
+    pub result: CommandResult,
+    /// Why it was refused.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The commands that can be given instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<SuggestedCommand>,
+    /// When it was answered.
+    pub at: Timestamp,
+}
+
+/// Whether a command was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum CommandResult {
+    /// It was carried out.
+    Accepted,
+    /// It was refused, and nothing was changed.
+    Refused,
 }
 
 /// An active pause.

@@ -106,8 +106,10 @@ struct Verdict {
     current: bool,
     /// `db: Failed (PodBroken): `
     head: String,
-    /// The message, for people.
+    /// The message without commands, for people.
     message: String,
+    /// The commands at its end.
+    commands: String,
     /// The document, for tools.
     data: Value,
 }
@@ -134,6 +136,7 @@ impl Verdict {
                     &what,
                 ),
                 message: what,
+                commands: String::new(),
             };
         }
         let (exit, ended) = match stage.phase() {
@@ -142,15 +145,28 @@ impl Verdict {
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };
-        let (exit, phase, words, message) = match (unread, exit) {
+        let (exit, phase, words, message, commands) = match (unread, exit) {
             (Some(why), Exit::Done) => {
                 let (phase, why) = (stage.phase(), unknown_change(why));
                 let message = format!("its status says {phase}, but {why}");
-                (Exit::Error, "Unknown", "Unknown".to_owned(), message)
+                (
+                    Exit::Error,
+                    "Unknown",
+                    "Unknown".to_owned(),
+                    message,
+                    String::new(),
+                )
             }
             _ => {
                 let words = stage.phase_in_words(stage.phase(), Style::default());
-                (exit, stage.phase(), words, hint::message(&stage, program))
+                let message = stage.summary().to_owned();
+                (
+                    exit,
+                    stage.phase(),
+                    words,
+                    message,
+                    hint::commands(&stage, program),
+                )
             }
         };
         Self {
@@ -159,14 +175,20 @@ impl Verdict {
             phase: phase.to_owned(),
             current: unread.is_none() && !set.is_some_and(|set| is_ahead(set, &stage)),
             head: format!("{}: {words}: ", rollout.name_any()),
-            data: data(&stage, exit, (phase, &stage.status.reason), &message),
+            data: data(
+                &stage,
+                exit,
+                (phase, &stage.status.reason),
+                &format!("{message}{commands}"),
+            ),
             message,
+            commands,
         }
     }
 
     /// The line for people.
     fn line(&self) -> String {
-        format!("{}{}", self.head, self.message)
+        format!("{}{}{}", self.head, self.message, self.commands)
     }
 }
 
@@ -259,7 +281,7 @@ mod tests {
         paused(),
         Exit::Paused,
         false,
-        "db: Paused: step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2"
+        "db: Paused: step 2 of 4: paused; continue with: stateward -n prod promote db --revision db-2"
     )]
     #[case::at_rest(at_rest(), Exit::Done, true, "cache: Successful: every pod runs cache-1")]
     #[case::returning(

@@ -21,7 +21,6 @@ use crate::input::revision_guard;
 use crate::input::target::Targets;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
-use crate::stage::Stage;
 use crate::unknown_outcome::{may_have_been_made, unknown_outcome};
 use crate::verbs::completion;
 use crate::views::hint;
@@ -336,10 +335,12 @@ async fn give(
         () = interrupt => done.interrupted = true,
     }
     match done.answer {
-        Some(Answer::Refused) => {
-            let reason = answer::reason(command, &written, session).await;
+        Some(Answer::Refused(receipt)) => {
+            let reason = receipt.map(|receipt| {
+                let instead = hint::suggested(&receipt.alternatives, seen, session.program);
+                format!("{}{instead}", receipt.message)
+            });
             let reason = reason.unwrap_or_else(|| "it gives no reason".into());
-            let reason = hint::localized(&reason, &Stage::of(seen), session.program);
             Err(Error::Refused(format!(
                 "the operator has refused to {} {}: {reason}",
                 command.verb(),

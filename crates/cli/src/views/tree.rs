@@ -74,7 +74,7 @@ impl Picture {
             // The status message describes an older state.
             Some(unseen) => tree.extend([
                 format!("  {unseen}; is an operator running?"),
-                format!("  before that: {}", hint::without_commands(&message)),
+                format!("  before that: {}", stage.summary()),
             ]),
         }
         tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
@@ -306,7 +306,7 @@ mod tests {
             draw(&picture, Style::default()),
             "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
+  step 2 of 4: paused; continue with: stateward -n prod promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s

@@ -3,6 +3,7 @@
 pub(crate) mod conditions;
 mod former;
 pub mod glossary;
+mod guidance;
 mod history;
 mod state;
 mod status;

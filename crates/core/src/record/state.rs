@@ -92,11 +92,8 @@ pub fn taken_commands(record: &[api::TakenCommand]) -> Vec<TakenCommand> {
 
 /// A recorded command; `None` if this version does not know it.
 fn taken(record: &api::TakenCommand) -> Option<TakenCommand> {
-    let command = Command::ALL
-        .into_iter()
-        .find(|command| command.as_str() == record.command)?;
     Some(TakenCommand {
-        command,
+        command: Command::parse(&record.command)?,
         from: StepIndex(count(record.from_step)),
         to: StepIndex(count(record.to_step)),
         by: record.by.clone(),

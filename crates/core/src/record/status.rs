@@ -3,7 +3,7 @@
 use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
 
 use super::state::{self, number};
-use super::{conditions, history};
+use super::{conditions, guidance, history};
 use crate::engine::{LONGEST_RUN_MESSAGE, background_run_name, shortened, step_run_name};
 use crate::event::{EventReason, Notice};
 use crate::memory::{Activity, Attempt, BackgroundRun, Memory};
@@ -57,6 +57,14 @@ pub(crate) fn compose(
         phase: format!("{:?}", report.phase),
         reason: conditions::reason(report.reason).into(),
         message: report.message.clone(),
+        summary: report.summary.clone(),
+        waiting_for: guidance::waiting_for(report, old, world.now),
+        commands: guidance::suggestions(&report.commands),
+        last_command: decision
+            .receipt
+            .as_ref()
+            .map(guidance::receipt)
+            .or_else(|| old.last_command.clone()),
         conditions: conditions::of(
             report,
             world.contested.as_deref(),
@@ -169,12 +177,9 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     })
 }
 
-/// The reason of a pod that terminates.
-const TERMINATING: &str = "Terminating";
-
 /// Reasons that every pod may have while it is replaced.
 const EXPECTED: [&str; 4] = [
-    TERMINATING,
+    Pod::TERMINATING,
     Unready::INITIALIZING,
     Unready::STARTUP_PROBE,
     Unready::READINESS_PROBE,
@@ -184,6 +189,8 @@ const EXPECTED: [&str; 4] = [
 pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
+    outline.summary.clear();
+    outline.waiting_for = None;
     // Why a pod does not become Ready is written as soon as it is known.
     let is_expected = |reason: &str| EXPECTED.contains(&reason);
     outline.pods = status
@@ -315,17 +322,12 @@ fn write_workload(status: &mut RolloutStatus, workload: &Workload, activity: &Ac
 }
 
 fn row(pod: &Pod) -> PodStatus {
-    let reason = match (&pod.trouble, pod.terminating, &pod.unready) {
-        (Some(trouble), ..) => Some(trouble.reason.clone()),
-        (None, true, _) => Some(TERMINATING.into()),
-        (None, false, unready) => unready.as_ref().map(|unready| unready.reason.clone()),
-    };
     PodStatus {
         name: pod.name.clone(),
         revision: pod.revision.as_ref().map(ToString::to_string),
         ready: pod.ready(),
         restarts: number(pod.restarts),
-        reason,
+        reason: pod.reason().map(str::to_owned),
     }
 }
 
@@ -348,7 +350,11 @@ mod tests {
                 phase,
                 reason,
                 message: message.into(),
+                summary: message.into(),
+                waiting_for: None,
+                commands: Vec::new(),
             }),
+            receipt: None,
             notices: Vec::new(),
             look_again: None,
         }

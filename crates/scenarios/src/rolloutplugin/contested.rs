@@ -162,6 +162,7 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     let rollout = cluster.rollout("db").steps(invalid_steps()).create().await?;
     rollout.expect_event("RolloutStarted", "found db-").await?;
+    claimed(&db).await?;
     keep_applying(cluster, &db, 4).await?;
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     rollout
@@ -171,6 +172,18 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     rollout.patch("name no template", steps).await?;
     rollout.expect_step(1, "Paused").await?;
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await
+}
+
+/// Waits until the operator has claimed the set.
+async fn claimed(db: &Set<'_>) -> Outcome {
+    db.eventually("the claim is there", |set, _| {
+        let annotations = set.metadata.annotations.iter().flatten();
+        match annotations.into_iter().any(|(name, _)| name == MANAGED_BY) {
+            true => Ok(()),
+            false => Err("it is not".into()),
+        }
+    })
+    .await
 }
 
 /// Such a client replaces the object instead of applying to it.
@@ -184,15 +197,8 @@ async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_wr
         let drop = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
         let dropped = db.api().patch("db", &PatchParams::default(), &drop).await;
         dropped.doing("drop the claim")?;
-        let claimed = db.eventually("the claim is there", |set, _| {
-            let annotations = set.metadata.annotations.iter().flatten();
-            match annotations.into_iter().any(|(name, _)| name == MANAGED_BY) {
-                true => Ok(()),
-                false => Err("it is not".into()),
-            }
-        });
         tokio::select! {
-            claimed = claimed => claimed?,
+            claimed = claimed(&db) => claimed?,
             contested = rollout.expect_condition("Contested", "True", words) => {
                 contested?;
                 rollout.expect_event("WorkloadContested", words).await?;

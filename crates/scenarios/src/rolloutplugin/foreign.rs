@@ -304,7 +304,7 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     cluster.start_operator();
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
     db.expect_images(["v1"; 3]).await?;
-    rollout.expect_message("go on with another version").await?;
+    rollout.expect_message("continue with another version").await?;
     stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
 }

@@ -149,7 +149,7 @@ async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster:
     rollout
         .overwrite(json!({"state": {"stable": {"templateHash": hash.as_str()}}}))
         .await?;
-    rollout.expect_message("go on with another version").await?;
+    rollout.expect_message("continue with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -173,7 +173,7 @@ async fn a_copy_that_the_status_does_not_name_is_found_again(cluster: &mut Clust
         .overwrite(json!({"state": {"stable": {"templateCopy": "../../../etc"}}}))
         .await?;
     rollout.abort().await?;
-    rollout.expect_message("go on with another version").await?;
+    rollout.expect_message("continue with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -204,7 +204,7 @@ async fn an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollo
         .await?;
     expect_one_copy(cluster, &rollout, "v1").await?;
     rollout.abort().await?;
-    rollout.expect_message("go on with another version").await?;
+    rollout.expect_message("continue with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -260,6 +260,6 @@ async fn who_may_only_write_the_status_has_no_copy_deleted(cluster: &mut Cluster
         )?;
     }
     rollout.abort().await?;
-    rollout.expect_message("go on with another version").await?;
+    rollout.expect_message("continue with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }

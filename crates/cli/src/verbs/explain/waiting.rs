@@ -44,7 +44,7 @@ struct Case<'f> {
 impl Case<'_> {
     /// The status message without the commands at its end, which have their own place.
     fn message(&self) -> String {
-        hint::without_commands(&hint::message(self.stage, self.program)).to_owned()
+        self.stage.summary().to_owned()
     }
 
     /// `stateward promote db --revision db-2: its effect`
