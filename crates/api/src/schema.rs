@@ -90,14 +90,19 @@ const LARGEST_MAP: i64 = 100;
 const LONGEST_NUMBER: i64 = 256;
 
 /// The limits of individual fields, by name.
-const LIMITS: [(&str, i64); 32] = [
+const LIMITS: [(&str, i64); 36] = [
     // The args of several templates are merged.
     ("args", 1_000),
     // One entry for every pod that a workload may have.
     ("excusedPods", 5_000),
     ("ignoredPods", 5_000),
     ("keptPods", 5_000),
-    ("pods", 5_000),
+    // More than are ever listed.
+    ("pods", 100),
+    // More than are ever suggested.
+    ("alternatives", 10),
+    ("arguments", 10),
+    ("commands", 10),
     // Twice as many as are kept.
     ("history", 20),
     // Short texts, names, UIDs and hashes in a status.
@@ -106,6 +111,7 @@ const LIMITS: [(&str, i64); 32] = [
     ("currentStepHash", 253),
     ("fromRevision", 253),
     ("originalPartition", 253),
+    ("outcome", 253),
     ("phase", 253),
     ("reason", 253),
     ("returning", 253),

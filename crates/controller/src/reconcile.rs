@@ -11,7 +11,7 @@ use kube::runtime::controller::Action as Next;
 use kube::{Client, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
-use stateward_api::rollout::RolloutStatus;
+use stateward_api::rollout::{FormerState, RolloutStatus};
 use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::event::{EventReason, Notice};
@@ -196,6 +196,13 @@ pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>
     let span = span(&object);
     let turn = turn(object, &context).instrument(span);
     let next = contain_panics(context.contain_panics, turn).await;
+    if let Err(error @ Error::OldDefinition(_)) = &next {
+        let notice = Notice {
+            reason: EventReason::RequestRefused,
+            message: error.to_string(),
+        };
+        context.tell(&*seen, &[notice], context.clock.now()).await;
+    }
     if next.is_ok() {
         context.failures.forget(&seen.uid().unwrap_or_default());
     }
@@ -438,9 +445,12 @@ async fn write_status<K: Rollout>(
     target: &Target,
     context: &Context<K>,
 ) -> Result<K, Error> {
+    let mut new = new.clone();
+    // The state was moved before.
+    *K::record_mut(&mut new).former = FormerState::default();
     let mut attempt = 0;
     let written = loop {
-        let error = match status::write(&context.client_without_retries, object, new).await {
+        let error = match status::write(&context.client_without_retries, object, &new).await {
             Ok(written) => break written,
             Err(error) => error,
         };
@@ -582,7 +592,8 @@ async fn observe<K: Rollout>(
     };
     let status = object.status();
     let record = K::record(&status);
-    let stable = record.stable_revision.as_deref();
+    let stable = record::memory(record).stable;
+    let stable = stable.as_ref().map(|stable| stable.revision.as_str());
     // A recreated workload has nothing on record, even if its revisions have the same names.
     if let Ok(workload) = &mut seen.workload
         && (stable != Some(workload.current.as_str()) || is_new(record, workload))

@@ -221,6 +221,9 @@ pub enum CommandResult {
     Accepted,
     /// It was refused, and nothing was changed.
     Refused,
+    /// A result of a later version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// An active pause.
@@ -256,7 +259,9 @@ pub struct TakenCommand {
 pub struct PastRollout {
     /// The name of the revision.
     pub revision: String,
-    /// How the rollout of the revision ended.
+    /// How the rollout of the revision ended: `Successful`, `Adopted`, `Aborted`, `Replaced`, `TemplateReverted`, `ScaledToZero` or
+    /// `LeftToKubernetes`. `TakenOn` and `PutBack` are former names of `Adopted` and `TemplateReverted`.
+    #[schemars(with = "String")]
     pub outcome: RolloutEnd,
     /// Why it ended that way, if there is a reason to report.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,18 +274,20 @@ pub struct PastRollout {
 }
 
 /// How a rollout ended. Values of later versions are read as [`RolloutEnd::Unknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RolloutEnd {
     /// Every pod ran the revision.
     Successful,
     /// The revision was running when the operator adopted the workload, or something else rolled it out.
-    TakenOn,
+    #[serde(alias = "TakenOn")]
+    Adopted,
     /// The revision was rejected, and every pod was rolled back.
     Aborted,
     /// Another revision replaced it during the rollout.
     Replaced,
     /// The stable template was restored during the rollout.
-    PutBack,
+    #[serde(alias = "PutBack")]
+    TemplateReverted,
     /// The workload was scaled to zero during the rollout.
     ScaledToZero,
     /// The rollout was left to Kubernetes before it ended.

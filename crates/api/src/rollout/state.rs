@@ -146,6 +146,9 @@ pub enum RollbackCause {
     TemplateReverted,
     /// The workload was scaled to zero, which Kubernetes takes for the end of the rollout.
     ScaledToZero,
+    /// A cause of a later version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A rejected version.

@@ -198,7 +198,8 @@ fn data(stage: &Stage<'_>, exit: Exit, (phase, reason): (&str, &str), message: &
         "kind": stage.object.kind.word(), "name": stage.object.name_any(), "namespace": stage.object.namespace(),
         "phase": phase, "reason": reason, "urgent": read_reason(reason).is_some_and(Reason::is_urgent),
         "step": stage.status.step, "revision": stage.status.updated_revision, "message": message,
-        "exitCode": exit as u8,
+        "waitingFor": stage.status.waiting_for, "commands": stage.status.commands,
+        "lastCommand": stage.status.last_command, "exitCode": exit as u8,
     })
 }
 

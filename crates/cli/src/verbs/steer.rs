@@ -21,6 +21,7 @@ use crate::input::revision_guard;
 use crate::input::target::Targets;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
+use crate::stage::Stage;
 use crate::unknown_outcome::{may_have_been_made, unknown_outcome};
 use crate::verbs::completion;
 use crate::views::hint;
@@ -331,20 +332,32 @@ async fn give(
         return Ok(done);
     }
     tokio::select! {
-        answered = within(deadline, answer::wait(command, seen, &written, session)) => done.answer = answered,
+        answered = within(deadline, answer::wait(command, &written, session)) => done.answer = answered,
         () = interrupt => done.interrupted = true,
     }
     match done.answer {
         Some(Answer::Refused(receipt)) => {
-            let reason = receipt.map(|receipt| {
-                let instead = hint::suggested(&receipt.alternatives, seen, session.program);
-                format!("{}{instead}", receipt.message)
-            });
-            let reason = reason.unwrap_or_else(|| "it gives no reason".into());
+            let instead = hint::suggested(&receipt.alternatives, seen, session.program);
             Err(Error::Refused(format!(
-                "the operator has refused to {} {}: {reason}",
+                "the operator has refused to {} {}: {}{instead}",
                 command.verb(),
-                seen.title()
+                seen.title(),
+                receipt.message
+            )))
+        }
+        Some(Answer::Unanswered(other)) => {
+            let why = match other {
+                Some(other) => format!(
+                    "the last answer is for {}, given at the same time",
+                    [&[other.verb], other.arguments.as_slice()].concat().join(" ")
+                ),
+                None => "another client has removed it, or the operator is of an earlier version".into(),
+            };
+            Err(Error::Refused(format!(
+                "{} was given to {} and has no answer: {why}; see what happened with: {}",
+                command.verb(),
+                seen.title(),
+                hint::command("status", &Stage::of(seen), session.program)
             )))
         }
         Some(Answer::Gone) => Err(session.not_found(&Name::of(seen.kind, seen.name_any()))),

@@ -52,7 +52,12 @@ pub(crate) fn suggested(commands: &[SuggestedCommand], object: &Rollout, program
         let typed = typed(&command.verb, &flags, revision, object, program);
         (command.effect.clone(), typed)
     };
-    let typed: Vec<_> = commands.iter().map(typed).collect();
+    // A user who may write the status can write anything here, and others paste it.
+    let known = |command: &&SuggestedCommand| {
+        let words = [std::slice::from_ref(&command.verb), &command.arguments].concat();
+        Command::parse(&words.join(" ")).is_some()
+    };
+    let typed: Vec<_> = commands.iter().filter(known).map(typed).collect();
     alternatives(&typed)
 }
 
@@ -91,6 +96,12 @@ mod tests {
             ("promote", &["--full", "--force"], Some("db-2"), "replace it"), ("abort", &[], Some("db-2"), "roll back"),
         ]),
         "no progress; replace it with: stateward --context x -n prod promote db --full --force --revision db-2, or roll back with: stateward --context x -n prod abort db --revision db-2"
+    )]
+    #[case::that_are_no_commands(
+        suggesting(paused(), "paused", &[
+            ("promote", &["; reboot"], Some("db-2"), "continue"), ("abort", &[], Some("db-2; reboot"), "roll back"),
+        ]),
+        "paused; roll back with: stateward --context x -n prod abort db --revision 'db-2; reboot'"
     )]
     #[case::without_any(at_rest(), "every pod runs cache-1")]
     fn suggestions_are_commands_for_the_revision_that_was_seen(

@@ -315,7 +315,10 @@ impl Decider<'_> {
             Reason::Analysing,
             format!("{place}: {what}{ignored_pods}"),
         )
-        .waiting_for(run.map(|run| WaitingFor::named(kind, &run.name)))
+        .waiting_for(Some(match run {
+            Some(run) => WaitingFor::named(kind, &run.name),
+            None => WaitingFor::any(kind),
+        }))
     }
 
     /// The report of a background analysis that ended without a verdict.

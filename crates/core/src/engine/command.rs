@@ -1,8 +1,8 @@
-//! User commands: each is executed once, for the attempt that the user saw, and answered with an event (rule 10).
+//! User commands: each is executed once, for the attempt that the user saw, and answered in the status (rule 10).
 
 use super::gate::{GateStatus, released_pods, unready};
 use super::step::{begin, enter};
-use super::{Decider, suggestion};
+use super::{Decider, LONGEST_RUN_MESSAGE, shortened, suggestion};
 use crate::event::EventReason;
 use crate::guidance::{Receipt, Suggestion};
 use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Command, Rejection, TakenCommand};
@@ -74,7 +74,7 @@ impl<'w> Decider<'w> {
         );
         let revision = self.revision_on_record();
         let refused = Receipt {
-            refusal: Some(why.to_owned()),
+            refusal: Some(shortened(why, LONGEST_RUN_MESSAGE).into_owned()),
             instead,
             ..self.receipt(command, revision)
         };

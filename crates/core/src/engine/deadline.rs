@@ -65,7 +65,7 @@ impl Decider<'_> {
         Some(Verdict {
             abort: policy == OnFailure::Abort,
             report: report(Phase::Failed, reason, why.clone())
-                .suggesting(ways_out(attempt, workload, reason)),
+                .suggesting(ways_out(attempt, plan, workload, reason)),
             why,
         })
     }
@@ -243,11 +243,12 @@ impl Decider<'_> {
 
 /// An old pod that is not Ready may block every step, and the rollback too: with ordered updates it does, and where Kubernetes counts
 /// it as the one pod that may be unavailable (k/k#137409). No step fixes it before its turn; a full promotion does.
-fn ways_out(attempt: &Attempt, workload: &Workload, reason: Reason) -> Vec<Suggestion> {
+fn ways_out(attempt: &Attempt, plan: &Plan, workload: &Workload, reason: Reason) -> Vec<Suggestion> {
     let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
     let abort = suggestion(Command::Abort, "roll back", &attempt.target);
+    let skippable = attempt.step < plan.end();
     // A version that is itself broken fixes nothing.
-    if reason != Reason::PodBroken && workload.members().any(unwell) {
+    if skippable && reason != Reason::PodBroken && workload.members().any(unwell) {
         let replace = "replace it and every other old pod without checks";
         vec![suggestion(Command::PromoteFull, replace, &attempt.target), abort]
     } else {

@@ -61,7 +61,7 @@ impl GateStatus {
         if let Some(pod) = unwell {
             what += &format!(", blocked by pod {}{}", pod.name, details(pod));
         }
-        let awaited = match workload.at(index) {
+        let awaited = match unwell.or_else(|| workload.at(index)) {
             Some(pod) => awaited(pod),
             None => WaitingFor::named(WaitKind::Pod, index.to_string()),
         };

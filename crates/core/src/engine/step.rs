@@ -377,7 +377,13 @@ impl Decider<'_> {
             waiting += &format!("; scaled up: {}", share_in_words(attempt, plan, counted));
         }
         match plan.step(attempt.step) {
-            Some(Step::Analysis(_)) => self.describe_analysis(attempt, plan, &waiting),
+            Some(Step::Analysis(_)) => {
+                let report = self.describe_analysis(attempt, plan, &waiting);
+                match report.reason {
+                    Reason::Analysing => report.waiting_for(gate_status.awaited()),
+                    _ => report,
+                }
+            }
             Some(Step::Pause(duration)) => {
                 let until = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
                 if let Some(until) = until {

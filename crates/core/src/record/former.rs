@@ -8,20 +8,19 @@ use stateward_api::rollout::{
 /// The status with its state where this version keeps it, too; `None` if it is there. The next status has it only there: the
 /// definition of the object may be too old for it, and then nothing must be lost.
 pub fn moved(status: &RolloutStatus) -> Option<RolloutStatus> {
-    Some(RolloutStatus {
-        state: Box::new(state(status)?),
+    let state = state(status)?;
+    (state != *status.state).then(|| RolloutStatus {
+        state: Box::new(state),
         ..status.clone()
     })
 }
 
-/// The state that an earlier version recorded, if this version has not yet.
+/// The state that an earlier version recorded. This version removes its fields, so where they are, that version wrote last, even if
+/// there is a `status.state`: the operator was downgraded for a while.
 pub(super) fn state(status: &RolloutStatus) -> Option<RolloutState> {
     let former = &status.former;
     // Every version records it first of all.
     let workload_uid = former.workload_uid.clone()?;
-    if !status.state.is_empty() {
-        return None;
-    }
     Some(RolloutState {
         workload_uid: Some(workload_uid),
         original_partition: former.workload_setting.clone(),
@@ -139,6 +138,18 @@ mod tests {
         assert_eq!(super::moved(&moved), None, "once");
     }
 
+    /// After a downgrade, `status.state` is as old as the version that wrote it.
+    #[test]
+    fn what_an_earlier_version_wrote_later_counts() {
+        let mut status = rolling();
+        status["state"] = json!({"workloadUid": "uid", "rollout": {
+            "revision": "db-0", "stepsHash": "7c9f", "stepStartedAt": "2025-01-01T00:01:00Z",
+            "progressedAt": "2025-01-01T00:01:00Z",
+        }});
+        let moved = moved(&read(status)).unwrap();
+        assert_eq!(moved.state.rollout.unwrap().revision, "db-2");
+    }
+
     #[rstest]
     #[case("Aborted", RollbackCause::Aborted)]
     #[case("PutBack", RollbackCause::TemplateReverted)]
@@ -170,8 +181,7 @@ mod tests {
 
     #[test]
     fn a_status_of_this_version_is_left_alone() {
-        let mut status = rolling();
-        status["state"] = json!({"workloadUid": "uid"});
+        let status = json!({"stableRevision": "db-1", "state": {"workloadUid": "uid"}});
         assert_eq!(moved(&read(status)), None);
         assert_eq!(moved(&RolloutStatus::default()), None);
     }

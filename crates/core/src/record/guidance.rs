@@ -4,12 +4,17 @@ use jiff::Timestamp;
 use stateward_api::rollout::{CommandReceipt, CommandResult, RolloutStatus, SuggestedCommand, WaitingFor};
 
 use super::conditions;
-use crate::guidance::{Receipt, Suggestion};
-use crate::memory::Command;
+use crate::guidance::{Receipt, Suggestion, WaitKind};
+use crate::memory::{Activity, Command, Memory};
 use crate::world::Report;
 
 /// What a report waits for, since the first status that said so.
-pub(super) fn waiting_for(report: &Report, old: &RolloutStatus, now: Timestamp) -> Option<WaitingFor> {
+pub(super) fn waiting_for(
+    report: &Report,
+    old: &RolloutStatus,
+    memory: &Memory,
+    now: Timestamp,
+) -> Option<WaitingFor> {
     let awaited = report.waiting_for.as_ref()?;
     let reason = awaited.reason.as_deref();
     let new = WaitingFor {
@@ -18,8 +23,15 @@ pub(super) fn waiting_for(report: &Report, old: &RolloutStatus, now: Timestamp) 
         reason: reason.unwrap_or_else(|| conditions::reason(report.reason)).into(),
         since: now,
     };
-    let same = |old: &&WaitingFor| old.kind == new.kind && old.name == new.name;
-    let since = old.waiting_for.as_ref().filter(same).map(|old| old.since);
+    // The reason of a pod changes while it starts; without a name, another reason is another wait.
+    let same = |old: &&WaitingFor| {
+        let same_reason = new.name.is_some() || old.reason == new.reason;
+        old.kind == new.kind && old.name == new.name && same_reason
+    };
+    let since = match (awaited.kind, &memory.activity) {
+        (WaitKind::Pause, Activity::Rolling(attempt)) => Some(attempt.entered),
+        _ => old.waiting_for.as_ref().filter(same).map(|old| old.since),
+    };
     Some(WaitingFor {
         since: since.unwrap_or(now),
         ..new

@@ -68,7 +68,7 @@ fn rollback(state: &RollbackState) -> Option<Rollback> {
     Some(Rollback {
         from: revision(&state.from_revision)?,
         cause: match state.cause {
-            RollbackCause::Aborted => Cause::Aborted,
+            RollbackCause::Aborted | RollbackCause::Unknown => Cause::Aborted,
             RollbackCause::TemplateReverted => Cause::TemplateReverted,
             RollbackCause::ScaledToZero => Cause::ScaledToZero,
         },

@@ -58,7 +58,7 @@ pub(crate) fn compose(
         reason: conditions::reason(report.reason).into(),
         message: report.message.clone(),
         summary: report.summary.clone(),
-        waiting_for: guidance::waiting_for(report, old, world.now),
+        waiting_for: guidance::waiting_for(report, old, &decision.memory, world.now),
         commands: guidance::suggestions(&report.commands),
         last_command: decision
             .receipt

@@ -335,11 +335,11 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
         _ => None,
     };
     let expected = [
-        (RolloutEnd::PutBack, None),
+        (RolloutEnd::TemplateReverted, None),
         (RolloutEnd::Replaced, by),
         (RolloutEnd::Aborted, Some("aborted by a user".to_owned())),
         (RolloutEnd::Successful, None),
-        (RolloutEnd::TakenOn, None),
+        (RolloutEnd::Adopted, None),
     ];
     cluster.expect(
         &format!("what became of v5, v4, v3, v2 and v1, not {told:?}"),

@@ -33,6 +33,9 @@ fn one_new_pod(step: u32) -> World {
 #[case::a_pod(starting(), Some((WaitKind::Pod, Some("db-4"), None)), &[])]
 #[case::a_pod_that_crashes(crashing(), Some((WaitKind::User, None, None)), &["abort"])]
 #[case::a_promotion(one_new_pod(1), Some((WaitKind::Pause, None, None)), &["promote"])]
+#[case::the_pod_that_blocks_another(blocked(), Some((WaitKind::Pod, Some("db-1"), None)), &[])]
+#[case::checks(at_gate(), Some((WaitKind::Checks, None, None)), &[])]
+#[case::a_pod_before_checks(unready_at_gate(), Some((WaitKind::Pod, Some("db-1"), None)), &[])]
 #[case::a_user(paused_by_a_user(), Some((WaitKind::User, None, None)), &["resume"])]
 #[case::a_rollback(returning(["a", "a", "a", "a", "b"]), Some((WaitKind::Pod, Some("db-4"), None)), &[])]
 #[case::another_version(aborted(), Some((WaitKind::User, None, None)), &["retry"])]
@@ -50,6 +53,29 @@ fn a_report_says_what_it_waits_for_and_what_moves_it_on(
         assert!(message(&decision).contains(&format!("kubectl stateward {verb} db -n prod")));
         assert!(!report.summary.contains("kubectl"), "{}", report.summary);
     }
+}
+
+fn blocked() -> World {
+    let mut world = one_new_pod(0);
+    world.pods(["a", "a", "a", "a", ""]);
+    world.unready(1);
+    world
+}
+
+/// At the gate before the first pod.
+fn at_gate() -> World {
+    let mut world = rolling(0);
+    let plan = world.plan.as_mut().unwrap();
+    (plan.steps, plan.by_pod) = (crate::plan::pod_by_pod(5), true);
+    let steps = plan.fingerprint();
+    world.attempt().steps = steps;
+    world
+}
+
+fn unready_at_gate() -> World {
+    let mut world = at_gate();
+    world.unready(1);
+    world
 }
 
 fn paused_at_rest() -> World {
